@@ -1,0 +1,32 @@
+# Each target sets up .venv/ by itself; only Python 3.11+, pip, venv, make and git are needed.
+PYTHON ?= python3
+PY = .venv/bin/python
+JOBS ?= 2
+
+.PHONY: demo test lint bench clean
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+demo: .venv/ready
+	$(PY) scenarios/fedteddi.py --out runs/demo
+	$(PY) scenarios/delay_knowledge.py --out runs/demo-timing
+
+test: lint
+	$(PY) -m pytest -n $(JOBS) --ignore tests/benchmarks
+
+lint: .venv/ready
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+
+bench: .venv/ready
+	$(PY) -m pytest tests/benchmarks --benchmark-columns=min,mean,rounds
+
+clean:
+	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Local objectives and server updates, one per file."""

@@ -1,0 +1,1 @@
+"""Metrics, statistics and summaries over run folders: everything here can be redone without a rerun."""

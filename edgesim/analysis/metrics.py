@@ -1,0 +1,156 @@
+"""What one run is measured by: speed of learning, accuracy, who was scheduled, how well the band was used.
+
+The arguments are tables of a run folder as `edgesim.records.read_table` gives them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from edgesim.errors import EdgesimError
+
+FINAL_EVALUATIONS = 5
+
+
+class Reached(NamedTuple):
+    """When a target was reached; ``reached`` is false when ``value`` only stands in for "never"."""
+
+    value: float
+    reached: bool
+
+
+def start_accuracy(metrics: pd.DataFrame) -> float | None:
+    """Test accuracy before the first round (row of round 0), or None in a timing-only run."""
+    rows = metrics[(metrics["round"] == 0) & (metrics["name"] == "test_accuracy")]
+    return float(rows["value"].iloc[0]) if len(rows) else None
+
+
+def evaluations(rounds: pd.DataFrame) -> pd.DataFrame:
+    """The evaluated rounds: those whose ``test_accuracy`` is not null, in order."""
+    return rounds[rounds["test_accuracy"].notna()].sort_values("round")
+
+
+def rounds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
+    """First evaluated round at or above the target accuracy; last round + 1 when there is none.
+
+    Raises `EdgesimError` unless the target lies above the start accuracy ``start``.
+    """
+    row = _first_at(rounds, target, start)
+    if row is None:
+        return Reached(float(rounds["round"].max()) + 1.0, False)
+    return Reached(float(row["round"]), True)
+
+
+def seconds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
+    """Simulated seconds at the end of the first evaluated round at or above the target accuracy.
+
+    A run that never gets there counts as its own end, a lower bound: its deadline and its policy decide how
+    long one more round would have taken. Raises `EdgesimError` unless the target lies above ``start``.
+    """
+    row = _first_at(rounds, target, start)
+    if row is None:
+        return Reached(simulated_s(rounds), False)
+    return Reached(float(row["t_end_s"]), True)
+
+
+def _first_at(rounds: pd.DataFrame, target: float, start: float) -> pd.Series | None:
+    if target <= start:
+        raise EdgesimError(
+            f"target {target:g} must lie above the start accuracy {start:g}; choose a higher target"
+        )
+    evaluated = evaluations(rounds)
+    there = evaluated[evaluated["test_accuracy"] >= target]
+    return there.iloc[0] if len(there) else None
+
+
+def saving(rounds: float, reference_rounds: float) -> float:
+    """Share of rounds saved against a reference: 1 - rounds / reference_rounds."""
+    return 1.0 - rounds / reference_rounds
+
+
+def final_accuracy(rounds: pd.DataFrame) -> float:
+    """Mean test accuracy of the last five evaluations (of all when there are fewer); NaN without any."""
+    return float(evaluations(rounds)["test_accuracy"].tail(FINAL_EVALUATIONS).mean())
+
+
+def mean_scheduled(rounds: pd.DataFrame) -> float:
+    """Mean number of devices scheduled per round."""
+    return float(rounds["selected"].mean())
+
+
+def mean_arrived(rounds: pd.DataFrame) -> float:
+    """Mean number of updates that arrived in time per round."""
+    return float(rounds["arrived"].mean())
+
+
+def miss_rate(rounds: pd.DataFrame) -> float:
+    """Share of the scheduled devices that were late, over the whole run; NaN when nobody was scheduled."""
+    selected = int(rounds["selected"].sum())
+    return float(rounds["late"].sum()) / selected if selected else float("nan")
+
+
+def spectral_efficiency_bps_per_hz(
+    rounds: pd.DataFrame, activities: pd.DataFrame, bandwidth_hz: float
+) -> float:
+    """Bits of the uploads that arrived over (band B x sum of the round times), in bit/s/Hz."""
+    arrived = (activities["activity"] == "upload") & (activities["outcome"] == "done")
+    round_time_s = float((rounds["t_end_s"] - rounds["t_start_s"]).sum())
+    return float(activities.loc[arrived, "bits"].sum()) / (bandwidth_hz * round_time_s)
+
+
+def simulated_s(rounds: pd.DataFrame) -> float:
+    """Simulated seconds from the start of the run to the end of its last round."""
+    return float(rounds["t_end_s"].max())
+
+
+def infeasible_share(metrics: pd.DataFrame) -> float:
+    """Mean over rounds of the share of candidates that no bandwidth could serve; NaN when not recorded."""
+    return float(metrics.loc[metrics["name"] == "infeasible_share", "value"].mean())
+
+
+def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
+    """Which devices hold, in a frame, a class that they did not hold in the frame before.
+
+    One row per device and frame from 1 on: ``device``, ``frame``, ``has_new_class``. Empty when the run knows
+    no classes (``class_counts`` null or of no classes).
+    """
+    columns = ["device", "frame", "has_new_class"]
+    known = devices[devices["class_counts"].map(lambda counts: counts is not None and len(counts) > 0)]
+    if known.empty:
+        return pd.DataFrame({"device": [], "frame": [], "has_new_class": []}, dtype="int64")
+    known = known.sort_values(["device", "frame"])
+    held = np.stack(known["class_counts"].to_list()) > 0
+    same_device = known["device"].to_numpy()[1:] == known["device"].to_numpy()[:-1]
+    has_new = np.zeros(len(known), dtype=bool)
+    has_new[1:] = same_device & (held[1:] & ~held[:-1]).any(axis=1)
+    return known.assign(has_new_class=has_new)[columns][known["frame"] >= 1].reset_index(drop=True)
+
+
+def scheduled_devices(activities: pd.DataFrame) -> pd.DataFrame:
+    """Who was scheduled: one row per ``round`` and ``device``.
+
+    Somebody who uploads was scheduled, and so was somebody whose computing failed: of those who only compute,
+    all others have the outcome ``unscheduled``.
+    """
+    uploads = activities["activity"] == "upload"
+    failed = (activities["activity"] == "compute") & activities["outcome"].isin(
+        ["late", "dropped", "cancelled"]
+    )
+    return activities.loc[uploads | failed, ["round", "device"]].drop_duplicates(ignore_index=True)
+
+
+def scheduled_by_class(rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> pd.DataFrame:
+    """Scheduled devices per round with and without a class that is new to them in the frame.
+
+    One row per round: ``round``, ``frame``, ``with_new``, ``only_old`` (counts; zeros where nobody was
+    scheduled). FedTeddi, fig. 4.
+    """
+    frames = rounds[["round", "frame"]]
+    chosen = scheduled_devices(activities).merge(frames, on="round")
+    chosen = chosen.merge(new_class_devices(devices), on=["device", "frame"], how="left")
+    is_new = chosen["has_new_class"].eq(True)
+    index = frames["round"]
+    with_new = chosen[is_new].groupby("round").size().reindex(index, fill_value=0).to_numpy()
+    only_old = chosen[~is_new].groupby("round").size().reindex(index, fill_value=0).to_numpy()
+    return frames.assign(with_new=with_new, only_old=only_old).reset_index(drop=True)

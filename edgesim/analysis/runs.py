@@ -1,0 +1,197 @@
+"""A run as analysis sees it, and the plan of a study (``study.json``)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from edgesim.errors import EdgesimError
+from edgesim.records import read_config, read_table
+
+Knob = str | int | float
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run folder with the knobs that tell it apart; tables are read when first asked for.
+
+    Every property raises `EdgesimError` when the folder lacks what it reads.
+    """
+
+    folder: Path
+    knobs: Mapping[str, Knob]
+    seed: int
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        return read_config(self.folder)
+
+    @cached_property
+    def rounds(self) -> pd.DataFrame:
+        """Table ``rounds``, at least one row."""
+        rounds = read_table(self.folder, "rounds")
+        if rounds.empty:
+            raise EdgesimError(f"{self.folder}: the run has no finished round; run it again")
+        return rounds
+
+    @property
+    def activities(self) -> pd.DataFrame:
+        """Table ``activities``; by far the largest, so it is not kept."""
+        return read_table(self.folder, "activities")
+
+    @property
+    def devices(self) -> pd.DataFrame:
+        """Table ``devices``."""
+        return read_table(self.folder, "devices")
+
+    @cached_property
+    def metrics(self) -> pd.DataFrame:
+        """Table ``metrics``."""
+        return read_table(self.folder, "metrics")
+
+    @property
+    def bandwidth_hz(self) -> float:
+        """The band B that the devices share."""
+        return float(self._setting("radio", "bandwidth_hz"))
+
+    @property
+    def tmax_s(self) -> float:
+        """The deadline of a round."""
+        return float(self._setting("round", "tmax_s"))
+
+    def _setting(self, section: str, key: str) -> Any:
+        try:
+            return self.config[section][key]
+        except (KeyError, TypeError):
+            raise EdgesimError(
+                f"{self.folder / 'config.toml'}: {section}.{key} is missing; expected a resolved config"
+            ) from None
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One entry of a study's plan; only those with status ``finished`` have a folder worth reading."""
+
+    run: Run
+    status: str
+
+
+@dataclass(frozen=True)
+class Study:
+    """A grid of runs: seeds x policies x knobs."""
+
+    folder: Path
+    name: str
+    target: float | None
+    """Accuracy to be reached; none in timing-only studies."""
+    reference: str
+    """The policy that the others are compared with."""
+    planned: tuple[PlannedRun, ...]
+
+    @property
+    def finished(self) -> list[Run]:
+        """Runs whose results count, in the plan's order."""
+        return [entry.run for entry in self.planned if entry.status == "finished"]
+
+    @property
+    def knob_names(self) -> list[str]:
+        """Names of all knobs, in order of first appearance."""
+        return list(dict.fromkeys(name for entry in self.planned for name in entry.run.knobs))
+
+
+def read_study(folder: Path) -> Study:
+    """Read ``study.json``; raises `EdgesimError` that names the field when it is missing or malformed."""
+    path = folder / "study.json"
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EdgesimError(f"{folder}: not a study folder: study.json is missing") from None
+    except (OSError, ValueError) as error:
+        raise EdgesimError(f"{path}: cannot be read as JSON: {error}") from None
+    if not isinstance(plan, dict):
+        raise EdgesimError(f"{path}: expected a JSON object")
+    target = plan.get("target")
+    if target is not None and (not _is_number(target) or not 0 < target <= 1):
+        raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")
+    entries = _field(plan, "runs", list, str(path))
+    planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]") for i, entry in enumerate(entries))
+    seen: set[tuple[object, ...]] = set()
+    for i, entry in enumerate(planned):
+        identity = (*sorted(entry.run.knobs.items()), entry.run.seed)
+        if identity in seen:
+            raise EdgesimError(
+                f"{path}: runs[{i}]: these knobs and seed are in the plan already; expected them once"
+            )
+        seen.add(identity)
+    return Study(
+        folder,
+        _field(plan, "name", str, str(path)),
+        None if target is None else float(target),
+        _field(plan, "reference", str, str(path)),
+        planned,
+    )
+
+
+def runs_of(folders: Sequence[Path]) -> list[Run]:
+    """Runs given as bare folders; their knobs are the policy, the deadline and every setting that differs.
+
+    Settings are named by their last part (``round.delay_knowledge`` is ``delay_knowledge``), with the section
+    in front where two sections share a name. Raises `EdgesimError` for a folder that is no run.
+    """
+    flat = [_flatten(read_config(folder)) for folder in folders]
+    keys = list(dict.fromkeys(key for settings in flat for key in settings))
+    differing = [
+        key for key in keys if len({repr(settings.get(key)) for settings in flat}) > 1 and key != "seed"
+    ]
+    last_parts = [key.rpartition(".")[2] for key in differing]
+    names = {
+        key: part if last_parts.count(part) == 1 else key
+        for key, part in zip(differing, last_parts, strict=True)
+    }
+    names |= {"selection.policy": "policy", "round.tmax_s": "tmax_s"}
+    runs = []
+    for folder, settings in zip(folders, flat, strict=True):
+        knobs = {name: settings[key] for key, name in names.items() if key in settings}
+        runs.append(Run(folder, knobs, int(settings.get("seed", 0))))
+    return runs
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Knob]:
+    flat: dict[str, Knob] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value if _is_number(value) else str(value)
+    return flat
+
+
+def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
+    if not isinstance(entry, dict):
+        raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and status")
+    knobs = _field(entry, "knobs", dict, where)
+    for name, value in knobs.items():
+        if not (isinstance(value, str) or _is_number(value)):
+            raise EdgesimError(f"{where}: knobs.{name}: expected a text or a number (got {value!r})")
+    run = Run(folder / _field(entry, "folder", str, where), knobs, _field(entry, "seed", int, where))
+    return PlannedRun(run, _field(entry, "status", str, where))
+
+
+def _field(mapping: Mapping[str, Any], name: str, kind: type, where: str) -> Any:
+    value = mapping.get(name)
+    if not isinstance(value, kind):
+        got = "it is missing" if name not in mapping else f"got {value!r}"
+        raise EdgesimError(f"{where}: {name}: expected {_JSON_NAMES[kind]} ({got})")
+    return value
+
+
+_JSON_NAMES = {str: "a text", int: "an integer", list: "a list", dict: "an object"}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,22 @@
+"""Free-space path loss (Friis, Proc. IRE 1946; ITU-R P.525-4)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from edgesim.channels.laws.law import Law
+
+_SPEED_OF_LIGHT_M_PER_S = 299_792_458.0
+
+
+class FreeSpace(Law):
+    """Carrier and the heights that turn a horizontal distance into a direct one."""
+
+    carrier_hz: float = Field(gt=0)
+    station_height_m: float = Field(ge=0)
+    device_height_m: float = Field(ge=0)
+
+    def loss_db(self, distance_m: ArrayLike) -> NDArray[np.float64]:
+        """20 log10(4 pi d_3D f / c), in dB; distances above 0 m."""
+        direct_m = np.hypot(distance_m, self.station_height_m - self.device_height_m)
+        return 20.0 * np.log10(4.0 * np.pi * direct_m * self.carrier_hz / _SPEED_OF_LIGHT_M_PER_S)

@@ -1,0 +1,34 @@
+"""Where content lives: the path as given, then the folder of that kind here, then the packaged copy."""
+
+from pathlib import Path
+
+from edgesim.errors import EdgesimError
+
+_PACKAGE = Path(__file__).parent
+
+
+def folders(kind: str) -> list[Path]:
+    """Folders searched for content of a kind (``channels``, ``traces``, ``scenarios``), first one first.
+
+    An editable install has no packaged copy: there the repository's own folder takes its place.
+    """
+    candidates = [Path(kind), _PACKAGE / "content" / kind, _PACKAGE.parent / kind]
+    return [folder for folder in candidates if folder.is_dir()]
+
+
+def find(kind: str, name: str, suffix: str) -> Path:
+    """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists what there is."""
+    as_given = Path(name)
+    if as_given.is_file():
+        return as_given
+    for folder in folders(kind):
+        for candidate in (folder / name, folder / f"{name}{suffix}"):
+            if candidate.is_file():
+                return candidate
+    known = ", ".join(names(kind, suffix)) or "none"
+    raise EdgesimError(f"{kind}: no file {name!r}; give a path or one of: {known}")
+
+
+def names(kind: str, suffix: str) -> list[str]:
+    """Bare names of all items of a kind, sorted."""
+    return sorted({path.stem for folder in folders(kind) for path in folder.glob(f"*{suffix}")})

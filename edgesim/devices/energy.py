@@ -1,0 +1,25 @@
+"""Energy of what a device does; work that is cut short has cost its energy until then."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def compute_energy_j(compute_power_w: ArrayLike, busy_s: ArrayLike) -> NDArray[np.float64]:
+    """Joules of computing for ``busy_s`` seconds, elementwise."""
+    return _energy_j(compute_power_w, busy_s)
+
+
+def upload_energy_j(
+    tx_power_w: ArrayLike, pa_efficiency: ArrayLike, airtime_s: ArrayLike
+) -> NDArray[np.float64]:
+    """Joules that the power amplifier draws in ``airtime_s`` seconds: P_tx / efficiency x airtime."""
+    return _energy_j(tx_power_w, airtime_s) / np.asarray(pa_efficiency, dtype=np.float64)
+
+
+def download_energy_j(download_power_w: ArrayLike, airtime_s: ArrayLike) -> NDArray[np.float64]:
+    """Joules of receiving for ``airtime_s`` seconds, elementwise."""
+    return _energy_j(download_power_w, airtime_s)
+
+
+def _energy_j(power_w: ArrayLike, seconds: ArrayLike) -> NDArray[np.float64]:
+    return np.asarray(np.asarray(power_w, dtype=np.float64) * np.asarray(seconds, dtype=np.float64))

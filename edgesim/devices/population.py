@@ -1,0 +1,56 @@
+"""All devices of a run as a struct of arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.config import DevicesConfig
+from edgesim.devices.placement import place_in_disc
+from edgesim.streams import Streams
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Population:
+    """One row per device, [n]; what all devices share is a read-only broadcast of one number."""
+
+    x_m: Floats
+    y_m: Floats
+    distance_m: Floats
+    """Horizontal distance to the own station."""
+    a_s: Floats
+    """Least compute time per sample."""
+    mu_per_s: Floats
+    """Rate of the random part of the compute time, in samples per second."""
+    tx_power_w: Floats
+    pa_efficiency: Floats
+    compute_power_w: Floats
+    download_power_w: Floats
+    station: Integers
+
+    def __len__(self) -> int:
+        return len(self.x_m)
+
+
+def make_population(config: DevicesConfig, streams: Streams) -> Population:
+    """Place devices around one station and equip them as the config says; draws: stream ``placement``."""
+    x_m, y_m = place_in_disc(np.arange(config.count), config.radius_m, config.min_distance_m, streams)
+
+    def shared(value: float) -> Floats:
+        return np.broadcast_to(np.float64(value), config.count)
+
+    return Population(
+        x_m=x_m,
+        y_m=y_m,
+        distance_m=np.hypot(x_m, y_m),
+        a_s=shared(config.a_s_per_sample),
+        mu_per_s=shared(config.mu_samples_per_s),
+        tx_power_w=shared(10.0 ** ((config.tx_power_dbm - 30.0) / 10.0)),
+        pa_efficiency=shared(config.pa_efficiency),
+        compute_power_w=shared(config.compute_power_w),
+        download_power_w=shared(config.download_power_w),
+        station=np.broadcast_to(np.int64(0), config.count),
+    )

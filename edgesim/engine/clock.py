@@ -1,0 +1,36 @@
+"""Simulated time: SimPy's environment with events at absolute instants and a stated order of ties."""
+
+from enum import IntEnum
+from heapq import heappush
+
+import simpy
+
+
+class Kind(IntEnum):
+    """Kinds of events; at one instant the lower comes first, then the lower device id."""
+
+    COMPUTED = 0
+    ARRIVED = 1
+    LEFT = 2
+    DECISION = 3
+    DEADLINE = 4
+    WAKE = 5
+    STOP = 6
+
+
+class Clock(simpy.Environment):
+    """An environment whose events lie at absolute instants, ordered by (time, kind of event, device)."""
+
+    def at(self, t_s: float, kind: Kind, device: int = 0) -> simpy.Event:
+        """An event that happens at ``t_s``, which must not lie in the past.
+
+        SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and then two events of one
+        instant are none. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
+        """
+        event = simpy.Event(self)
+        event._ok = True
+        event._value = None
+        # SimPy's own priorities are 0 and 1: triggered events and interrupts come before anything timed.
+        priority = 2 + (int(kind) << 32) + device
+        heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[arg-type]
+        return event

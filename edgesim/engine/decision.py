@@ -1,0 +1,86 @@
+"""Who uploads, and with how much of the band: admission by least bandwidth, then the leftover."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.channels import equal_finish_s, min_bandwidth_hz
+from edgesim.config import RoundConfig
+from edgesim.engine.world import World
+from edgesim.selection.view import RoundView, Selector
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When each candidate's upload can begin, as the scheduler knows it; seconds from the round's start."""
+
+    ids: Integers
+    """Candidates, ascending, [n]."""
+    delay_s: Floats
+    """What is known of the compute delay, [n]."""
+    ready_s: Floats
+    """When the upload can begin, [n]."""
+    decided_s: float
+    """When the decision falls; inf when it falls with the last report, which is not known beforehand."""
+
+
+def foresee(config: RoundConfig, ids: Integers, compute_s: Floats, planned_s: Floats | None) -> Timeline:
+    """The timeline under `known` (the draws) or `planned` (``planned_s``, the quantiles): decided at the start."""
+    delay_s = compute_s if planned_s is None else planned_s
+    return Timeline(ids, delay_s, config.download_s + delay_s, 0.0)
+
+
+def hear_reports(ids: Integers, compute_s: Floats, decided_s: float) -> Timeline:
+    """The timeline under `reported`: those who reported by the decision upload from then on."""
+    return Timeline(ids, compute_s, np.full(len(ids), decided_s), decided_s)
+
+
+def needs_hz(world: World, payload_bits: float, timeline: Timeline, round: int) -> Floats:
+    """Least bandwidth that uploads each candidate's payload by the deadline, [n]; inf where none does."""
+    left_s = world.config.round.tmax_s - timeline.ready_s
+    rx_power_w = world.rx_power_w(timeline.ids, round)
+    return min_bandwidth_hz(payload_bits, left_s, rx_power_w, world.environment.noise_w_per_hz)
+
+
+def admit(selector: Selector, view: RoundView, band_hz: float) -> Integers:
+    """Walk the selector's order and take whoever's least bandwidth still fits; positions in the view, in order."""
+    taken: list[int] = []
+    used_hz = 0.0
+    choice = selector.choose(view)
+    try:
+        device = next(choice)
+        while True:
+            row = int(np.searchsorted(view.ids, device))
+            fits = used_hz + view.need_hz[row] <= band_hz
+            if fits:
+                taken.append(row)
+                used_hz += float(view.need_hz[row])
+            device = choice.send(bool(fits))
+    except StopIteration:
+        return np.array(taken, dtype=np.int64)
+
+
+def share(
+    world: World,
+    payload_bits: float,
+    timeline: Timeline,
+    need_hz: Floats,
+    taken: Integers,
+    round: int,
+) -> Floats:
+    """Bandwidths of the devices taken (positions), [S]: the least ones, or those of the least common finish."""
+    if world.config.round.leftover == "idle" or len(taken) == 0:
+        return need_hz[taken]
+    _, bandwidth_hz = equal_finish_s(
+        payload_bits,
+        timeline.ready_s[taken],
+        world.rx_power_w(timeline.ids[taken], round),
+        world.environment.noise_w_per_hz,
+        world.config.radio.bandwidth_hz,
+        world.config.round.tmax_s,
+    )
+    return bandwidth_hz

@@ -1,0 +1,242 @@
+"""The synchronous round: check-in is over; decide, work, close, aggregate, report."""
+
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from edgesim.channels import rate_bps
+from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.decision import Timeline, admit, foresee, hear_reports, needs_hz, share
+from edgesim.engine.report import Report
+from edgesim.engine.work import RoundSignals, Task, work
+from edgesim.engine.world import World
+from edgesim.learning.interface import Evaluation, Learner, TrainingRound
+from edgesim.selection.view import RoundReport, RoundView, Selector
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RoundNumber:
+    """Where a round stands in the run."""
+
+    round: int
+    """Over the whole run, from 1."""
+    frame: int
+    round_in_frame: int
+    rounds_in_frame: int
+    """FedTeddi's K_l: the configured rounds, or floor(stop_at_s / tmax_s) when only the time is given."""
+    last_of_frame: bool
+
+
+@dataclass
+class OpenRound:
+    """One round in flight: its tasks and what the server has heard so far."""
+
+    number: RoundNumber
+    t_start_s: float
+    deadline_s: float
+    candidates: Integers
+    """Checked-in devices, ascending."""
+    training: TrainingRound
+    closed: simpy.Event
+    decision: simpy.Event
+    all_reported: simpy.Event
+    tasks: dict[int, Task] = field(default_factory=dict)
+    processes: dict[int, simpy.Process] = field(default_factory=dict)
+    reports: set[int] = field(default_factory=set)
+    """Devices whose computing is done."""
+    selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Devices taken, in the order of the decision."""
+    arrived: set[int] = field(default_factory=set)
+    infeasible_share: float = 0.0
+    """Share of the candidates whose least bandwidth is above the band."""
+    wall_s: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Add the wall time of a block to a part of this round."""
+        started = time.perf_counter()
+        yield
+        self.wall_s[part] = self.wall_s.get(part, 0.0) + time.perf_counter() - started
+
+
+@dataclass
+class Synchronous:
+    """The synchronous protocol; its state is who was selected how often."""
+
+    clock: Clock
+    world: World
+    selector: Selector
+    learner: Learner
+    report: Report
+    payload_bits: float
+    data_sizes: list[Integers]
+    """Data-set sizes per frame, [devices]."""
+    times_selected: Integers
+
+    def round(
+        self, number: RoundNumber, ids: Integers, samples: Integers
+    ) -> Generator[simpy.Event, Any, Evaluation | None]:
+        """One round among the checked-in ``ids`` that process ``samples`` each; its evaluation, if there was one."""
+        started = time.perf_counter()
+        knobs = self.world.config.round
+        now_s = self.clock.now
+        this = OpenRound(
+            number,
+            now_s,
+            now_s + knobs.tmax_s,
+            ids,
+            self.learner.open_round(number.round, number.frame),
+            self.clock.event(),
+            self.clock.event(),
+            self.clock.event(),
+        )
+        self._alarm(this.closed, this.deadline_s, Kind.DEADLINE)
+        compute_s = self.world.compute_s(ids, number.round, samples)
+        if knobs.delay_knowledge == "reported":
+            yield from self._decide_on_reports(this, compute_s)
+        else:
+            planned_s = None
+            if knobs.delay_knowledge == "planned":
+                planned_s = self.world.planned_compute_s(ids, samples, knobs.plan_quantile)
+            self._decide_at_once(this, compute_s, foresee(knobs, ids, compute_s, planned_s))
+        yield this.closed
+        self._interrupt_stragglers(this)
+        # The interrupts above are events of this instant; the rows are complete once they have run.
+        yield self.clock.timeout(0)
+        evaluation = self._learn(this)
+        this.wall_s["round"] = time.perf_counter() - started
+        self.report.timing(number.round, this.wall_s)
+        return evaluation
+
+    def _alarm(self, event: simpy.Event, t_s: float, kind: Kind) -> None:
+        callbacks = self.clock.at(t_s, kind).callbacks
+        assert callbacks is not None
+        callbacks.append(lambda _: _succeed_once(event))
+
+    def _decide_at_once(self, this: OpenRound, compute_s: Floats, timeline: Timeline) -> None:
+        """`known` and `planned`: the band is shared at the round's start."""
+        everyone = self.world.config.round.computes == "candidates"
+        if everyone:
+            self._start(this, this.candidates, compute_s)
+        taken, bandwidth_hz = self._decide(this, timeline)
+        if not everyone:
+            rows = np.sort(taken)
+            self._start(this, this.candidates[rows], compute_s[rows])
+        self._grant(this, timeline.ids[taken], bandwidth_hz)
+
+    def _decide_on_reports(self, this: OpenRound, compute_s: Floats) -> Generator[simpy.Event, Any, None]:
+        """`reported`: the band is shared at the last report or at ``report_by_s``, among those who reported."""
+        self._start(this, this.candidates, compute_s)
+        report_by_s = self.world.config.round.report_by_s
+        assert report_by_s is not None
+        self._alarm(this.all_reported, this.t_start_s + report_by_s, Kind.DECISION)
+        yield this.all_reported
+        reporters = np.isin(this.candidates, list(this.reports))
+        decided_s = self.clock.now - this.t_start_s
+        timeline = hear_reports(this.candidates[reporters], compute_s[reporters], decided_s)
+        taken, bandwidth_hz = self._decide(this, timeline)
+        self._grant(this, timeline.ids[taken], bandwidth_hz)
+        this.decision.succeed()
+
+    def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
+        """Devices begin to work: submit their training jobs, start their processes."""
+        knobs = self.world.config.round
+        signals = RoundSignals(
+            this.decision,
+            this.deadline_s,
+            1e-9 * knobs.tmax_s + 4 * float(np.spacing(this.deadline_s)),
+            lambda task: self._on_computed(this, task),
+            lambda task: self._on_arrived(this, task),
+        )
+        leaves_s = self.world.availability.available_until(ids, self.clock.now, this.deadline_s)
+        this.training.start(ids)
+        for device, delay_s, leave_s in zip(ids.tolist(), compute_s.tolist(), leaves_s.tolist(), strict=True):
+            task = Task(device, knobs.download_s, delay_s, leave_s, self.payload_bits)
+            this.tasks[device] = task
+            this.processes[device] = self.clock.process(work(self.clock, task, signals))
+
+    def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
+        """Positions taken, in order, and their bandwidths."""
+        with this.timed("decide"):
+            config = self.world.config
+            number = this.number
+            need_hz = needs_hz(self.world, self.payload_bits, timeline, number.round)
+            if len(need_hz) == 0:
+                return np.empty(0, dtype=np.int64), np.empty(0)
+            this.infeasible_share = float(np.mean(need_hz > config.radio.bandwidth_hz))
+            view = RoundView(
+                round=number.round,
+                frame=number.frame,
+                round_in_frame=number.round_in_frame,
+                rounds_in_frame=number.rounds_in_frame,
+                batch_size=config.learning.batch_size,
+                ids=timeline.ids,
+                gain=self.world.gain(timeline.ids, number.round),
+                delay_s=timeline.delay_s,
+                need_hz=need_hz,
+                samples=self.data_sizes[number.frame][timeline.ids],
+                times_selected=self.times_selected[timeline.ids],
+                streams=self.world.streams,
+                knowledge=this.training,
+            )
+            taken = admit(self.selector, view, config.radio.bandwidth_hz)
+            bandwidth_hz = share(self.world, self.payload_bits, timeline, need_hz, taken, number.round)
+            return taken, bandwidth_hz
+
+    def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
+        """Tell every task whether it uploads, and at which rate."""
+        this.selected = ids
+        noise_w_per_hz = self.world.environment.noise_w_per_hz
+        rates = rate_bps(bandwidth_hz, self.world.rx_power_w(ids, this.number.round), noise_w_per_hz)
+        for task in this.tasks.values():
+            task.taken = False
+        for device, hz, bps in zip(ids.tolist(), bandwidth_hz.tolist(), rates.tolist(), strict=True):
+            task = this.tasks[device]
+            task.taken, task.bandwidth_hz, task.rate_bps = True, hz, bps
+
+    def _on_computed(self, this: OpenRound, task: Task) -> None:
+        this.training.due(task.device)
+        this.reports.add(task.device)
+        # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
+        if len(this.reports) == len(this.tasks):
+            _succeed_once(this.all_reported)
+
+    def _on_arrived(self, this: OpenRound, task: Task) -> None:
+        this.arrived.add(task.device)
+        if self.world.config.round.close == "arrivals" and len(this.arrived) == len(this.selected):
+            _succeed_once(this.closed)
+
+    def _interrupt_stragglers(self, this: OpenRound) -> None:
+        for device, process in this.processes.items():
+            if process.is_alive and this.tasks[device].phase != "ended":
+                process.interrupt()
+
+    def _learn(self, this: OpenRound) -> Evaluation | None:
+        """Aggregate what arrived, evaluate, tell the selector, write the rows."""
+        arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
+        with this.timed("train"):
+            merged = this.training.merge(arrived)
+        self.times_selected[this.selected] += 1
+        with this.timed("feedback"):
+            self.selector.hear(RoundReport(this.number.round, this.selected, arrived, this.training))
+        evaluation = None
+        if this.number.round % self.world.config.evaluation.every == 0 or this.number.last_of_frame:
+            with this.timed("evaluate"):
+                evaluation = self.learner.evaluate(this.number.frame)
+        self.report.round(this, merged, evaluation, self.clock.now)
+        return evaluation
+
+
+def _succeed_once(event: simpy.Event) -> None:
+    if not event.triggered:
+        event.succeed()
+

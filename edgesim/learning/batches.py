@@ -1,0 +1,82 @@
+"""Which samples a job trains on, in which order: a function of (seed, device, round)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edgesim.config import LearningConfig
+from edgesim.learning.federation import Federation, Frame
+from edgesim.selection.view import Integers
+from edgesim.streams import Streams
+
+_DRAWS_AT_ONCE = 1 << 20
+
+
+def samples_per_job(sizes: Integers, learning: LearningConfig) -> Integers:
+    """Samples that a device of each size processes in a round: tau b, or epochs times the size."""
+    if learning.epochs is not None:
+        return np.asarray(sizes) * learning.epochs
+    return np.full(np.shape(sizes), _steps(learning) * learning.batch_size, dtype=np.int64)
+
+
+def step_edges(size: int, learning: LearningConfig) -> Integers:
+    """Where the steps of a job begin and end among its samples, [steps + 1]; by epochs, last batches are partial."""
+    batch = learning.batch_size
+    if learning.epochs is None:
+        return np.arange(_steps(learning) + 1) * batch
+    starts = np.arange(learning.epochs)[:, None] * size + np.arange(0, size, batch)
+    return np.append(starts.reshape(-1), learning.epochs * size)
+
+
+def batch_samples(
+    federation: Federation, streams: Streams, ids: Integers, round: int, frame: int, learning: LearningConfig
+) -> list[Integers]:
+    """Training samples of each device's job of a round, in order of use.
+
+    They run through successive random permutations of the device's set, batches crossing their edges, so batch
+    shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs: one
+    permutation per epoch.
+    """
+    counts = samples_per_job(federation.frames[frame].sizes[ids], learning)
+    return _draw(federation.frames[frame], streams, "batches", ids, round, counts)
+
+
+def statistics_samples(
+    federation: Federation, streams: Streams, ids: Integers, round: int, frame: int, learning: LearningConfig
+) -> list[Integers]:
+    """One batch per device for statistics, drawn apart from training (FedTeddi, eq. 18): at most the whole set."""
+    counts = np.minimum(federation.frames[frame].sizes[ids], learning.batch_size)
+    return _draw(federation.frames[frame], streams, "statistics-batch", ids, round, counts)
+
+
+def _steps(learning: LearningConfig) -> int:
+    assert learning.steps is not None, "the config is resolved before a run"
+    return learning.steps
+
+
+def _draw(
+    frame: Frame, streams: Streams, name: str, ids: Integers, round: int, counts: Integers
+) -> list[Integers]:
+    samples: list[Integers] = [np.empty(0, dtype=np.int64)] * len(ids)
+    for rows in _groups_of_equal_size(frame.sizes[ids], counts):
+        positions = _positions(
+            streams, name, ids[rows], round, int(frame.sizes[ids[rows[0]]]), int(counts[rows[0]])
+        )
+        for row, position in zip(rows.tolist(), positions, strict=True):
+            samples[row] = frame.clients[ids[row]][position]
+    return samples
+
+
+def _positions(streams: Streams, name: str, ids: Integers, round: int, size: int, count: int) -> Integers:
+    """Positions within sets of one size, [n, count]: sorting uniforms gives each permutation."""
+    repeats = -(-count // size)
+    uniforms = streams.uniform(name, ids, round, repeats * size).reshape(len(ids), repeats, size)
+    return np.argsort(uniforms, axis=-1).reshape(len(ids), -1)[:, :count]
+
+
+def _groups_of_equal_size(sizes: Integers, counts: Integers) -> Iterator[Integers]:
+    """Rows of equal set size, in chunks that bound memory; equal sizes have equal counts."""
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)
+        at_once = max(1, _DRAWS_AT_ONCE // (int(counts[rows[0]]) + int(size)))
+        yield from np.split(rows, np.arange(at_once, len(rows), at_once))

@@ -1,0 +1,77 @@
+"""What the engine asks of learning: the same for real training and for timing-only runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from edgesim.selection.view import Floats, Gradients, Integers, Knowledge
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What an aggregation used, one row per device, in the order asked."""
+
+    ids: Integers
+    weight: Floats
+    """alpha_n over the devices merged."""
+    loss: Floats | None
+    """Mean training loss over the samples of the job; absent in timing-only runs, like the two below."""
+    accuracy: Floats | None
+    update_norm: Floats | None
+    """Norm of the trainable part of the update."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The global model on test images of the classes seen so far."""
+
+    loss: float
+    accuracy: float
+    macro_f1: float
+    class_accuracy: dict[int, float]
+
+
+class TrainingRound(Knowledge, Gradients, Protocol):
+    """The training jobs of one round, as promises, and what can be known about its devices.
+
+    Jobs start from the model that is global when the round opens.
+    """
+
+    def start(self, ids: Integers) -> None:
+        """Submit the jobs of devices that begin to compute; nothing runs yet."""
+
+    def due(self, device: int) -> None:
+        """Mark the job of a device as due: its simulated work is finished."""
+
+    def merge(self, ids: Integers) -> Merged:
+        """Run the due jobs of the devices that arrived and merge their updates into the global model.
+
+        No ids keep the model as it is.
+        """
+
+    @property
+    def jobs_trained(self) -> int:
+        """Jobs that ran in this round so far; each runs at most once."""
+
+
+class Learner(Protocol):
+    """The global model over a run."""
+
+    @property
+    def model_bits(self) -> float:
+        """Size of the model that a device sends: 32 bits per trainable parameter."""
+
+    def open_round(self, round: int, frame: int) -> TrainingRound:
+        """Open a round (counted over the run, from 1) of a frame (from 1)."""
+
+    def evaluate(self, frame: int) -> Evaluation | None:
+        """Test the global model on the classes seen up to a frame; None in timing-only runs."""
+
+    def end_frame(self) -> None:
+        """End the frame of the rounds opened last; the next may start from the best model of this one."""
+
+    def save(self, folder: Path) -> None:
+        """Write the global model as ``model.safetensors``; timing-only runs have none to write."""
+
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says about learning."""

@@ -1,0 +1,61 @@
+"""What NumPy alone knows about the devices of a round: class counts and shares."""
+
+from functools import cached_property
+
+import numpy as np
+
+from edgesim.config import LearningConfig
+from edgesim.learning.batches import batch_samples
+from edgesim.learning.federation import Federation
+from edgesim.selection.view import Floats, Integers, Source
+from edgesim.streams import Streams
+
+
+class CountKnowledge:
+    """Class counts of one round's devices; the part of `Knowledge` that needs no training."""
+
+    def __init__(
+        self, federation: Federation, streams: Streams, learning: LearningConfig, round: int, frame: int
+    ) -> None:
+        self.federation = federation
+        self.streams = streams
+        self.learning = learning
+        self.round = round
+        self.frame = frame
+
+    def class_counts(self, ids: Integers, source: Source) -> Integers:
+        """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
+        if source == "dataset":
+            return self.federation.frames[self.frame].class_counts[ids]
+        return self._batch_counts[ids]
+
+    def previous_class_counts(self, ids: Integers) -> Integers:
+        """Samples per class of the data sets of the frame before, [n, C]."""
+        return self.federation.frames[self.frame - 1].class_counts[ids]
+
+    def global_shares(self, source: Source) -> Floats:
+        """Class shares over all devices of the run, weighted by data-set size, [C]."""
+        frame = self.federation.frames[self.frame]
+        return size_weighted_shares(frame.sizes, self.class_counts(np.arange(len(frame.sizes)), source))
+
+    @cached_property
+    def _batch_counts(self) -> Integers:
+        """Of all devices: whoever asks for batch counts needs the global shares too."""
+        frame, dataset = self.federation.frames[self.frame], self.federation.dataset
+        counts = np.zeros_like(frame.class_counts)
+        if dataset is not None:
+            every = np.arange(len(frame.sizes))
+            drawn = batch_samples(self.federation, self.streams, every, self.round, self.frame, self.learning)
+            for device, samples in enumerate(drawn):
+                counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
+        return counts
+
+
+def shares(counts: Integers) -> Floats:
+    """Class shares p_n of class counts, [n, C]."""
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def size_weighted_shares(sizes: Integers, counts: Integers) -> Floats:
+    """Global class shares, [C]: sum over devices of D_n / D times p_n (FedTeddi, section III)."""
+    return np.asarray(sizes / sizes.sum() @ shares(counts))

@@ -1,0 +1,248 @@
+"""Real training: the global model, and one round's jobs and statistics."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from edgesim.algorithms import fedavg
+from edgesim.config import RunConfig
+from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
+from edgesim.learning.evaluation import evaluate, predictions
+from edgesim.learning.federation import Federation
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.knowledge import CountKnowledge, shares, size_weighted_shares
+from edgesim.learning.models import make_model
+from edgesim.learning.numerics import device_kind, pick_device, reproducible, seeded
+from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.pretrain import StartModel, start_model
+from edgesim.learning.statistics import class_gradient_distances, gradient_deviations, mean_losses
+from edgesim.learning.tensors import DeviceData
+from edgesim.learning.trainer import Job, LoopBackEnd, Promise, Result
+from edgesim.selection.view import ClassGradients, Floats, Integers
+from edgesim.streams import Streams
+
+_BEST_MODEL_SAMPLES = 2000
+
+
+class TorchLearner:
+    """A `Learner` that trains; pre-trains its start model, or reads it from the cache, when it is made."""
+
+    def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
+        dataset = federation.dataset
+        assert dataset is not None, "the config refuses real training without a dataset"
+        self.config = config
+        self.federation = federation
+        self.streams = streams
+        self.dataset = dataset
+        self.torch_device = pick_device(config.learning.device)
+        with reproducible(self.torch_device):
+            with seeded(torch.device("cpu"), int(streams.seeds("initial-weights", 0))):
+                module = make_model(config.learning.model, dataset.image_shape, dataset.class_count)
+            self.model = FlatModel(module, self.torch_device)
+            self.data = DeviceData(dataset, self.torch_device)
+            self.back_end = LoopBackEnd(self.model, self.data)
+            self._start: StartModel | None = None
+            if config.learning.pretrain:
+                self._start = start_model(self.model, self.data, federation, config.learning, streams)
+            self.global_weights: Tensor = self._start.weights if self._start else self.model.snapshot()
+        self._start_accuracy: float | None = None
+        self._frame: int | None = None
+        self._best: tuple[float, Tensor] | None = None
+
+    @property
+    def model_bits(self) -> float:
+        """Size of the model that a device sends: 32 bits per trainable parameter."""
+        return float(BITS_PER_PARAMETER * self.model.trainable)
+
+    def open_round(self, round: int, frame: int) -> "TorchRound":
+        """Open a round (counted over the run, from 1) of a frame (from 1)."""
+        self._frame = frame
+        return TorchRound(self, round, frame)
+
+    def evaluate(self, frame: int) -> Evaluation:
+        """Test the global model on the classes seen up to a frame; raises `Diverged` on a loss that is not finite.
+
+        After a round of a frame that another one follows, the model is also considered for `end_frame`.
+        """
+        with reproducible(self.torch_device):
+            self.model.load(self.global_weights)
+            samples = self._test_samples(frame)
+            evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples])
+            if not np.isfinite(evaluation.loss):
+                raise Diverged(f"frame {frame}: the test loss is not finite; lower learning.lr")
+            if self._frame == frame and self._keeps_best(frame):
+                self._consider(frame)
+        if self._frame is None:
+            self._start_accuracy = evaluation.accuracy
+        return evaluation
+
+    def end_frame(self) -> None:
+        """Go back to the best model of the frame, if it is to be kept and another frame follows.
+
+        Best is the least mean loss on a fixed sample of the devices' training images, among the rounds evaluated
+        (FedTeddi, Algorithm 1).
+        """
+        if self._best is not None:
+            self.global_weights = self._best[1]
+        self._best = None
+        self._frame = None if self._frame is None else 0
+
+    def save(self, folder: Path) -> None:
+        """Write the global model as ``model.safetensors``."""
+        self.model.load(self.global_weights)
+        save_file(self.model.state(), folder / "model.safetensors")
+
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says about learning."""
+        facts: dict[str, Any] = {
+            "back_end": self.back_end.name,
+            "device_kind": device_kind(self.torch_device),
+            "torch": torch.__version__,
+            "parameters": self.model.trainable,
+        }
+        if self._start is not None:
+            facts |= {"pretrain_epochs": self._start.epochs, "pretrain_accuracy": self._start.accuracy}
+        if self._start_accuracy is not None:
+            facts["start_accuracy"] = self._start_accuracy
+        return facts
+
+    def _test_samples(self, frame: int) -> Integers:
+        """Test images of the classes seen; a sample of them is the head of one permutation for the whole run."""
+        order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
+        seen = np.isin(self.dataset.test_labels[order], self.federation.frames[frame].classes_seen)
+        return np.sort(order[seen][: self.config.evaluation.samples])
+
+    def _keeps_best(self, frame: int) -> bool:
+        return self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
+
+    def _consider(self, frame: int) -> None:
+        held = self.federation.frames[frame].samples
+        random = self.streams.generator("best-model-sample", round=frame)
+        sample = random.choice(held, min(_BEST_MODEL_SAMPLES, len(held)), replace=False)
+        loss = float(predictions(self.model, self.data, sample, test=False)[0].mean())
+        if self._best is None or loss < self._best[0]:
+            self._best = (loss, self.global_weights)
+
+
+class TorchRound(CountKnowledge):
+    """A `TrainingRound` whose jobs run when their results are wanted."""
+
+    def __init__(self, learner: TorchLearner, round: int, frame: int) -> None:
+        super().__init__(learner.federation, learner.streams, learner.config.learning, round, frame)
+        self._learner = learner
+        self._start = learner.global_weights
+        self._promises: dict[int, Promise] = {}
+        self._jobs_trained = 0
+
+    @property
+    def jobs_trained(self) -> int:
+        """Jobs that ran in this round so far; each runs at most once."""
+        return self._jobs_trained
+
+    def start(self, ids: Integers) -> None:
+        """Submit the jobs of devices that begin to compute; nothing runs yet."""
+        new = np.array([device for device in ids if int(device) not in self._promises], dtype=np.int64)
+        learning = self.learning
+        drawn = batch_samples(self.federation, self.streams, new, self.round, self.frame, learning)
+        seeds = self.streams.seeds("job", new, self.round)
+        # The first round trains at lr itself: the exponent counts the rounds before.
+        lr = learning.lr * learning.lr_decay ** (self.round - 1)
+        for device, samples, seed in zip(new.tolist(), drawn, seeds.tolist(), strict=True):
+            edges = step_edges(int(self.federation.frames[self.frame].sizes[device]), learning)
+            job = Job(device, self.round, seed, samples, edges, lr, learning.momentum)
+            self._promises[device] = Promise(job, self._start)
+
+    def due(self, device: int) -> None:
+        """Mark the job of a device as due: its simulated work is finished."""
+        self._promises[int(device)].due = True
+
+    def merge(self, ids: Integers) -> Merged:
+        """Run the due jobs of the devices that arrived and merge their updates into the global model.
+
+        No ids keep the model as it is. Raises `Diverged`, and ValueError for a device whose job is not due.
+        """
+        ids = np.asarray(ids, dtype=np.int64)
+        early = [device for device in ids.tolist() if not self._promises[device].due]
+        if early:
+            raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
+        results = self._results(ids)
+        alpha = fedavg.weights(self.federation.frames[self.frame].sizes[ids])
+        if len(ids):
+            # Ascending ids: the floating-point sum must not depend on the order of arrival.
+            order = np.argsort(ids)
+            with reproducible(self._learner.torch_device):
+                updates = torch.stack([results[row].update for row in order])
+                self._learner.global_weights = fedavg.aggregate(self._start, updates, alpha[order])
+        return Merged(
+            ids,
+            alpha,
+            np.array([result.loss for result in results]),
+            np.array([result.accuracy for result in results]),
+            np.array([result.update_norm for result in results]),
+        )
+
+    def losses(self, ids: Integers) -> Floats:
+        """Mean loss of the round's start model on each device's data set, [n]."""
+        frame = self.federation.frames[self.frame]
+        with self._loaded(self._start) as (model, data):
+            return mean_losses(model, data, [frame.clients[device] for device in ids])
+
+    def update_norms(self, ids: Integers) -> Floats:
+        """Norm of each device's update of this round, [n]; runs the jobs."""
+        self.start(ids)
+        return np.array([result.update_norm for result in self._results(ids)])
+
+    def gradient_deviations(self, ids: Integers) -> Floats:
+        """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
+        drawn = batch_samples(self.federation, self.streams, ids, self.round, self.frame, self.learning)
+        sizes = self.federation.frames[self.frame].sizes[ids]
+        firsts = [
+            samples[: step_edges(int(size), self.learning)[1]]
+            for samples, size in zip(drawn, sizes, strict=True)
+        ]
+        if min(map(len, firsts)) < 2:
+            raise EdgesimError(
+                "learning.batch_size: at least 2 is needed for the deviation of per-sample gradients"
+            )
+        with self._loaded(self._start) as (model, data):
+            return gradient_deviations(model, data, firsts)
+
+    def class_gradient_distances(self, ids: Integers, part: Literal["all", "last_linear"]) -> ClassGradients:
+        """Distances of the devices' class gradients to the global ones, at the global model as it is now."""
+        ids = np.asarray(ids, dtype=np.int64)
+        sizes = self.federation.frames[self.frame].sizes
+        class_count = self.federation.class_count
+        every = np.arange(len(sizes))
+        batches = statistics_samples(
+            self.federation, self.streams, every, self.round, self.frame, self.learning
+        )
+        labels = [self._learner.dataset.train_labels[batch] for batch in batches]
+        counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
+        distances = np.zeros((0, class_count))
+        if len(ids):
+            with self._loaded(self._learner.global_weights) as (model, data):
+                distances = class_gradient_distances(
+                    model, data, batches, labels, sizes / sizes.sum(), ids, class_count, part
+                )
+        return ClassGradients(distances, shares(counts[ids]), size_weighted_shares(sizes, counts))
+
+    @contextmanager
+    def _loaded(self, weights: Tensor) -> Iterator[tuple[FlatModel, DeviceData]]:
+        learner = self._learner
+        with reproducible(learner.torch_device):
+            learner.model.load(weights)
+            yield learner.model, learner.data
+
+    def _results(self, ids: Integers) -> list[Result]:
+        promises = [self._promises[int(device)] for device in ids]
+        with reproducible(self._learner.torch_device):
+            self._jobs_trained += self._learner.back_end.run(promises)
+        return [promise.result for promise in promises if promise.result is not None]

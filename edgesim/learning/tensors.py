@@ -1,0 +1,40 @@
+"""The dataset on the training device: moved there once, normalised per batch."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgesim.learning.datasets import Dataset
+from edgesim.selection.view import Integers
+
+
+class DeviceData:
+    """Images as stored (uint8 or float) and labels on one device."""
+
+    def __init__(self, dataset: Dataset, device: torch.device) -> None:
+        self.device = device
+        self.train_images, self.test_images = (
+            torch.from_numpy(images).to(device) for images in dataset.images
+        )
+        self.train_labels = torch.from_numpy(dataset.train_labels).to(device)
+        self.test_labels = torch.from_numpy(dataset.test_labels).to(device)
+        offset, divisor = (
+            torch.from_numpy(values.astype(np.float32)).to(device)[:, None, None]
+            for values in dataset.normalisation
+        )
+        self._offset, self._divisor = offset, divisor
+
+    def index(self, samples: Integers) -> Tensor:
+        """Sample indices on the device."""
+        return torch.from_numpy(np.ascontiguousarray(samples)).to(self.device)
+
+    def train(self, samples: Tensor) -> tuple[Tensor, Tensor]:
+        """Normalised training images [n, C, H, W] and labels [n] of sample indices."""
+        return self._normalised(self.train_images[samples]), self.train_labels[samples]
+
+    def test(self, samples: Tensor) -> tuple[Tensor, Tensor]:
+        """Normalised test images [n, C, H, W] and labels [n] of sample indices."""
+        return self._normalised(self.test_images[samples]), self.test_labels[samples]
+
+    def _normalised(self, images: Tensor) -> Tensor:
+        return images.to(torch.float32).sub_(self._offset).div_(self._divisor)

@@ -1,0 +1,100 @@
+"""Test accuracy over rounds and over simulated seconds, mean and 95 % interval over seeds."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from edgesim.analysis.metrics import evaluations, start_accuracy
+from edgesim.analysis.runs import Run
+from edgesim.analysis.statistics import mean_interval
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, Series, labels_of
+
+Floats = NDArray[np.float64]
+Over = Literal["rounds", "seconds"]
+
+_LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
+_GRID_POINTS = 200
+
+
+def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = None) -> Figure:
+    """Accuracy curves from the start accuracy on, a line per series, the target as a thin line.
+
+    Over rounds, the rounds that every seed of a series evaluated; over seconds, each seed keeps its last
+    value until the next evaluation, up to the time that every seed reached.
+    """
+    labels = labels_of(panels)
+    styles = style.line_styles(labels)
+    width, height = style.panel_size(len(panels), 2.1)
+    rows = -(-len(labels) // (3 if len(panels) == 1 else 6))
+    with style.figure(width, height + 0.16 * rows) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        handles = {}
+        for axes, panel in zip(grid, panels, strict=True):
+            for series in panel.series:
+                places, values = curve(series, over)
+                bands = [mean_interval(column) for column in values.T]
+                look = styles[series.label]
+                (handles[series.label],) = axes.plot(
+                    places,
+                    [band.mean for band in bands],
+                    label=series.label,
+                    drawstyle="default" if over == "rounds" else "steps-post",
+                    **look.marked(every=max(1, places.size // 6)),
+                )
+                if len(series.runs) > 1:
+                    low, high = [band.low for band in bands], [band.high for band in bands]
+                    axes.fill_between(
+                        places,
+                        low,
+                        high,
+                        color=look.color,
+                        alpha=0.12,
+                        linewidth=0,
+                        step=None if over == "rounds" else "post",
+                    )
+            if target is not None:
+                axes.axhline(target, color="#555555", linewidth=0.7)
+                axes.annotate(
+                    f"target {target:g}",
+                    (1, target),
+                    xycoords=("axes fraction", "data"),
+                    xytext=(0, -2),
+                    textcoords="offset points",
+                    ha="right",
+                    va="top",
+                    fontsize=7,
+                    color="#555555",
+                )
+            axes.set_xlim(left=0)
+            axes.set_xlabel(_LABELS[over])
+        for axes in grid[::3]:
+            axes.set_ylabel("test accuracy (1)")
+        style.legend_below(figure, [handles[label] for label in labels], labels)
+    return figure
+
+
+def curve(series: Series, over: Over) -> tuple[Floats, Floats]:
+    """Places on the axis [p] and the accuracy of every seed there [seeds, p]."""
+    paths = [_path(run, over) for run in series.runs]
+    if over == "rounds":
+        places = paths[0][0]
+        for other, _ in paths[1:]:
+            places = np.intersect1d(places, other)
+        return places, np.stack([values[np.searchsorted(at, places)] for at, values in paths])
+    first, last = max(at[0] for at, _ in paths), min(at[-1] for at, _ in paths)
+    places = np.linspace(first, last, _GRID_POINTS)
+    return places, np.stack([values[np.searchsorted(at, places, side="right") - 1] for at, values in paths])
+
+
+def _path(run: Run, over: Over) -> tuple[Floats, Floats]:
+    evaluated = evaluations(run.rounds)
+    at = evaluated["round" if over == "rounds" else "t_end_s"].to_numpy(dtype=np.float64)
+    values = evaluated["test_accuracy"].to_numpy(dtype=np.float64)
+    start = start_accuracy(run.metrics)
+    if start is None:
+        return at, values
+    return np.concatenate([[0.0], at]), np.concatenate([[start], values])

@@ -1,0 +1,90 @@
+"""Distribution of the durations of computing, of uploads and of rounds."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy import stats
+
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, Series, labels_of
+
+Floats = NDArray[np.float64]
+
+KINDS = ("compute", "upload", "round")
+_MOST_POINTS = 400
+
+
+def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
+    """CDFs of compute, upload and round durations: a row per panel, a column per kind, a line per series.
+
+    Work that was cut short (by the deadline, the close or a drop-out) is counted as lasting longer than seen:
+    the Kaplan-Meier estimate, whose curve ends below 1 when the longest durations were all cut.
+    """
+    labels = labels_of(panels)
+    styles = style.line_styles(labels)
+    legend = len(labels) > 1
+    with style.figure(style.PAGE_IN, 1.75 * len(panels) + (0.3 if legend else 0)) as figure:
+        grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")
+        for row, panel in zip(grid, panels, strict=True):
+            for series in panel.series:
+                for axes, (times, shares) in zip(row, _curves(series), strict=True):
+                    axes.step(times, shares, where="post", label=series.label, **styles[series.label].line())
+            row[0].set_ylabel("share of durations (1)")
+            for axes in row:
+                axes.grid()
+                axes.set_ylim(0, 1.02)
+                axes.set_xlim(left=0)
+        for i, axes in enumerate(grid.ravel()):
+            number, column = divmod(i, len(KINDS))
+            where = f", {panels[number].title}" if panels[number].title else ""
+            axes.set_title(f"({style.letter(i)}) {KINDS[column]}{where}")
+        for axes, kind in zip(grid[-1], KINDS, strict=True):
+            axes.set_xlabel(f"{kind} duration (s)")
+        if legend:
+            handles = {line.get_label(): line for axes in grid.ravel() for line in axes.get_lines()}
+            style.legend_below(figure, [handles[label] for label in labels], labels)
+    return figure
+
+
+def _curves(series: Series) -> list[tuple[Floats, Floats]]:
+    durations = [_durations(run) for run in series.runs]
+    return [
+        cdf(*(np.concatenate([one[kind][part] for one in durations]) for part in (0, 1))) for kind in KINDS
+    ]
+
+
+def _durations(run: Run) -> dict[str, tuple[Floats, Floats]]:
+    """Durations in seconds of one run, by kind: those seen to their end, and those cut short."""
+    rounds = run.rounds
+    close_s = rounds[["round", "t_end_s"]].rename(columns={"t_end_s": "close_s"})
+    activities = run.activities.merge(close_s, on="round")
+    length_s = (activities["t_end_s"] - activities["t_start_s"]).to_numpy()
+    whole = _seen_to_its_end(activities)
+    found = {"round": ((rounds["t_end_s"] - rounds["t_start_s"]).to_numpy(), np.empty(0))}
+    for kind in ("compute", "upload"):
+        mine = (activities["activity"] == kind).to_numpy()
+        found[kind] = (length_s[mine & whole], length_s[mine & ~whole])
+    return found
+
+
+def _seen_to_its_end(activities: pd.DataFrame) -> NDArray[np.bool_]:
+    # An unscheduled row ends at its own finish or at the close, whichever is first.
+    finished = (activities["outcome"] == "unscheduled") & (activities["t_end_s"] < activities["close_s"])
+    return np.asarray((activities["outcome"] == "done") | finished, dtype=bool)
+
+
+def cdf(whole_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
+    """Points (seconds, share) of the empirical CDF, of which ``cut_s`` [m] are only lower bounds.
+
+    Starts at share 0 and has at most about 400 points. Kaplan and Meier, JASA 53(282), 1958.
+    """
+    if whole_s.size == 0:
+        return np.zeros(1), np.zeros(1)
+    estimate = stats.ecdf(stats.CensoredData(uncensored=whole_s, right=cut_s)).cdf
+    times, shares = np.asarray(estimate.quantiles), np.asarray(estimate.probabilities)
+    kept = np.unique(np.linspace(0, times.size - 1, _MOST_POINTS).round().astype(int))
+    return np.concatenate([times[:1], times[kept]]), np.concatenate([[0.0], shares[kept]])

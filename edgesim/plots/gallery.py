@@ -1,0 +1,125 @@
+"""Every figure that one run, several runs or a study supports."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from edgesim.analysis.metrics import evaluations
+from edgesim.analysis.runs import Run, Study, read_study, runs_of
+from edgesim.analysis.summary import summarise
+from edgesim.errors import EdgesimError
+from edgesim.plots import heat_map, style
+from edgesim.plots.accuracy import draw_accuracy
+from edgesim.plots.delay_cdf import draw_delay_cdf
+from edgesim.plots.gantt import draw_gantt
+from edgesim.plots.groups import labels_of, panels_of
+from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
+from edgesim.plots.scheduled import draw_scheduled
+
+MOST_SERIES = 9
+MOST_PANELS = 6
+"""Above these, figures with a line or bar per series are not drawn: nobody could read them."""
+
+
+def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
+    """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
+
+    One run: Gantt chart of ``round`` (or of the first busy one), delay CDFs, accuracy when evaluated. Several
+    runs: accuracy, scheduled clients and CDFs by policy. A study: those and, with a target, rounds to reach
+    it, or, when timing-only over two or more numeric knobs, heat maps. Returns the paths of the files.
+    Raises `EdgesimError` for a folder that is neither, an unknown round, or nothing to draw.
+    """
+    if not paths:
+        raise EdgesimError("nothing to draw: give run folders or one study folder")
+    for path in paths:
+        if not path.is_dir():
+            raise EdgesimError(f"{path}: no such folder; give run folders or one study folder")
+    studies = [path for path in paths if (path / "study.json").is_file()]
+    if studies and len(paths) > 1:
+        raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
+    if round is not None and (studies or len(paths) > 1):
+        raise EdgesimError("a round is chosen for the Gantt chart of one run; give one run folder with it")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EdgesimError(f"{out}: cannot be made a folder for figures: {error.strerror}") from None
+    if studies:
+        return draw_study(read_study(paths[0]), out)
+    runs = runs_of(paths)
+    if len(runs) > 1:
+        return draw_runs(runs, out, None)
+    return style.save(draw_gantt(runs[0], round), out / "gantt") + draw_runs(runs, out, None)
+
+
+def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path]:
+    """Figures over series of runs: delay CDFs, scheduled clients and, when evaluated, what was learnt."""
+    panels = panels_of(runs)
+    if len(panels) > MOST_PANELS or len(labels_of(panels)) > MOST_SERIES:
+        return []
+    files = style.save(draw_delay_cdf(panels), out / "delay_cdf")
+    if len(runs) > 1:
+        files += style.save(draw_scheduled(panels), out / "scheduled")
+    evaluated = [run for run in runs if not evaluations(run.rounds).empty]
+    if not evaluated:
+        return files
+    panels = panels_of(evaluated)
+    files += style.save(draw_accuracy(panels, "rounds", target), out / "accuracy_rounds")
+    files += style.save(draw_accuracy(panels, "seconds", target), out / "accuracy_seconds")
+    levels = [] if target is None else levels_around(target, evaluated)
+    if levels:
+        files += style.save(draw_rounds_to_target(panels, levels), out / "rounds_to_target")
+    return files
+
+
+def draw_study(study: Study, out: Path) -> list[Path]:
+    """All figures of a study's finished runs; raises `EdgesimError` when there is nothing to draw."""
+    runs = study.finished
+    if not runs:
+        raise EdgesimError(f"{study.folder}: no run of the study is finished; run the study first")
+    files = draw_runs(runs, out, study.target)
+    if all(evaluations(run.rounds).empty for run in runs):
+        files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
+    if not files:
+        raise EdgesimError(
+            f"{study.folder}: more than {MOST_SERIES} series or {MOST_PANELS} deadlines in one figure and "
+            "no two numeric knobs for a heat map; draw some of its run folders instead"
+        )
+    return files
+
+
+def draw_heat_maps(summary: pd.DataFrame, knobs: Sequence[str], out: Path) -> list[Path]:
+    """Heat maps of a summary over its numeric knobs, apart for each combination of its text knobs.
+
+    The deadline lies across when it varies, the next varying knob goes up, the others make panels. Measures
+    that say nothing new are left out: arrivals equal to the scheduled, a miss rate of zero everywhere.
+    """
+    numeric = [name for name in knobs if pd.api.types.is_numeric_dtype(summary[name])]
+    texts = [name for name in knobs if name not in numeric and summary[name].nunique(dropna=False) > 1]
+    # A row that lacks a knob (a quantile under delays that are known) is no cell of that knob's map.
+    shape = summary[numeric].isna().astype(str).agg("".join, axis=1) if numeric else ""
+    files = []
+    for key, rows in summary.assign(_shape=shape).groupby([*texts, "_shape"], sort=True, dropna=False):
+        varying = [name for name in numeric if rows[name].nunique() > 1]
+        if len(varying) < 2:
+            continue
+        varying.sort(key=lambda name: name != "tmax_s")
+        ending = "".join(f"-{_slug(value)}" for value in key[:-1])
+        for column in heat_map.COLUMNS:
+            if _says_something(rows, column):
+                figure = heat_map.draw_heat_map(rows, varying[0], varying[1], column, varying[2:])
+                files += style.save(figure, out / f"heat_map-{_slug(column)}{ending}")
+    return files
+
+
+def _says_something(rows: pd.DataFrame, column: str) -> bool:
+    if column not in rows or rows[column].isna().all():
+        return False
+    if column == "arrived":
+        return not rows["arrived"].equals(rows["scheduled"])
+    return column != "miss_rate" or bool((rows[column] > 0).any())
+
+
+def _slug(value: object) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", str(value).lower()).strip("-")

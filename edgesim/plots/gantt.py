@@ -1,0 +1,106 @@
+"""Gantt chart of one round: what every device did, when, and how it ended."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from edgesim.analysis.metrics import scheduled_devices
+from edgesim.analysis.runs import Run
+from edgesim.errors import EdgesimError
+from edgesim.plots import style
+
+MOST_DEVICES = 60
+
+_COLORS = {
+    "download": style.PALETTE["sky"],
+    "compute": style.PALETTE["orange"],
+    "upload": style.PALETTE["blue"],
+}
+_HATCHES = {"late": "////", "dropped": "xxxx", "cancelled": "....", "unscheduled": ""}
+
+
+def draw_gantt(run: Run, round: int | None = None) -> Figure:
+    """Bars of one round's activities per device over seconds since the round's start, and its deadline.
+
+    Without a ``round`` the first one that scheduled somebody is drawn. Colour is the activity, hatching a bad
+    end; pale bars are work that was not scheduled. Of more than `MOST_DEVICES` devices those scheduled go
+    first. Raises `EdgesimError` for a round that the run does not have.
+    """
+    rounds, activities = run.rounds, run.activities
+    number = _round_number(run, rounds, round)
+    facts = rounds[rounds["round"] == number].iloc[0]
+    rows = activities[activities["round"] == number]
+    shown = _devices(rows)
+    rows = rows[rows["device"].isin(shown)]
+    place = {device: i for i, device in enumerate(shown)}
+    with style.figure(style.COLUMN_IN, max(1.9, 1.2 + 0.085 * len(shown))) as figure:
+        axes = figure.subplots()
+        for (activity, ending), bars in rows.groupby(["activity", "outcome"], sort=True):
+            outcome = str(ending)
+            axes.barh(
+                bars["device"].map(place),
+                bars["t_end_s"] - bars["t_start_s"],
+                left=bars["t_start_s"] - facts["t_start_s"],
+                height=0.72,
+                color=_COLORS[str(activity)],
+                alpha=0.3 if outcome == "unscheduled" else 1.0,
+                hatch=_HATCHES.get(outcome, ""),
+                edgecolor="white" if outcome in ("late", "dropped", "cancelled") else "none",
+                linewidth=0,
+            )
+        axes.axvline(run.tmax_s, color=style.PALETTE["vermilion"], linestyle="--", linewidth=1)
+        end_s = float(facts["t_end_s"] - facts["t_start_s"])
+        axes.axvline(end_s, color="black", linestyle=":", linewidth=1)
+        axes.set_xlim(0, 1.04 * max(run.tmax_s, end_s))
+        axes.set_xlabel("time since the round began (s)")
+        axes.set_ylabel("device (index)")
+        step = max(1, -(-len(shown) // 15))
+        axes.set_yticks(np.arange(0, len(shown), step), [str(device) for device in shown[::step]])
+        axes.set_ylim(max(len(shown), 1) - 0.4, -0.6)
+        total = int(facts["candidates"])
+        part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
+        scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
+        axes.set_title(f"round {number}: {scheduled}{part}")
+        handles = _handles(rows)
+        style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])
+    return figure
+
+
+def _round_number(run: Run, rounds: pd.DataFrame, wanted: int | None) -> int:
+    if wanted is None:
+        busy = rounds[rounds["selected"] > 0]
+        return int((busy if len(busy) else rounds)["round"].iloc[0])
+    if not (rounds["round"] == wanted).any():
+        first, last = int(rounds["round"].min()), int(rounds["round"].max())
+        raise EdgesimError(f"{run.folder}: there is no round {wanted}; choose one from {first} to {last}")
+    return wanted
+
+
+def _devices(rows: pd.DataFrame) -> list[int]:
+    devices = sorted(rows["device"].unique())
+    if len(devices) > MOST_DEVICES:
+        chosen = set(scheduled_devices(rows)["device"])
+        devices = sorted(sorted(devices, key=lambda device: (device not in chosen, device))[:MOST_DEVICES])
+    return [int(device) for device in devices]
+
+
+def _handles(rows: pd.DataFrame) -> list[Patch | Line2D]:
+    """Legend entries for what is in the chart and nothing else."""
+    activities, outcomes = set(rows["activity"]), set(rows["outcome"])
+    handles: list[Patch | Line2D] = [
+        Patch(color=color, linewidth=0, label=name) for name, color in _COLORS.items() if name in activities
+    ]
+    for outcome, hatch in _HATCHES.items():
+        if outcome == "unscheduled" and outcome in outcomes:
+            handles.append(Patch(color=_COLORS["compute"], alpha=0.3, linewidth=0, label="not scheduled"))
+        elif outcome in outcomes:
+            handles.append(
+                Patch(facecolor="#777777", edgecolor="white", hatch=hatch, linewidth=0, label=outcome)
+            )
+    handles.append(
+        Line2D([], [], color=style.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline")
+    )
+    handles.append(Line2D([], [], color="black", linestyle=":", linewidth=1, label="round's end"))
+    return handles

@@ -1,0 +1,121 @@
+"""Which runs share a panel and which share a line: one panel per deadline, one line per policy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edgesim.analysis.runs import Knob, Run
+
+_TITLE_KNOB = "tmax_s"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs that differ in nothing but the seed: one line or one bar."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The series of one deadline."""
+
+    title: str
+    series: tuple[Series, ...]
+
+
+def panels_of(runs: Sequence[Run]) -> list[Panel]:
+    """Panels by ascending deadline; a series is named by its policy, and by the other knobs where needed.
+
+    Another knob is needed where runs of one policy in one panel differ in it; the policy is left out where
+    there is but one. The title is empty when there is one deadline.
+    """
+    deadlines = sorted({run.knobs.get(_TITLE_KNOB) for run in runs}, key=lambda value: (value is None, value))
+    needed = _distinguishing(runs)
+    one_policy = len({run.knobs.get("policy") for run in runs}) == 1
+    panels = []
+    for deadline in deadlines:
+        members: dict[str, list[Run]] = {}
+        for run in runs:
+            if run.knobs.get(_TITLE_KNOB) == deadline:
+                members.setdefault(_label(run, needed, one_policy), []).append(run)
+        title = f"{knob_text(_TITLE_KNOB, deadline)}" if deadline is not None and len(deadlines) > 1 else ""
+        panels.append(Panel(title, tuple(Series(label, tuple(group)) for label, group in members.items())))
+    return panels
+
+
+def labels_of(panels: Sequence[Panel]) -> list[str]:
+    """Labels of all panels' series, each once, in order of first appearance."""
+    return list(dict.fromkeys(series.label for panel in panels for series in panel.series))
+
+
+def _distinguishing(runs: Sequence[Run]) -> list[str]:
+    names = dict.fromkeys(name for run in runs for name in run.knobs if name not in ("policy", _TITLE_KNOB))
+    values: dict[tuple[str, Knob | None, Knob | None], set[Knob | None]] = {}
+    for run in runs:
+        for name in names:
+            place = (name, run.knobs.get("policy"), run.knobs.get(_TITLE_KNOB))
+            values.setdefault(place, set()).add(run.knobs.get(name))
+    return [name for name in names if any(len(seen) > 1 for (key, *_), seen in values.items() if key == name)]
+
+
+def _label(run: Run, needed: Sequence[str], one_policy: bool) -> str:
+    parts = [knob_text(name, run.knobs[name]) for name in needed if name in run.knobs]
+    if not (one_policy and parts):
+        parts.insert(0, str(run.knobs.get("policy", "all runs")))
+    return ", ".join(parts)
+
+
+_UNITS = {
+    "s": "s",
+    "hz": "Hz",
+    "bits": "bit",
+    "bps": "bit/s",
+    "w": "W",
+    "j": "J",
+    "m": "m",
+    "dbm": "dBm",
+    "db": "dB",
+}
+_NAMES = {
+    "tmax_s": "$T_{\\max}$",
+    "scheduled": "scheduled clients per round",
+    "arrived": "arrived updates per round",
+    "spectral_efficiency_bps_per_hz": "spectral efficiency",
+    "plan_quantile": "planned quantile $q$",
+    "devices": "number of devices",
+}
+_WHOLE_UNITS = {"spectral_efficiency_bps_per_hz": "bit/s/Hz", "scheduled": "clients", "arrived": "updates"}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """How a knob or a measure is written: its name, its unit and the factor from SI to that unit."""
+
+    name: str
+    unit: str
+    factor: float
+
+    @property
+    def axis(self) -> str:
+        """Label of an axis, with the unit."""
+        return f"{self.name} ({self.unit})"
+
+
+def quantity(name: str, largest: float = 0.0) -> Quantity:
+    """Name and unit of a knob or measure, from the suffix of its name; hertz in MHz from 1e6 on."""
+    text, unit = _NAMES.get(name), _WHOLE_UNITS.get(name)
+    stem, _, suffix = name.rpartition("_")
+    if unit is None:
+        unit = _UNITS.get(suffix, "1") if stem else "1"
+        stem = stem if unit != "1" else name
+    text = text or stem.replace("_", " ")
+    return Quantity(text, "MHz", 1e-6) if unit == "Hz" and largest >= 1e6 else Quantity(text, unit, 1.0)
+
+
+def knob_text(name: str, value: Knob) -> str:
+    """A knob's value as written in titles and legends: ``known``, ``bandwidth = 20 MHz``."""
+    if isinstance(value, str):
+        return value
+    what = quantity(name, abs(value))
+    return f"{what.name} = {value * what.factor:g}" + ("" if what.unit == "1" else f" {what.unit}")

@@ -1,0 +1,72 @@
+"""Heat maps: a column of a study's summary over two of its knobs."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from edgesim.plots import style
+from edgesim.plots.groups import Quantity, knob_text, quantity
+
+COLUMNS = ("scheduled", "arrived", "miss_rate", "infeasible_share", "spectral_efficiency_bps_per_hz")
+
+
+def draw_heat_map(
+    summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()
+) -> Figure:
+    """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
+
+    ``summary`` has one row per cell and panel; a cell without a row stays empty.
+    """
+    what = quantity(column)
+    across, up = (quantity(name, float(summary[name].abs().max())) for name in (x, y))
+    groups: list[tuple[Any, pd.DataFrame]] = [((), summary)]
+    if panel_knobs:
+        groups = list(summary.groupby(list(panel_knobs), sort=True))
+    tables = [group.pivot(index=y, columns=x, values=column) for _, group in groups]
+    values = np.concatenate([table.to_numpy(dtype=np.float64).ravel() for table in tables])
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    titles = [
+        ", ".join(knob_text(name, float(value)) for name, value in zip(panel_knobs, key, strict=True))
+        for key, _ in groups
+    ]
+    cells = max(len(table) for table in tables)
+    width, height = style.panel_size(len(groups), max(1.8, 0.7 + 0.26 * cells))
+    with style.figure(width, height) as figure:
+        grid = style.panel_grid(figure, titles)
+        for axes, table in zip(grid, tables, strict=True):
+            shown = table.to_numpy(dtype=np.float64)
+            image = axes.imshow(
+                shown,
+                cmap="cividis",
+                vmin=low,
+                vmax=high,
+                origin="lower",
+                aspect="auto",
+                interpolation="none",
+            )
+            _annotate(axes, shown, low, high)
+            axes.grid(visible=False)
+            axes.set_xticks(np.arange(shown.shape[1]), _texts(table.columns, across))
+            axes.set_yticks(np.arange(shown.shape[0]), _texts(table.index, up))
+            axes.set_xlabel(across.axis)
+        for axes in grid[::3]:
+            axes.set_ylabel(up.axis)
+        figure.colorbar(image, ax=grid, label=what.axis, shrink=0.95, pad=0.02)
+    return figure
+
+
+def _annotate(axes: Axes, values: NDArray[np.float64], low: float, high: float) -> None:
+    for (i, j), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            bright = high > low and (value - low) / (high - low) > 0.55
+            color = "black" if bright else "white"
+            axes.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=6, color=color)
+
+
+def _texts(values: Iterable[Any], what: Quantity) -> list[str]:
+    return [f"{value * what.factor:g}" for value in values]

@@ -1,0 +1,57 @@
+"""How many clients a policy schedules, with and without a new class (FedTeddi, fig. 4)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, Series
+
+_NEW, _OLD = style.PALETTE["vermilion"], style.PALETTE["sky"]
+
+
+def draw_scheduled(panels: Sequence[Panel]) -> Figure:
+    """Stacked bars of mean scheduled clients per round, over rounds and seeds, a bar per series.
+
+    Runs that know no classes have one plain bar.
+    """
+    knows = all(knows_classes(run) for panel in panels for series in panel.series for run in series.runs)
+    width, height = style.panel_size(len(panels), 1.8)
+    longest = max(len(series.label) for panel in panels for series in panel.series)
+    # Slanted names of 7 pt need about 0.04 in of height per character.
+    height += 0.04 * longest * -(-len(panels) // 3)
+    with style.figure(width, height + (0.2 if knows else 0)) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        for axes, panel in zip(grid, panels, strict=True):
+            places = np.arange(len(panel.series))
+            means = np.array([mean_by_class(series) for series in panel.series])
+            if knows:
+                axes.bar(places, means[:, 0], 0.7, color=_NEW, hatch="////", edgecolor="white", linewidth=0)
+                axes.bar(places, means[:, 1], 0.7, bottom=means[:, 0], color=_OLD)
+            else:
+                axes.bar(places, means.sum(axis=1), 0.7, color=_OLD)
+            names = [series.label for series in panel.series]
+            axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+        for axes in grid[::3]:
+            axes.set_ylabel("scheduled clients per round (count)")
+        if knows:
+            new = Patch(facecolor=_NEW, hatch="////", edgecolor="white", linewidth=0)
+            old = Patch(facecolor=_OLD, linewidth=0)
+            style.legend_below(figure, [new, old], ["with a new class", "only old classes"])
+    return figure
+
+
+def mean_by_class(series: Series) -> tuple[float, float]:
+    """Mean scheduled clients per round, with a new class and without: over rounds, then over seeds."""
+    counts = [scheduled_by_class(run.rounds, run.activities, run.devices) for run in series.runs]
+    new = np.mean([count["with_new"].mean() for count in counts])
+    return float(new), float(np.mean([count["only_old"].mean() for count in counts]))
+
+
+def knows_classes(run: Run) -> bool:
+    """Whether the run recorded which classes its devices hold."""
+    return not new_class_devices(run.devices).empty

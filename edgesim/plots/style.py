@@ -1,0 +1,169 @@
+"""One look for all figures: sizes of a two-column paper, a colour-blind-safe palette, reproducible files."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+COLUMN_IN = 3.5
+PAGE_IN = 7.16
+"""Widths of one column and of the whole text of a two-column paper, in inches (IEEE)."""
+
+PALETTE = {
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#F0E442",
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "purple": "#CC79A7",
+    "grey": "#999999",
+}
+"""Okabe and Ito, "Color Universal Design", 2008, and grey, which stands in for yellow in thin lines."""
+
+_SETTINGS: dict[str, Any] = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 2.4,
+    "legend.columnspacing": 1.2,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#DDDDDD",
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.5,
+    "hatch.linewidth": 0.5,
+    "svg.hashsalt": "edgesim",
+}
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How one policy looks in every figure."""
+
+    color: str
+    marker: str
+    linestyle: str | tuple[int, tuple[float, ...]]
+
+    def line(self) -> dict[str, Any]:
+        """Keyword arguments for a line without markers."""
+        return {"color": self.color, "linestyle": self.linestyle}
+
+    def marked(self, every: int) -> dict[str, Any]:
+        """Keyword arguments for a line with a marker on every so-manieth point."""
+        return self.line() | {"marker": self.marker, "markevery": every}
+
+
+_DASH_DOT_DOT = (0, (4.0, 1.0, 1.0, 1.0, 1.0, 1.0))
+_LONG_DASH = (0, (6.0, 1.5))
+_DENSE_DOT = (0, (1.0, 0.8))
+_LONG_DASH_DOT = (0, (6.0, 1.0, 1.0, 1.0))
+
+POLICIES = {
+    "random": LineStyle(PALETTE["black"], "o", "--"),
+    "best-channel": LineStyle(PALETTE["grey"], "s", "-."),
+    "best-norm": LineStyle(PALETTE["orange"], "^", ":"),
+    "power-of-choice": LineStyle(PALETTE["sky"], "D", _DASH_DOT_DOT),
+    "pure-drift": LineStyle(PALETTE["purple"], "v", _LONG_DASH),
+    "fed-cbs": LineStyle(PALETTE["green"], "P", _DENSE_DOT),
+    "fedcgd": LineStyle(PALETTE["blue"], "X", _LONG_DASH_DOT),
+    "fedteddi": LineStyle(PALETTE["vermilion"], "*", "-"),
+}
+
+_SPARE_COLORS = ("blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey")
+_SPARE_SHAPES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", _LONG_DASH), ("P", _DASH_DOT_DOT))
+
+
+def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
+    """A style per name: its own for a known policy, the next that is not taken for any other name.
+
+    Neighbours among the spare styles differ in colour, marker and dash at once.
+    """
+    styles = {name: POLICIES[name] for name in names if name in POLICIES}
+    taken = {style.color for style in styles.values()}
+    free = [name for name in _SPARE_COLORS if PALETTE[name] not in taken] or list(_SPARE_COLORS)
+    spares = _spares(free)
+    for name in names:
+        if name not in styles:
+            styles[name] = next(spares)
+    return {name: styles[name] for name in names}
+
+
+def _spares(colors: Sequence[str]) -> Iterator[LineStyle]:
+    for i in count():
+        marker, dash = _SPARE_SHAPES[(i + i // len(colors)) % len(_SPARE_SHAPES)]
+        yield LineStyle(PALETTE[colors[i % len(colors)]], marker, dash)
+
+
+def paper() -> AbstractContextManager[None]:
+    """Settings of all figures, for the time of a ``with``; the user's own come back afterwards."""
+    context: AbstractContextManager[None] = matplotlib.style.context(["default", _SETTINGS])
+    return context
+
+
+@contextmanager
+def figure(width_in: float, height_in: float) -> Iterator[Figure]:
+    """A new figure under the paper's settings, tied to no window and to no global state."""
+    with paper():
+        new = Figure(figsize=(width_in, height_in), layout="constrained")
+        FigureCanvasAgg(new)
+        yield new
+
+
+def panel_grid(figure: Figure, titles: Sequence[str]) -> list[Axes]:
+    """Axes of one panel per title, at most three abreast, lettered (a), (b), ... when there are several."""
+    columns = min(len(titles), 3)
+    rows = -(-len(titles) // columns)
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
+    for axes in grid[len(titles) :]:
+        figure.delaxes(axes)
+    for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
+        axes.grid(axis="y")
+        axes.set_title(f"({letter(i)}) {title}" if len(titles) > 1 else title)
+    return list(grid[: len(titles)])
+
+
+def panel_size(panels: int, height_in: float) -> tuple[float, float]:
+    """Width and height in inches of a figure of that many panels, each row ``height_in`` high."""
+    return (COLUMN_IN if panels == 1 else PAGE_IN), height_in * -(-panels // 3)
+
+
+def letter(index: int) -> str:
+    """a, b, ..., z, aa, ... of a panel, counted from 0."""
+    head, last = divmod(index, 26)
+    return (letter(head - 1) if head else "") + chr(ord("a") + last)
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], labels: Iterable[str]) -> None:
+    """One legend for all panels, under them, as wide as the figure allows."""
+    texts = list(labels)
+    # About 0.055 in per character at 7 pt, and 0.45 in for the handle and the gaps.
+    width_in = 0.45 + 0.055 * max(len(text) for text in texts)
+    columns = max(1, min(len(texts), int(figure.get_figwidth() / width_in)))
+    rows = -(-len(texts) // columns)
+    figure.legend(handles, texts, loc="outside lower center", ncols=-(-len(texts) // rows))
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write ``stem.png`` (300 dpi) and ``stem.svg``; the same figure gives the same bytes every time."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
+    with paper():
+        figure.savefig(png, dpi=300, metadata={"Software": None})
+        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+    return [png, svg]

@@ -1,0 +1,128 @@
+"""What users see while runs go on: one display for a study's processes, one bar for a single run."""
+
+import time
+from dataclasses import dataclass
+from multiprocessing.queues import Queue
+from queue import Empty
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from edgesim.config import RunConfig
+from edgesim.engine.server import Progress as RoundDone
+
+_SECONDS_BETWEEN_MESSAGES = 0.2
+
+
+@dataclass(frozen=True)
+class Message:
+    """News of one run, from its process."""
+
+    run: str
+    rounds: int
+    """Rounds done."""
+    text: str
+    """Accuracy and simulated time, or what is being prepared."""
+
+
+class Listener:
+    """Sends a run's news through a queue, a few times a second at most."""
+
+    def __init__(self, run: str, queue: "Queue[Message]") -> None:
+        self._run = run
+        self._queue = queue
+        self._sent_s = 0.0
+
+    def on_start(self, what: str) -> None:
+        """The run prepares something."""
+        self._queue.put(Message(self._run, 0, what))
+
+    def on_round(self, done: RoundDone) -> None:
+        """The run finished a round."""
+        now_s = time.monotonic()
+        if now_s - self._sent_s >= _SECONDS_BETWEEN_MESSAGES:
+            self._sent_s = now_s
+            self._queue.put(Message(self._run, done.round, describe(done)))
+
+
+def describe(done: RoundDone) -> str:
+    """Accuracy, where evaluated, and simulated time."""
+    accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
+    return f"{accuracy}t = {done.t_s:,.1f} s"
+
+
+def expected_rounds(config: RunConfig) -> int | None:
+    """Rounds of a run; None where only ``stop_at_s`` ends it. One number counts once: frames come with the data."""
+    return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
+
+
+def bar(console: Console) -> Progress:
+    """The columns that every progress bar of edgesim has."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("{task.fields[text]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+
+
+class Display:
+    """A bar for the whole study in rounds, and one for every run at work."""
+
+    def __init__(self, console: Console, name: str, rounds: dict[str, int]) -> None:
+        self._console = console
+        self._rounds = rounds
+        self._done = dict.fromkeys(rounds, 0)
+        self._ended = 0
+        self._progress = bar(console)
+        self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
+        self._bars: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        self._show_count()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def has_started(self, run: str) -> bool:
+        """Whether a run has sent news."""
+        return run in self._bars
+
+    def listen(self, queue: "Queue[Message]") -> None:
+        """Take in all news that lie in the queue."""
+        while True:
+            try:
+                message = queue.get_nowait()
+            except Empty:
+                return
+            if message.run not in self._bars:
+                total = self._rounds[message.run]
+                self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
+            self._progress.update(self._bars[message.run], completed=message.rounds, text=message.text)
+            self._advance(message.run, message.rounds)
+
+    def ended(self, run: str, status: str, reason: str) -> None:
+        """A run is over; a failure is printed at once."""
+        if status != "finished":
+            self._console.print(f"[red]{status}[/red] {run}: {reason}", highlight=False)
+        if run in self._bars:
+            self._progress.update(self._bars[run], visible=False)
+        self._advance(run, self._rounds[run])
+        self._ended += 1
+        self._show_count()
+
+    def _advance(self, run: str, rounds: int) -> None:
+        rounds = max(rounds, self._done[run])
+        self._progress.update(self._all, advance=rounds - self._done[run])
+        self._done[run] = rounds
+
+    def _show_count(self) -> None:
+        self._progress.update(self._all, text=f"rounds, {self._ended} of {len(self._rounds)} runs")

@@ -1,0 +1,147 @@
+"""The run folder: what happened is a row.
+
+Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every finished round; the Parquet
+files are written when the run closes. Readers take whichever is there.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import tomli_w
+
+from edgesim.errors import EdgesimError
+
+SCHEMA_VERSION = 1
+
+_I32, _F64, _TEXT = pa.int32(), pa.float64(), pa.string()
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "rounds": pa.schema(
+        [(name, _I32) for name in ("round", "frame")]
+        + [(name, _F64) for name in ("t_start_s", "t_end_s")]
+        + [(name, _I32) for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained")]
+        + [(name, _F64) for name in ("bits_up", "bits_down", "bandwidth_hz", "energy_j")]
+        + [(name, _F64) for name in ("train_loss", "test_loss", "test_accuracy", "macro_f1")]
+    ),
+    "activities": pa.schema(
+        [("round", _I32), ("device", _I32), ("activity", _TEXT), ("t_start_s", _F64), ("t_end_s", _F64)]
+        + [("outcome", _TEXT), ("bits", _F64), ("bandwidth_hz", _F64), ("energy_j", _F64)]
+    ),
+    "updates": pa.schema(
+        [("round", _I32), ("device", _I32), ("weight", _F64), ("staleness", _I32)]
+        + [("loss", _F64), ("accuracy", _F64), ("update_norm", _F64)]
+    ),
+    "devices": pa.schema(
+        [("device", _I32), ("frame", _I32), ("x_m", _F64), ("y_m", _F64), ("station", _I32)]
+        + [("a_s", _F64), ("mu_per_s", _F64), ("samples", _I32), ("class_counts", pa.list_(_I32))]
+    ),
+    "metrics": pa.schema([("round", _I32), ("name", _TEXT), ("key", _TEXT), ("value", _F64)]),
+    "timing": pa.schema([("round", _I32), ("part", _TEXT), ("wall_s", _F64)]),
+}
+
+
+class RunWriter:
+    """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(tomli_w.dumps(dict(config)))
+        self._write_run()
+        self._sinks = {name: pa.OSFile(str(folder / f"{name}.arrow"), "wb") for name in SCHEMAS}
+        self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
+
+    def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
+        """Append rows to a table, given as one sequence or array per column (missing columns are null)."""
+        schema = SCHEMAS[table]
+        length = len(next(iter(columns.values())))
+        if length == 0:
+            return
+        arrays = [
+            pa.array(columns[field.name], type=field.type, from_pandas=False)
+            if field.name in columns
+            else pa.nulls(length, field.type)
+            for field in schema
+        ]
+        self._streams[table].write_batch(pa.record_batch(arrays, schema=_versioned(table)))
+        self._sinks[table].flush()
+
+    def close(self, status: str, **facts: Any) -> None:
+        """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``."""
+        for name in SCHEMAS:
+            self._streams[name].close()
+            self._sinks[name].close()
+        for name in SCHEMAS:
+            stream = self.folder / f"{name}.arrow"
+            pq.write_table(_read_stream(stream, name), self.folder / f"{name}.parquet")
+        for name in SCHEMAS:
+            (self.folder / f"{name}.arrow").unlink()
+        self._run |= {"status": status, **facts}
+        self._write_run()
+
+    def _write_run(self) -> None:
+        temporary = self.folder / "run.json.part"
+        temporary.write_text(json.dumps(self._run, indent=2) + "\n")
+        temporary.replace(self.folder / "run.json")
+
+
+def read_table(folder: Path, table: str) -> pd.DataFrame:
+    """One table of a run folder, also of a run that is going on or was killed; raises `EdgesimError`."""
+    parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
+    try:
+        if parquet.is_file():
+            return pq.read_table(parquet).to_pandas()
+        if stream.is_file():
+            return _read_stream(stream, table).to_pandas()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise EdgesimError(f"{folder / table}: cannot be read: {error}") from None
+    raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The resolved configuration of a run; raises `EdgesimError` when the folder holds none."""
+    path = folder / "config.toml"
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise EdgesimError(f"{folder}: not a run folder: config.toml is missing") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise EdgesimError(f"{path}: not TOML: {error}") from None
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Status, versions and machine of a run; raises `EdgesimError` when the folder holds none."""
+    path = folder / "run.json"
+    try:
+        run = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise EdgesimError(f"{folder}: not a run folder: run.json is missing") from None
+    except ValueError as error:
+        raise EdgesimError(f"{path}: not JSON: {error}") from None
+    if not isinstance(run, dict):
+        raise EdgesimError(f"{path}: expected a JSON object")
+    return run
+
+
+def _versioned(table: str) -> pa.Schema:
+    return SCHEMAS[table].with_metadata({"edgesim_table": table, "schema_version": str(SCHEMA_VERSION)})
+
+
+def _read_stream(path: Path, table: str) -> pa.Table:
+    """Every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
+    batches = []
+    with pa.OSFile(str(path), "rb") as source:
+        try:
+            reader = pa.ipc.open_stream(source)
+            while True:
+                batches.append(reader.read_next_batch())
+        except (StopIteration, pa.ArrowInvalid, OSError):
+            pass
+    return pa.Table.from_batches(batches, schema=_versioned(table))

@@ -1,0 +1,16 @@
+"""Best Channel: policy BC of Amiri et al., "Convergence of update aware device scheduling", IEEE TWC 2021.
+
+The original picks a fixed number of devices; here the band is the limit, as in FedTeddi's comparison.
+"""
+
+from edgesim.selection.stateless import Stateless, walk
+from edgesim.selection.ties import descending
+from edgesim.selection.view import Choice, RoundView
+
+
+class BestChannel(Stateless):
+    """Devices by falling average power gain."""
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield all candidates, the strongest channel first."""
+        return walk(view.ids[descending(view.gain)])

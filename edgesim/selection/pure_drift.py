@@ -1,0 +1,15 @@
+"""Pure Drift: whose label mix changed most (a baseline of FedTeddi, section V)."""
+
+from edgesim.selection.shares import share_changes
+from edgesim.selection.stateless import Stateless, walk
+from edgesim.selection.ties import descending
+from edgesim.selection.view import Choice, RoundView
+
+
+class PureDrift(Stateless):
+    """Devices by falling ``sum_c |p_{n,l}^(c) - p_{n,l-1}^(c)|``, ties in random order."""
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield all candidates, the largest change of label mix first."""
+        draws = view.streams.uniform("selection/pure-drift", view.ids, view.round)
+        return walk(view.ids[descending(share_changes(view).sum(axis=1), then=draws)])

@@ -1,0 +1,120 @@
+"""What a selector sees before a round and hears after it."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from edgesim.streams import Streams
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Source = Literal["batch", "dataset"]
+
+#: A selector yields device ids in order and hears whether the admission rule took each.
+Choice = Generator[int, bool, None]
+
+
+class Knowledge(Protocol):
+    """What costs something to know: computed when asked, for the devices asked about."""
+
+    def class_counts(self, ids: Integers, source: Source) -> Integers:
+        """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
+
+    def previous_class_counts(self, ids: Integers) -> Integers:
+        """Samples per class of the data sets of the frame before, [n, C]."""
+
+    def global_shares(self, source: Source) -> Floats:
+        """Class shares over all devices of the run, weighted by data-set size, [C]."""
+
+    def losses(self, ids: Integers) -> Floats:
+        """Mean loss of the global model on each device's data set, [n] (a forward pass)."""
+
+    def update_norms(self, ids: Integers) -> Floats:
+        """Norm of each device's update of this round, [n] (runs the training jobs)."""
+
+    def gradient_deviations(self, ids: Integers) -> Floats:
+        """Standard deviation of per-sample gradients on each device's first batch, [n] (a pass of its own)."""
+
+
+@dataclass(frozen=True)
+class RoundView:
+    """One round's candidates: arrays of one row per candidate, ascending device id."""
+
+    round: int
+    """Number of the round over the whole run, from 1."""
+    frame: int
+    """Number of the frame, from 1 (frame 0 is the state before the first round)."""
+    round_in_frame: int
+    """k of FedTeddi, from 1."""
+    rounds_in_frame: int
+    """K_l of FedTeddi."""
+    batch_size: int
+    ids: Integers
+    """Device ids, [n]."""
+    gain: Floats
+    """Average power gain on which the scheduler plans, [n]."""
+    delay_s: Floats
+    """What is known of this round's compute delay, [n]: the draw, the report or the planned quantile."""
+    need_hz: Floats
+    """Least bandwidth that meets the deadline, [n]; inf where none does."""
+    samples: Integers
+    """Data-set sizes D_n, [n]."""
+    times_selected: Integers
+    """How often each was scheduled before this round, [n]."""
+    streams: Streams
+    knowledge: Knowledge
+
+
+class Gradients(Protocol):
+    """Class gradients at the new global model, streamed over devices (FedTeddi, eq. 18)."""
+
+    def class_gradient_distances(self, ids: Integers, part: Literal["all", "last_linear"]) -> "ClassGradients":
+        """Distances of the devices' class gradients to the global class gradients (a pass of its own)."""
+
+
+@dataclass(frozen=True)
+class ClassGradients:
+    """One batch per device at the new global model: how far class gradients lie from the global ones."""
+
+    distances: Floats
+    """|| g_n^(c) - g^(c) || for each device asked about, [n, C]."""
+    shares: Floats
+    """p_n: class shares of the batch of each device asked about, [n, C]."""
+    global_shares: Floats
+    """p: class shares over the batches of all devices, weighted by data-set size, [C]."""
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """What the selector hears when a round is over."""
+
+    round: int
+    selected: Integers
+    arrived: Integers
+    gradients: Gradients
+
+
+class Options(BaseModel):
+    """Base of a selector's knobs: typed, bounded, unknown names refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Selector(Protocol):
+    """A scheduling policy; made once per run from its options, the number of devices and of classes."""
+
+    Options: ClassVar[type[Options]]
+    looks_at: ClassVar[frozenset[str]]
+    """Which learning quantities it reads (`losses`, `update_norms`, ...): not to be had in timing-only runs."""
+
+    def __init__(self, options: Any, device_count: int, class_count: int) -> None: ...
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield device ids in order; each answer says whether the device was taken."""
+
+    def hear(self, report: RoundReport) -> None:
+        """Take in the outcome of a round."""

@@ -1,0 +1,204 @@
+"""The composition root: from a config to a world, a server and a trainer, and through one run."""
+
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import simpy
+
+from edgesim import door, records
+from edgesim.channels import load_environment
+from edgesim.config import RunConfig
+from edgesim.devices.population import make_population
+from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.report import Report, write_devices
+from edgesim.engine.server import Progress, Server
+from edgesim.engine.synchronous import RoundNumber
+from edgesim.engine.world import World
+from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning.batches import samples_per_job
+from edgesim.learning.federation import Federation, make_federation
+from edgesim.learning.interface import Learner
+from edgesim.selection import make_selector, resolve_options
+from edgesim.streams import Streams
+from edgesim.traces.availability import make_availability
+
+Status = Literal["finished", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended."""
+
+    folder: Path
+    status: Status
+    reason: str
+    reused: bool = False
+
+
+def complete(config: RunConfig) -> RunConfig:
+    """The config with every default written out, the policy's own options too; raises `EdgesimError`."""
+    config = config.resolved()
+    options = resolve_options(config.selection.policy, config.selection.options)
+    selection = type(config.selection).model_validate({"policy": config.selection.policy, **options})
+    return config.model_copy(update={"selection": selection})
+
+
+def as_toml(config: RunConfig) -> dict[str, Any]:
+    """The config as a mapping that TOML can hold (which has no null)."""
+    return config.model_dump(exclude_none=True, by_alias=True)
+
+
+def run(
+    config: RunConfig,
+    folder: Path,
+    on_round: Callable[[Progress], None] = lambda _: None,
+    on_start: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Simulate one run into a folder.
+
+    A finished run of the same config is reused, an unfinished one is run again. ``on_round`` hears of every
+    round, ``on_start`` of what is being prepared. Raises `EdgesimError` on bad input, before anything is
+    written. A diverging loss ends the run as ``failed`` with its finished rounds kept; Ctrl-C ends it as
+    ``interrupted`` and is raised again.
+    """
+    config = complete(config)
+    if is_finished(folder, config):
+        return Result(folder, "finished", "finished before", reused=True)
+    streams = Streams(config.seed)
+    federation = make_federation(config, streams)
+    numbers = list(_frame_lengths(config, len(federation.frames) - 1))
+    world = World(
+        config,
+        streams,
+        make_population(config.devices, streams),
+        load_environment(config.radio.channel),
+        make_availability(config.availability, config.devices.count, streams),
+    )
+    selector = make_selector(
+        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
+    )
+    work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
+    door.check_policy(config, selector)
+    learner = _make_learner(config, federation, streams)
+    payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
+    door.check_reach(world, payload_bits, work_samples[1])
+    learner.prepare(on_start)
+    writer = records.RunWriter(folder, as_toml(config), _facts(learner))
+    clock = Clock()
+    report = Report(writer, world.population)
+    server = Server(
+        clock,
+        world,
+        selector,
+        learner,
+        report,
+        payload_bits,
+        [frame.sizes for frame in federation.frames],
+        work_samples,
+        on_round,
+    )
+    started = time.perf_counter()
+    status: Status = "failed"
+    reason = "an error in the program"
+    try:
+        counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
+        write_devices(writer, config, world.population, [frame.sizes for frame in federation.frames], counts)
+        report.start(learner.evaluate(1))
+        reason = _advance(clock, server, _round_numbers(numbers), config)
+        learner.save(folder)
+        status = "finished"
+    except Diverged as error:
+        reason = str(error)
+    except KeyboardInterrupt:
+        status, reason = "interrupted", "stopped by the user"
+        raise
+    finally:
+        writer.close(status, reason=reason, wall_s=round(time.perf_counter() - started, 3), t_end_s=clock.now)
+    return Result(folder, status, reason)
+
+
+def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
+    """Let simulated time pass until the rounds are done or ``stop_at_s``; the reason why it ended."""
+    process = clock.process(server.run(numbers))
+    if config.stop_at_s is None:
+        return str(clock.run(process))
+    # A round that closes at stop_at_s counts, whatever the rounding of the clock over many rounds.
+    stop = clock.at(config.stop_at_s + 1e-9 * config.round.tmax_s + 4 * float(np.spacing(config.stop_at_s)), Kind.STOP)
+    clock.run(simpy.AnyOf(clock, [process, stop]))
+    return str(process.value) if process.triggered else f"stop_at_s = {config.stop_at_s:g}"
+
+
+def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:
+    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
+    if config.rounds is None:
+        assert config.stop_at_s is not None
+        if frames > 1:
+            raise EdgesimError(f"rounds: give one number per frame; the data have {frames} frames")
+        return [(max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9)), None)]
+    counts = config.rounds if isinstance(config.rounds, list) else [config.rounds] * frames
+    if len(counts) != frames:
+        raise EdgesimError(f"rounds: {len(counts)} numbers were given, but the data have {frames} frame(s)")
+    return [(count, count) for count in counts]
+
+
+def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber]:
+    number = 0
+    for frame, (horizon, length) in enumerate(frames, start=1):
+        k = 0
+        while length is None or k < length:
+            k += 1
+            number += 1
+            yield RoundNumber(number, frame, k, horizon, k == length)
+
+
+def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -> Learner:
+    # Timing-only runs import no torch.
+    if config.learning.training == "none":
+        from edgesim.learning.timing_only import TimingOnlyLearner
+
+        return TimingOnlyLearner(config, federation, streams)
+    from edgesim.learning.learner import make_learner
+
+    return make_learner(config, federation, streams)
+
+
+def is_finished(folder: Path, config: RunConfig) -> bool:
+    """Whether the folder holds this complete config's run, finished; raises `EdgesimError` for anything else in it."""
+    if not folder.exists() or not any(folder.iterdir()):
+        return False
+    if not (folder / "config.toml").is_file():
+        raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
+    if records.read_config(folder) != as_toml(config):
+        raise EdgesimError(f"{folder}: holds a run of another config; choose another --out or remove it")
+    return bool(records.read_run(folder).get("status") == "finished")
+
+
+def _facts(learner: Learner) -> dict[str, Any]:
+    """Versions and machine, for ``run.json``."""
+    packages = ["numpy", "scipy", "simpy", "pyarrow"]
+    return {
+        "edgesim": metadata.version("edgesim"),
+        "git_commit": _git_commit(),
+        "python": platform.python_version(),
+        "versions": {name: metadata.version(name) for name in packages},
+        "platform": f"{sys.platform} {platform.machine()}",
+        "command": sys.argv[:1],
+        **learner.facts(),
+    }
+
+
+def _git_commit() -> str | None:
+    """Commit of the checkout that runs; None for an installed copy."""
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    return answer.stdout.strip() or None

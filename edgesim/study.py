@@ -1,0 +1,199 @@
+"""A study: a grid of runs (knobs x seeds) on a common world, in processes, with a summary.
+
+A study's folder holds one folder per run, ``study.json`` (the plan and how each run ended) and ``summary.csv``.
+"""
+
+import itertools
+import json
+import os
+import traceback
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from edgesim import simulation
+from edgesim.analysis.summary import write_summary
+from edgesim.config import RunConfig, parse, set_key, set_value
+from edgesim.errors import EdgesimError
+from edgesim.progress import Display, Listener, Message, expected_rounds
+
+Knob = str | float
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One cell of the grid with one seed."""
+
+    folder: str
+    knobs: Mapping[str, Knob]
+    seed: int
+    config: RunConfig
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named list of runs, the accuracy they race to, and the policy they are compared with."""
+
+    name: str
+    runs: Sequence[PlannedRun]
+    target: float | None = None
+    """Accuracy of rounds-to-target; None for a timing-only study."""
+    reference: str = "random"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one run of a study ended."""
+
+    status: str
+    reason: str
+
+
+def grid(
+    base: Mapping[str, Any], axes: Mapping[str, Sequence[Knob]], seeds: Sequence[int], overrides: Sequence[str] = ()
+) -> list[PlannedRun]:
+    """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
+
+    ``base`` is a nested mapping as in a config file. A run's folder is named by its knobs and seed, such as
+    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``. Raises `EdgesimError` when a combination is not a valid config.
+    """
+    runs = []
+    for values in itertools.product(*axes.values()):
+        knobs = dict(zip((key.rpartition(".")[2] for key in axes), values, strict=True))
+        name = "-".join(_label(knob, value) for knob, value in knobs.items())
+        for seed in seeds:
+            nested = json.loads(json.dumps(base))
+            for key, value in zip(axes, values, strict=True):
+                set_key(nested, key, value)
+            set_key(nested, "seed", seed)
+            for override in overrides:
+                set_value(nested, override)
+            config = simulation.complete(parse(nested, f"run {name}-s{seed}"))
+            runs.append(PlannedRun(f"{name}-s{seed}", knobs, seed, config))
+    return runs
+
+
+def _label(knob: str, value: Knob) -> str:
+    """A string knob names itself; a number follows its knob's name without the unit."""
+    return value if isinstance(value, str) else f"{knob.rsplit('_', 1)[0].replace('_', '')}{value:g}"
+
+
+def run_study(study: Study, out: Path, jobs: int | None = None, console: Console | None = None) -> dict[str, Ending]:
+    """Run what is not finished yet; failing runs are reported and the others go on.
+
+    Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
+    before anything runs when a run's folder holds another config, and afterwards when no run finished.
+    """
+    console = console or Console()
+    for planned in study.runs:
+        simulation.is_finished(out / planned.folder, planned.config)
+    out.mkdir(parents=True, exist_ok=True)
+    endings: dict[str, Ending] = {}
+    try:
+        rounds = {run.folder: expected_rounds(run.config) or 1 for run in study.runs}
+        with Display(console, study.name, rounds) as display:
+            _run_all(study, out, jobs or os.cpu_count() or 1, endings, display)
+    finally:
+        _write_plan(study, out, endings)
+    if all(ending.status != "finished" for ending in endings.values()):
+        first = next(iter(endings.values()))
+        raise EdgesimError(f"{out}: no run finished; the first one: {first.reason}")
+    write_summary(out)
+    return endings
+
+
+def _run_all(study: Study, out: Path, jobs: int, endings: dict[str, Ending], display: Display) -> None:
+    pending = list(study.runs)
+    suspects: list[PlannedRun] = []
+    while pending:
+        in_flight = _run_pool(pending, out, jobs, endings, display)
+        pending = [run for run in pending if run.folder not in endings and run not in in_flight]
+        suspects += in_flight
+    # A killed worker takes its pool along: whoever was in flight is tried once more, alone.
+    for run in suspects:
+        if _run_pool([run], out, 1, endings, display):
+            endings[run.folder] = Ending("failed", "its process was killed (out of memory?)")
+            display.ended(run.folder, endings[run.folder].status, endings[run.folder].reason)
+
+
+def _run_pool(
+    runs: Sequence[PlannedRun], out: Path, jobs: int, endings: dict[str, Ending], display: Display
+) -> list[PlannedRun]:
+    """Run in a pool of processes; returns the runs that were in flight if a process was killed, else nothing."""
+    # "spawn": a forked copy of a process in which torch or BLAS threads run can hang.
+    context = get_context("spawn")
+    queue: Queue[Message] = context.Queue()
+    with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue,)) as pool:
+        futures: dict[Future[Ending], PlannedRun] = {
+            pool.submit(_run_one, run.config, out / run.folder): run for run in runs
+        }
+        waiting = set(futures)
+        try:
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.1)
+                display.listen(queue)
+                for future in done:
+                    if not isinstance(future.exception(), BrokenProcessPool):
+                        folder = futures[future].folder
+                        endings[folder] = future.result()
+                        display.ended(folder, endings[folder].status, endings[folder].reason)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+    return [run for run in runs if run.folder not in endings and display.has_started(run.folder)]
+
+
+class _Worker:
+    """What a worker process remembers between runs: where news go, and whether the user stopped the study."""
+
+    queue: "Queue[Message]"
+    stopped = False
+
+
+def _connect(queue: "Queue[Message]") -> None:
+    _Worker.queue = queue
+
+
+def _run_one(config: RunConfig, folder: Path) -> Ending:
+    """One run in a worker process; every error becomes an ending, so that the others finish."""
+    if _Worker.stopped:
+        return Ending("interrupted", "stopped by the user")
+    listener = Listener(folder.name, _Worker.queue)
+    listener.on_start("start")
+    try:
+        result = simulation.run(config, folder, on_round=listener.on_round, on_start=listener.on_start)
+    except EdgesimError as error:
+        return Ending("failed", str(error))
+    except KeyboardInterrupt:
+        _Worker.stopped = True
+        return Ending("interrupted", "stopped by the user")
+    except Exception as error:
+        traceback.print_exc()
+        return Ending("failed", f"an error in the program: {error!r}")
+    return Ending(result.status, result.reason)
+
+
+def _write_plan(study: Study, out: Path, endings: Mapping[str, Ending]) -> None:
+    plan = {
+        "name": study.name,
+        "target": study.target,
+        "reference": study.reference,
+        "runs": [
+            {
+                "folder": run.folder,
+                "knobs": dict(run.knobs),
+                "seed": run.seed,
+                "status": endings[run.folder].status if run.folder in endings else "not run",
+                "reason": endings[run.folder].reason if run.folder in endings else "",
+            }
+            for run in study.runs
+        ],
+    }
+    (out / "study.json").write_text(json.dumps(plan, indent=2) + "\n")

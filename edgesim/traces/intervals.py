@@ -1,0 +1,128 @@
+"""Interval files: CSV or Parquet with the columns device, start_s, end_s, one row per available period."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+
+COLUMNS = ("device", "start_s", "end_s")
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Half-open periods [start_s, end_s), one row each, by device and then by time; none touch or overlap."""
+
+    device: NDArray[np.int64]
+    start_s: NDArray[np.float64]
+    end_s: NDArray[np.float64]
+
+
+def read_intervals(path: Path, device_count: int) -> Intervals:
+    """Read and check an interval file; touching periods of a device are merged.
+
+    Rows of different devices may come in any order, those of one device by time. Raises `EdgesimError` that
+    names the file, the line (CSV, the header is line 1) or row (Parquet, from 1), the field and what was
+    expected.
+    """
+    if path.suffix not in (".csv", ".parquet"):
+        raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
+    try:
+        frame = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
+    except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
+        # Parsers report over several lines; the first one says what is wrong.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}") from None
+    if frame.empty:
+        raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
+    return _merged(*_checked(frame, path, device_count))
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        # Pandas only warns when it cuts off the fields of a row that is too long.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame: pd.DataFrame = pd.read_csv(
+            path,
+            index_col=False,
+            skip_blank_lines=False,
+            skipinitialspace=True,
+            low_memory=False,
+            float_precision="round_trip",
+        )
+    _need_columns(path, [str(name) for name in frame.columns])
+    # Blank lines are dropped only here, so that the numbers of rows and lines go together.
+    frame.index = pd.RangeIndex(2, len(frame) + 2)
+    rows: pd.DataFrame = frame[list(COLUMNS)].dropna(how="all")
+    return rows
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        _need_columns(path, schema.names)
+        for name in COLUMNS:
+            kind = schema.field(name).type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                raise EdgesimError(f"{path}: column {name!r}: expected numbers, found {kind}")
+        frame: pd.DataFrame = file.read(columns=list(COLUMNS)).to_pandas(ignore_metadata=True)
+    frame.index = pd.RangeIndex(1, len(frame) + 1)
+    return frame
+
+
+def _need_columns(path: Path, found: list[str]) -> None:
+    missing = [name for name in COLUMNS if name not in found]
+    if missing:
+        raise EdgesimError(
+            f"{path}: column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}; "
+            f"found {', '.join(found)}"
+        )
+
+
+def _checked(
+    frame: pd.DataFrame, path: Path, device_count: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The columns as arrays, ordered by device; refuses the first row that breaks a rule."""
+
+    def refuse(bad: NDArray[np.bool_], numbers: NDArray[np.int64], field: str, expected: str) -> None:
+        if bad.any():
+            number = numbers[np.argmax(bad)]
+            place = f"{path}: {'line' if path.suffix == '.csv' else 'row'} {number}: {field}"
+            raise EdgesimError(f"{place}: expected {expected} (got {frame.at[number, field]!s})")
+
+    numbers = frame.index.to_numpy()
+    columns = [pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64) for name in COLUMNS]
+    for name, column in zip(COLUMNS, columns, strict=True):
+        refuse(~np.isfinite(column), numbers, name, "a finite number")
+    device, start_s, end_s = columns
+    unknown = (device != np.floor(device)) | (device < 0) | (device >= device_count)
+    refuse(
+        unknown,
+        numbers,
+        "device",
+        f"a whole number from 0 to {device_count - 1} (devices.count is {device_count})",
+    )
+    refuse(start_s < 0, numbers, "start_s", "seconds since the start of the run, 0 or more")
+    refuse(end_s <= start_s, numbers, "end_s", "an instant after the row's own start_s")
+
+    order = np.argsort(device, kind="stable")
+    device, start_s, end_s, numbers = device[order], start_s[order], end_s[order], numbers[order]
+    same = np.append(False, device[1:] == device[:-1])
+    refuse(same & (start_s < np.roll(start_s, 1)), numbers, "start_s", "the rows of a device sorted by time")
+    refuse(
+        same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before"
+    )
+    return device.astype(np.int64), start_s, end_s
+
+
+def _merged(device: NDArray[np.int64], start_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> Intervals:
+    """Join periods of a device of which one starts where the other ends."""
+    begins = np.append(True, (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1]))
+    ends = np.append(begins[1:], True)
+    return Intervals(device[begins], start_s[begins], end_s[ends])

@@ -1,0 +1,87 @@
+"""FedTeddi's study: which of eight scheduling policies learns new classes fastest, at three deadlines?
+
+30 devices in a 250 m cell share 20 MHz; at the start, 12 of them have just met a new class. Compares rounds and
+simulated seconds to a target accuracy, final accuracy, and who was scheduled (FedTeddi, figs. 3 to 7).
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgesim.scenario import conclude, names, numbers, plain_errors
+from edgesim.learning.datasets import class_count_of
+from edgesim.study import Study, grid, run_study
+
+POLICIES = "random,best-channel,best-norm,power-of-choice,pure-drift,fed-cbs,fedcgd,fedteddi"
+PAPER_CNN_BITS = 17_881_664.0
+
+DIGITS = {
+    "data": {"dataset": "digits", "samples_per_device": 60},
+    "learning": {"model": "mlp", "lr": 0.1},
+    "round": {"payload_bits": PAPER_CNN_BITS},
+    "rounds": 60,
+}
+TEN_CLASSES = {
+    "data": {"samples_per_device": 750},
+    "learning": {"model": "fedteddi-cnn", "lr": 0.01},
+    "rounds": 300,
+}
+HUNDRED_CLASSES = {
+    "data": {"samples_per_device": 300},
+    "learning": {"model": "resnet18-gn", "lr": 0.01},
+    "rounds": 200,
+}
+TARGETS = {"digits": 0.75, "ten": 0.75, "hundred": 0.5}
+
+
+def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
+    """The paper's setting for a data set, its default deadlines and its name."""
+    if dataset == "digits":
+        return "digits", DIGITS, "0.8,1.0,1.2"
+    if dataset == "cifar100" or (dataset.endswith(".npz") and class_count_of(dataset) > 10):
+        return "hundred", HUNDRED_CLASSES, "30"
+    return "ten", TEN_CLASSES, "0.8,1.0,1.2"
+
+
+@plain_errors
+def main(
+    dataset: Annotated[str, typer.Option(help="digits, cifar10, cifar100 or a path to an .npz.")] = "digits",
+    quick: Annotated[bool, typer.Option(help="2 seeds, 20 rounds, one deadline.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    tmax: Annotated[str | None, typer.Option(help="Deadlines in seconds, such as 0.8,1.0,1.2.")] = None,
+    policies: Annotated[str, typer.Option(help="Policies, such as random,fedteddi.")] = POLICIES,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of each frame.")] = None,
+    target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to.")] = None,
+    reference: Annotated[str, typer.Option(help="Policy that the others are compared with.")] = "random",
+    evaluate_every: Annotated[int, typer.Option(min=1, help="Test every so many rounds.")] = 1,
+    test_samples: Annotated[int | None, typer.Option(min=1, help="Size of the test sample; all when absent.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Any other knob, such as round.leftover=idle.")] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/fedteddi-<data set> when absent.")] = None,
+) -> None:
+    """Run FedTeddi's study and print its table."""
+    kind, base, deadlines = settings(dataset)
+    base = base | {"data": {**base["data"], "dataset": dataset}}
+    base["evaluation"] = {"every": evaluate_every} | ({"samples": test_samples} if test_samples else {})
+    if quick:
+        seeds, rounds, tmax = min(seeds, 2), rounds or 20, tmax or deadlines.split(",")[0]
+    if rounds:
+        base["rounds"] = rounds
+    axes = {
+        "selection.policy": names(policies),
+        "round.tmax_s": numbers(tmax or deadlines),
+        "round.delay_knowledge": ["known"],
+    }
+    out = out or Path("runs") / f"fedteddi-{Path(dataset).stem}"
+    print(f"30 devices, 250 m cell, 20 MHz; {dataset}, {base['rounds']} rounds, {seeds} seeds, deadlines {tmax or deadlines} s.")
+    if kind == "digits":
+        print(f"Payload charged to the radio: {PAPER_CNN_BITS:,.0f} bits, the paper's CNN (the digits model is smaller).")
+    runs = grid(base, axes, range(seeds), set_ or [])
+    study = Study(out.name, runs, TARGETS[kind] if target is None else target, reference)
+    run_study(study, out, jobs)
+    conclude(out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

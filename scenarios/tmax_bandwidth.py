@@ -1,0 +1,56 @@
+"""How many clients can a deadline and a band serve? A timing-only grid of Tmax x band x devices under `known`
+(mean scheduled clients, infeasible share, spectral efficiency), and of Tmax x quantile under `planned` (arrivals).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgesim.scenario import conclude, numbers, plain_errors
+from edgesim.study import Study, grid, run_study
+
+PAPER_CNN_BITS = 17_881_664.0
+
+
+@plain_errors
+def main(
+    tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "0.4,0.6,0.8,1.0,1.2,1.6,2.0",
+    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "5,10,20,40",
+    devices: Annotated[str, typer.Option(help="Numbers of devices.")] = "10,30,100",
+    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.5,0.632,0.8,0.9,0.95,0.99",
+    payload_bits: Annotated[float, typer.Option(help="Bits of one upload (the paper's CNN).")] = PAPER_CNN_BITS,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 40,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the two studies.")] = Path("runs/tmax-bandwidth"),
+) -> None:
+    """Map deadlines, bands and plans to clients served."""
+    base = {
+        "rounds": rounds,
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+        "round": {"payload_bits": payload_bits},
+    }
+    known = grid(
+        base,
+        {
+            "devices.count": [int(count) for count in numbers(devices)],
+            "radio.bandwidth_hz": [mhz * 1e6 for mhz in numbers(band_mhz)],
+            "round.tmax_s": numbers(tmax),
+        },
+        range(seeds),
+    )
+    run_study(Study("known", known), out / "known", jobs)
+    conclude(out / "known")
+    planned = grid(
+        base | {"round": {"payload_bits": payload_bits, "delay_knowledge": "planned"}},
+        {"round.plan_quantile": numbers(quantiles), "round.tmax_s": numbers(tmax)},
+        range(seeds),
+    )
+    run_study(Study("planned", planned), out / "planned", jobs)
+    conclude(out / "planned")
+
+
+if __name__ == "__main__":
+    typer.run(main)

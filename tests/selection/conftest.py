@@ -1,0 +1,120 @@
+"""Plain arrays in place of a world: what selectors see, and an admission rule that answers them."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from edgesim.selection.view import RoundView
+from edgesim.streams import Streams
+
+
+@dataclass
+class PlainKnowledge:
+    """Knowledge read from arrays of one row per device; remembers which devices were asked about what."""
+
+    counts: np.ndarray
+    previous: np.ndarray | None = None
+    batches: np.ndarray | None = None
+    loss: np.ndarray | None = None
+    norm: np.ndarray | None = None
+    deviation: np.ndarray | None = None
+    asked: dict = field(default_factory=dict)
+
+    def class_counts(self, ids, source):
+        return self.source(source)[ids]
+
+    def previous_class_counts(self, ids):
+        return (self.counts if self.previous is None else self.previous)[ids]
+
+    def global_shares(self, source):
+        counts, sizes = self.source(source), self.counts.sum(axis=1)
+        return (counts / counts.sum(axis=1, keepdims=True) * sizes[:, None]).sum(axis=0) / sizes.sum()
+
+    def losses(self, ids):
+        self.asked["losses"] = ids.tolist()
+        return self.loss[ids]
+
+    def update_norms(self, ids):
+        self.asked["update_norms"] = ids.tolist()
+        return self.norm[ids]
+
+    def gradient_deviations(self, ids):
+        self.asked["gradient_deviations"] = ids.tolist()
+        return self.deviation[ids]
+
+    def source(self, source):
+        return self.counts if source == "dataset" or self.batches is None else self.batches
+
+
+def _view_of(knowledge, ids=None, need_hz=None, gain=None, times_selected=None, seed=0, **when):
+    count = len(knowledge.counts)
+    ids = np.arange(count) if ids is None else np.asarray(ids)
+
+    def column(values, default):
+        return np.full(len(ids), default) if values is None else np.asarray(values)[ids]
+
+    when = {"round": 1, "frame": 1, "round_in_frame": 1, "rounds_in_frame": 2, "batch_size": 16} | when
+    return RoundView(
+        ids=ids,
+        gain=column(gain, 1e-11),
+        delay_s=np.full(len(ids), 0.1),
+        need_hz=column(need_hz, 1.0),
+        samples=knowledge.counts.sum(axis=1)[ids],
+        times_selected=column(times_selected, 0),
+        streams=Streams(seed),
+        knowledge=knowledge,
+        **when,
+    )
+
+
+def _offers(choice, accept):
+    """Devices offered and devices taken, both in order, when ``accept(device, taken)`` answers."""
+    offered, taken = [], []
+    try:
+        device = next(choice)
+        while True:
+            offered.append(device)
+            answer = accept(device, taken)
+            if answer:
+                taken.append(device)
+            device = choice.send(answer)
+    except StopIteration:
+        return offered, taken
+
+
+def _schedule(choice, view, band_hz=np.inf):
+    """Devices offered and devices taken, both in order, when least bandwidths must fit one band."""
+    need_hz = dict(zip(view.ids.tolist(), view.need_hz.tolist(), strict=True))
+    return _offers(choice, lambda device, taken: sum(need_hz[one] for one in [*taken, device]) <= band_hz)
+
+
+@pytest.fixture(scope="session")
+def knowledge_of():
+    return PlainKnowledge
+
+
+@pytest.fixture(scope="session")
+def view_of():
+    return _view_of
+
+
+@pytest.fixture(scope="session")
+def offers():
+    return _offers
+
+
+@pytest.fixture(scope="session")
+def schedule():
+    return _schedule
+
+
+@pytest.fixture
+def four_clients():
+    """FedTeddi's worked example: mixes a, b, half a half b, half b half c; only client 3's mix changed."""
+    return PlainKnowledge(
+        counts=np.array([[100, 0, 0], [0, 100, 0], [100, 100, 0], [0, 50, 50]]),
+        previous=np.array([[100, 0, 0], [0, 100, 0], [100, 100, 0], [0, 100, 0]]),
+        batches=np.array([[16, 0, 0], [0, 16, 0], [8, 8, 0], [0, 8, 8]]),
+        deviation=np.full(4, 4.0),
+    )

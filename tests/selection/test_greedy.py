@@ -1,0 +1,272 @@
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from edgesim.selection.greedy import add, cost_with_each, greedy, nobody, objective_terms
+
+SIZES, MIXES = np.array([100, 100, 200, 100]), np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
+GLOBAL, WEIGHTS, DRIFT = np.array([0.4, 0.5, 0.1]), np.array([1.0, 1.0, 2.0]), np.array([0, 0, 0, 1.5])
+NEED_HZ = {0: 5.0, 1: 5.0, 2: 5.0, 3: 12.0}
+
+
+def worked(drift_weight):
+    """Oracle T4 of the specification: sigma 4, b 16."""
+    return objective_terms(SIZES, MIXES, GLOBAL, DRIFT, WEIGHTS, drift_weight, noise=4 / math.sqrt(16))
+
+
+def cost(terms, members):
+    """U of a set, through the sums that the greedy keeps."""
+    sums = nobody(terms)
+    for row in members[:-1]:
+        sums = add(sums, terms, row)
+    return cost_with_each(terms, sums)[members[-1]]
+
+
+def in_band(band_hz):
+    return lambda device, taken: sum(NEED_HZ[one] for one in [*taken, device]) <= band_hz
+
+
+@pytest.mark.parametrize("lam", [0.0, 1.0, 2.0])
+def test_costs_of_sets_have_the_worked_values(lam):
+    """Oracle T4."""
+    terms = worked(lam)
+    assert terms.cost_of_nobody == pytest.approx(1.1)
+    expected = {(0,): 1.3, (3,): 1.2 - 1.5 * lam, (0, 3): 0.65 - 0.75 * lam, (2, 3): 0.2 - 0.5 * lam}
+    expected[0, 1, 2, 3] = -0.3 * lam
+    for members, value in expected.items():
+        assert cost(terms, members) == pytest.approx(value, abs=1e-12), members
+
+
+@pytest.mark.parametrize(("lam", "order"), [(2.0, [3]), (1.0, [3, 2]), (0.0, [2, 3, 0, 1])])
+def test_with_an_ample_band_the_worked_sets_are_taken(lam, order, offers):
+    """Oracle T4; with lambda 1 the greedy's set is not the best one (all four)."""
+    offered, taken = offers(greedy(worked(lam), np.arange(4), "skip"), lambda device, taken: True)
+    assert offered == taken == order
+
+
+@pytest.mark.parametrize(("lam", "objective"), [(2.0, -0.8), (1.0, 0.407107), (0.0, 0.5)])
+def test_the_worked_objectives_are_reached(lam, objective, offers):
+    """Oracle T4: J = sigma / sqrt(S b) + U."""
+    terms = worked(lam)
+    _, taken = offers(greedy(terms, np.arange(4), "skip"), lambda device, taken: True)
+    assert cost(terms, taken) + 4 / math.sqrt(len(taken) * 16) == pytest.approx(objective, abs=1e-6)
+
+
+def test_in_a_narrow_band_skip_passes_over_what_does_not_fit(offers):
+    """Oracle T5: 3 refused, 2 and 1 taken, 0 refused; U = 0.433333, J = 1.140440."""
+    terms = worked(2.0)
+    offered, taken = offers(greedy(terms, np.arange(4), "skip"), in_band(10.0))
+    assert (offered, taken) == ([3, 2, 1, 0], [2, 1])
+    assert cost(terms, taken) == pytest.approx(0.433333, abs=1e-6)
+    assert cost(terms, taken) + 4 / math.sqrt(2 * 16) == pytest.approx(1.140440, abs=1e-6)
+
+
+def test_in_a_narrow_band_stop_ends_at_the_first_refusal(offers):
+    """Oracle T5."""
+    assert offers(greedy(worked(2.0), np.arange(4), "stop"), in_band(10.0)) == ([3], [])
+
+
+def algorithm_1_as_printed(terms, band_hz, most_iterations):
+    """The paper's loop, in which a device that does not fit stays a candidate; None when it does not end."""
+    chosen, left = [], set(range(4))
+    for _ in range(most_iterations):
+        if not left:
+            return chosen
+        best = min(left, key=lambda n: (round(cost(terms, [*chosen, n]), 9), n))
+        if chosen:
+            rise = cost(terms, [*chosen, best]) - cost(terms, chosen)
+            if rise + terms.noise * (1 / math.sqrt(len(chosen) + 1) - 1 / math.sqrt(len(chosen))) > 0:
+                return chosen
+        if in_band(band_hz)(best, chosen):
+            chosen.append(best)
+            left.remove(best)
+    return None
+
+
+def test_the_loop_as_printed_never_ends_once_the_best_device_does_not_fit():
+    """Oracle T5; with an ample band the same loop ends, as in oracle T4."""
+    assert algorithm_1_as_printed(worked(2.0), band_hz=100.0, most_iterations=5) == [3]
+    assert algorithm_1_as_printed(worked(2.0), band_hz=10.0, most_iterations=500) is None
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A random instance in exact fractions; rows are devices, of which some are candidates."""
+
+    sizes: list[int]
+    mixes: list[list[Fraction]]
+    old_mixes: list[list[Fraction]]
+    weights: list[Fraction]
+    lam: Fraction
+    noise: Fraction
+    need: list[int]
+    band: int
+    ids: list[int]
+
+    @property
+    def global_mix(self):
+        total = sum(self.sizes)
+        return [
+            sum(d * p[c] for d, p in zip(self.sizes, self.mixes, strict=True)) / total for c in self.classes
+        ]
+
+    @property
+    def classes(self):
+        return range(len(self.weights))
+
+    def drift(self, n):
+        return sum(self.weights[c] * abs(self.mixes[n][c] - self.old_mixes[n][c]) for c in self.classes)
+
+    def U(self, members):
+        """Eq. 15, recomputed from nothing: delta(S) - lambda sum alpha_n(S) d_n."""
+        if not members:
+            return sum(self.weights[c] * self.global_mix[c] for c in self.classes)
+        total = sum(self.sizes[n] for n in members)
+        alpha = {n: Fraction(self.sizes[n], total) for n in members}
+        delta = sum(
+            self.weights[c] * abs(sum(alpha[n] * self.mixes[n][c] for n in members) - self.global_mix[c])
+            for c in self.classes
+        )
+        return delta - self.lam * sum(alpha[n] * self.drift(n) for n in members)
+
+    def J(self, members):
+        return float(self.noise) / math.sqrt(len(members)) + float(self.U(members))
+
+    def fits(self, device, taken):
+        return sum(self.need[n] for n in [*taken, device]) <= self.band
+
+    def double_loop(self, on_bw_fail):
+        """Algorithm 1 with a refused device struck out, in exact arithmetic."""
+        chosen, left, offered = [], list(self.ids), []
+        while left:
+            best = min(left, key=lambda n: (self.U([*chosen, n]) - self.U(chosen), n))
+            if chosen and self.J([*chosen, best]) - self.J(chosen) > 1e-11:
+                break
+            left.remove(best)
+            offered.append(best)
+            if self.fits(best, chosen):
+                chosen.append(best)
+            elif on_bw_fail == "stop":
+                break
+        return offered, chosen
+
+    def terms(self):
+        return objective_terms(
+            samples=np.array([self.sizes[n] for n in self.ids]),
+            shares=np.array([self.mixes[n] for n in self.ids], dtype=float),
+            global_shares=np.array(self.global_mix, dtype=float),
+            drift=np.array([self.drift(n) for n in self.ids], dtype=float),
+            class_weights=np.array(self.weights, dtype=float),
+            drift_weight=float(self.lam),
+            noise=float(self.noise),
+        )
+
+
+@st.composite
+def cases(draw):
+    devices, classes = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+
+    def per_device(values):
+        return draw(st.lists(values, min_size=devices, max_size=devices))
+
+    labels = st.lists(st.integers(0, classes - 1), min_size=4, max_size=4)
+    mix = labels.map(lambda drawn: [Fraction(drawn.count(c), 4) for c in range(classes)])
+    return Case(
+        sizes=per_device(st.integers(1, 4)),
+        mixes=per_device(mix),
+        old_mixes=per_device(mix),
+        weights=draw(
+            st.lists(st.integers(0, 12).map(lambda n: Fraction(n, 4)), min_size=classes, max_size=classes)
+        ),
+        lam=Fraction(draw(st.integers(0, 8)), 4),
+        noise=Fraction(draw(st.integers(0, 8)), 4),
+        need=per_device(st.integers(1, 5)),
+        band=draw(st.integers(0, 20)),
+        ids=sorted(draw(st.sets(st.integers(0, devices - 1), min_size=1))),
+    )
+
+
+@settings(deadline=None, max_examples=200)
+@given(cases(), st.sampled_from(["skip", "stop"]))
+def test_the_greedy_equals_a_plain_double_loop_in_exact_arithmetic(offers, case, on_bw_fail):
+    assert offers(greedy(case.terms(), np.array(case.ids), on_bw_fail), case.fits) == case.double_loop(
+        on_bw_fail
+    )
+
+
+@settings(deadline=None, max_examples=60)
+@given(cases())
+def test_every_device_offered_minimises_the_whole_objective(offers, case):
+    """Oracle T6: the least increase of U is the least increase of J."""
+    left, chosen = set(case.ids), []
+    offered, taken = offers(greedy(case.terms(), np.array(case.ids), "skip"), case.fits)
+    for device in offered:
+        least = min(case.J([*chosen, n]) for n in left)
+        assert case.J([*chosen, device]) <= least + 1e-9
+        left.remove(device)
+        chosen += [device] if device in taken else []
+
+
+@settings(deadline=None, max_examples=100)
+@given(cases())
+def test_leaving_out_devices_that_can_never_fit_changes_no_choice(offers, case):
+    """Oracle T6."""
+    feasible = np.array([case.need[n] <= case.band for n in case.ids])
+    assume(not feasible.all())
+    terms, ids = case.terms(), np.array(case.ids)
+    rows = {name: getattr(terms, name)[feasible] for name in ("size", "gap", "drift")}
+    everyone = offers(greedy(terms, ids, "skip"), case.fits)[1]
+    assert offers(greedy(dataclasses.replace(terms, **rows), ids[feasible], "skip"), case.fits)[1] == everyone
+
+
+def test_equal_devices_are_taken_by_lowest_id_whatever_their_last_bits(offers):
+    mixes = np.array([[0.1, 0.9], [0.3, 0.7], [0.1, 0.9], [0.3, 0.7]])
+    mixes[0] += [-1e-16, 1e-16]
+    mixes[1] += [1e-16, -1e-16]
+    terms = objective_terms(
+        np.full(4, 7), mixes, np.array([0.5, 0.5]), np.zeros(4), np.ones(2), 0.0, noise=9.0
+    )
+    assert offers(greedy(terms, np.array([2, 5, 6, 9]), "skip"), lambda device, taken: True)[1] == [
+        5,
+        9,
+        2,
+        6,
+    ]
+
+
+def test_a_thousand_devices_and_a_hundred_classes_are_chosen_as_by_a_double_loop(offers):
+    random = np.random.default_rng(3)
+    sizes, mixes = random.integers(50, 200, 1000), random.dirichlet(np.full(100, 0.05), 1000)
+    drift, weights = random.random(1000) * (random.random(1000) < 0.4), random.random(100) + 0.5
+    mean, need, noise, lam = sizes @ mixes / sizes.sum(), random.integers(1, 100, 1000), 0.9, 0.3
+
+    def fits(device, taken):
+        return need[[*taken, device]].sum() <= 600
+
+    def U(members):
+        alpha = sizes[members] / sizes[members].sum()
+        return np.abs(alpha @ mixes[members] - mean) @ weights - lam * alpha @ drift[members]
+
+    chosen, left = [], list(range(1000))
+    rises = [(U([n]), n) for n in left]
+    while left:
+        best = min(n for rise, n in rises if rise <= min(rises)[0] + 1e-12)
+        step = noise / math.sqrt(len(chosen) + 1) - noise / math.sqrt(len(chosen)) if chosen else -np.inf
+        if next(rise for rise, n in rises if n == best) + step > 0:
+            break
+        left.remove(best)
+        if fits(best, chosen):
+            chosen.append(best)
+            rises = [(U([*chosen, n]) - U(chosen), n) for n in left]
+        else:
+            rises = [(rise, n) for rise, n in rises if n != best]
+    terms = objective_terms(sizes, mixes, mean, drift, weights, lam, noise)
+    offered, taken = offers(greedy(terms, np.arange(1000), "skip"), fits)
+    assert taken == chosen
+    assert len(taken) >= 5
+    assert len(offered) > len(taken)
