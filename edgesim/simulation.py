@@ -23,6 +23,7 @@ from edgesim.engine.server import Progress, Server
 from edgesim.engine.synchronous import RoundNumber
 from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning import make_learner
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
@@ -75,19 +76,13 @@ def run(
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
-    world = World(
-        config,
-        streams,
-        make_population(config.devices, streams),
-        load_environment(config.radio.channel),
-        make_availability(config.availability, config.devices.count, streams),
-    )
+    world = make_world(config, streams)
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     door.check_policy(config, selector)
-    learner = _make_learner(config, federation, streams)
+    learner = make_learner(config, federation, streams)
     payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
     door.check_reach(world, payload_bits, work_samples[1])
     learner.prepare(on_start)
@@ -125,6 +120,17 @@ def run(
     return Result(folder, status, reason)
 
 
+def make_world(config: RunConfig, streams: Streams) -> World:
+    """Population, radio environment and availability of a complete config; raises `EdgesimError`."""
+    return World(
+        config,
+        streams,
+        make_population(config.devices, streams),
+        load_environment(config.radio.channel),
+        make_availability(config.availability, config.devices.count, streams),
+    )
+
+
 def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
     """Let simulated time pass until the rounds are done or ``stop_at_s``; the reason why it ended."""
     process = clock.process(server.run(numbers))
@@ -157,17 +163,6 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
             k += 1
             number += 1
             yield RoundNumber(number, frame, k, horizon, k == length)
-
-
-def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -> Learner:
-    # Timing-only runs import no torch.
-    if config.learning.training == "none":
-        from edgesim.learning.timing_only import TimingOnlyLearner
-
-        return TimingOnlyLearner(config, federation, streams)
-    from edgesim.learning.learner import make_learner
-
-    return make_learner(config, federation, streams)
 
 
 def is_finished(folder: Path, config: RunConfig) -> bool:

@@ -1,6 +1,6 @@
 """The summary of a study: one row per combination of knobs, compared with the reference policy."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +103,16 @@ def summarise(study_folder: Path) -> pd.DataFrame:
             if name in present:
                 row |= _averages(group, name)
         rows.append(row)
-    return pd.DataFrame(rows)
+    return _whole_knobs(pd.DataFrame(rows), names)
+
+
+def _whole_knobs(summary: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Knobs that are whole numbers stay so, also where some combination lacks them."""
+    for name in names:
+        known = summary[name].dropna()
+        if pd.api.types.is_float_dtype(known) and len(known) < len(summary) and (known % 1 == 0).all():
+            summary[name] = summary[name].astype("Int64")
+    return summary
 
 
 def write_summary(study_folder: Path) -> Path:

@@ -20,7 +20,7 @@ def samples_per_job(sizes: Integers, learning: LearningConfig) -> Integers:
 
 
 def step_edges(size: int, learning: LearningConfig) -> Integers:
-    """Where the steps of a job begin and end among its samples, [steps + 1]; by epochs, last batches are partial."""
+    """Where the steps of a job begin and end among its samples, [steps + 1]; an epoch ends in its rest."""
     batch = learning.batch_size
     if learning.epochs is None:
         return np.arange(_steps(learning) + 1) * batch
@@ -33,9 +33,9 @@ def batch_samples(
 ) -> list[Integers]:
     """Training samples of each device's job of a round, in order of use.
 
-    They run through successive random permutations of the device's set, batches crossing their edges, so batch
-    shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs: one
-    permutation per epoch.
+    They run through successive random permutations of the device's set, batches crossing their edges, so
+    batch shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs:
+    one permutation per epoch.
     """
     counts = samples_per_job(federation.frames[frame].sizes[ids], learning)
     return _draw(federation.frames[frame], streams, "batches", ids, round, counts)
@@ -44,7 +44,7 @@ def batch_samples(
 def statistics_samples(
     federation: Federation, streams: Streams, ids: Integers, round: int, frame: int, learning: LearningConfig
 ) -> list[Integers]:
-    """One batch per device for statistics, drawn apart from training (FedTeddi, eq. 18): at most the whole set."""
+    """One batch per device (at most its whole set) for eq. 18 of FedTeddi, drawn apart from training."""
     counts = np.minimum(federation.frames[frame].sizes[ids], learning.batch_size)
     return _draw(federation.frames[frame], streams, "statistics-batch", ids, round, counts)
 

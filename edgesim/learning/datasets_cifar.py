@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 in the folders that torchvision unpacks; the batches are pickles, read by `unpickle`."""
+"""CIFAR-10 and CIFAR-100 in the folders that torchvision unpacks; their pickles are read by `unpickle`."""
 
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,8 @@ def load_cifar(name: str, folder: Path) -> Dataset:
     for path in train + test:
         if not path.is_file():
             raise EdgesimError(
-                f"{path}: missing; unpack the Python version of {name} so that {folder / _FOLDERS[name]} exists, "
-                "or set data.folder"
+                f"{path}: missing; unpack the Python version of {name} so that "
+                f"{folder / _FOLDERS[name]} exists, or set data.folder"
             )
     return Dataset(
         name=name,

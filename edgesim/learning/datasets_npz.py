@@ -16,9 +16,10 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 def load_npz(path: Path) -> Dataset:
-    """Dataset of ``train_images`` [n, H, W, C] or [n, H, W] (uint8 or float), ``train_labels`` [n], and the test two.
+    """Dataset of ``train_images``, ``train_labels``, ``test_images`` and ``test_labels``.
 
-    Raises `EdgesimError` that names the file and the array.
+    Images are [n, H, W, C] or [n, H, W], uint8 or float; labels are integers [n]. Raises `EdgesimError` that
+    names the file and the array.
     """
     if not path.is_file():
         raise EdgesimError(f"{path}: no such file; data.dataset is a path to an .npz of {', '.join(_ARRAYS)}")
@@ -43,7 +44,8 @@ def load_npz(path: Path) -> Dataset:
     class_count = int(train_labels.max()) + 1
     if test_labels.max() >= class_count:
         raise EdgesimError(
-            f"{path}: test_labels has class {test_labels.max()}, out of range: train_labels stops at {class_count - 1}"
+            f"{path}: test_labels has class {test_labels.max()}, out of range: "
+            f"train_labels stops at {class_count - 1}"
         )
     return Dataset(
         name=path.stem,

@@ -21,7 +21,7 @@ def predictions(model: FlatModel, data: DeviceData, samples: Integers, test: boo
     classes: list[Tensor] = [torch.empty(0, dtype=torch.int64)]
     read = data.test if test else data.train
     with torch.inference_mode():
-        for index in data.index(samples).split(_BATCH[data.device.type]):
+        for index in torch.split(data.index(samples), _BATCH[data.device.type]):
             images, labels = read(index)
             logits = model.module(model.inputs(images))
             losses.append(F.cross_entropy(logits, labels, reduction="none").cpu())

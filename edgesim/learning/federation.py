@@ -49,7 +49,7 @@ class Federation:
     @property
     def class_count(self) -> int:
         """Number of classes C; 0 without a dataset."""
-        return self.frames[0].class_counts.shape[1]
+        return int(self.frames[0].class_counts.shape[1])
 
     @property
     def old_classes(self) -> Integers:
@@ -60,8 +60,8 @@ class Federation:
 def make_federation(config: RunConfig, streams: Streams) -> Federation:
     """Load the dataset and partition it; raises `EdgesimError`.
 
-    Without a dataset (``none``) every device has ``samples_per_device`` samples of no class, in as many frames as
-    ``rounds`` lists.
+    Without a dataset (``none``) every device has ``samples_per_device`` samples of no class, in as many
+    frames as ``rounds`` lists.
     """
     device_count, size = config.devices.count, config.data.samples_per_device
     if config.data.dataset == "none":

@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 
 class FlatModel:
-    """A module on a device whose trainable parameters and float buffers are views of one vector `weights`, [P].
+    """A module on a device whose parameters and float buffers are views of one vector `weights`, [P].
 
-    Trainable parameters come first, then float buffers; gradients accumulate in `gradient`, [trainable]. Weights
-    of convolutions lie channels-last, which is faster on CPU and GPU; the vector's order follows.
+    Trainable parameters come first, then float buffers; gradients accumulate in `gradient`, [trainable].
+    Weights of convolutions lie channels-last, which is faster on CPU and GPU; the vector's order follows.
     """
 
     def __init__(self, module: nn.Module, device: torch.device) -> None:

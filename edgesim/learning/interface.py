@@ -1,5 +1,6 @@
 """What the engine asks of learning: the same for real training and for timing-only runs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -60,6 +61,9 @@ class Learner(Protocol):
     @property
     def model_bits(self) -> float:
         """Size of the model that a device sends: 32 bits per trainable parameter."""
+
+    def prepare(self, notice: Callable[[str], None]) -> None:
+        """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
     def open_round(self, round: int, frame: int) -> TrainingRound:
         """Open a round (counted over the run, from 1) of a frame (from 1)."""

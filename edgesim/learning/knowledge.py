@@ -27,7 +27,8 @@ class CountKnowledge:
         """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
         if source == "dataset":
             return self.federation.frames[self.frame].class_counts[ids]
-        return self._batch_counts[ids]
+        counts: Integers = self._batch_counts[ids]
+        return counts
 
     def previous_class_counts(self, ids: Integers) -> Integers:
         """Samples per class of the data sets of the frame before, [n, C]."""
@@ -53,7 +54,8 @@ class CountKnowledge:
 
 def shares(counts: Integers) -> Floats:
     """Class shares p_n of class counts, [n, C]."""
-    return counts / counts.sum(axis=1, keepdims=True)
+    portions: Floats = counts / counts.sum(axis=1, keepdims=True)
+    return portions
 
 
 def size_weighted_shares(sizes: Integers, counts: Integers) -> Floats:

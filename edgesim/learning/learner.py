@@ -1,6 +1,6 @@
 """Real training: the global model, and one round's jobs and statistics."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -32,8 +32,13 @@ from edgesim.streams import Streams
 _BEST_MODEL_SAMPLES = 2000
 
 
+def make_learner(config: RunConfig, federation: Federation, streams: Streams) -> "TorchLearner":
+    """The learner of a resolved config; raises `EdgesimError` for a model that does not fit the images."""
+    return TorchLearner(config, federation, streams)
+
+
 class TorchLearner:
-    """A `Learner` that trains; pre-trains its start model, or reads it from the cache, when it is made."""
+    """A `Learner` that trains."""
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
         dataset = federation.dataset
@@ -49,12 +54,9 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device)
             self.data = DeviceData(dataset, self.torch_device)
             self.back_end = LoopBackEnd(self.model, self.data)
-            self._start: StartModel | None = None
-            if config.learning.pretrain:
-                self._start = start_model(self.model, self.data, federation, config.learning, streams)
-            self.global_weights: Tensor = self._start.weights if self._start else self.model.snapshot()
-        self._start_accuracy: float | None = None
-        self._frame: int | None = None
+        self.global_weights: Tensor = self.model.snapshot()
+        self._start: StartModel | None = None
+        self._in_frame = False
         self._best: tuple[float, Tensor] | None = None
 
     @property
@@ -62,15 +64,25 @@ class TorchLearner:
         """Size of the model that a device sends: 32 bits per trainable parameter."""
         return float(BITS_PER_PARAMETER * self.model.trainable)
 
+    def prepare(self, notice: Callable[[str], None]) -> None:
+        """Pre-train the start model on the old classes, or read it from the cache, if the config says so."""
+        if self.config.learning.pretrain:
+            with reproducible(self.torch_device):
+                self._start = start_model(
+                    self.model, self.data, self.federation, self.config.learning, self.streams, notice
+                )
+            self.global_weights = self._start.weights
+
     def open_round(self, round: int, frame: int) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1)."""
-        self._frame = frame
+        self._in_frame = True
         return TorchRound(self, round, frame)
 
     def evaluate(self, frame: int) -> Evaluation:
-        """Test the global model on the classes seen up to a frame; raises `Diverged` on a loss that is not finite.
+        """Test the global model on the classes seen up to a frame.
 
         After a round of a frame that another one follows, the model is also considered for `end_frame`.
+        Raises `Diverged` when the loss is not finite.
         """
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
@@ -78,22 +90,20 @@ class TorchLearner:
             evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples])
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"frame {frame}: the test loss is not finite; lower learning.lr")
-            if self._frame == frame and self._keeps_best(frame):
+            if self._in_frame and self._keeps_best(frame):
                 self._consider(frame)
-        if self._frame is None:
-            self._start_accuracy = evaluation.accuracy
         return evaluation
 
     def end_frame(self) -> None:
         """Go back to the best model of the frame, if it is to be kept and another frame follows.
 
-        Best is the least mean loss on a fixed sample of the devices' training images, among the rounds evaluated
-        (FedTeddi, Algorithm 1).
+        Best is the least mean loss on a fixed sample of the devices' training images, among the rounds
+        evaluated (FedTeddi, Algorithm 1).
         """
         if self._best is not None:
             self.global_weights = self._best[1]
         self._best = None
-        self._frame = None if self._frame is None else 0
+        self._in_frame = False
 
     def save(self, folder: Path) -> None:
         """Write the global model as ``model.safetensors``."""
@@ -110,12 +120,10 @@ class TorchLearner:
         }
         if self._start is not None:
             facts |= {"pretrain_epochs": self._start.epochs, "pretrain_accuracy": self._start.accuracy}
-        if self._start_accuracy is not None:
-            facts["start_accuracy"] = self._start_accuracy
         return facts
 
     def _test_samples(self, frame: int) -> Integers:
-        """Test images of the classes seen; a sample of them is the head of one permutation for the whole run."""
+        """Test images of the classes seen; a sample is the head of one permutation for the whole run."""
         order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
         seen = np.isin(self.dataset.test_labels[order], self.federation.frames[frame].classes_seen)
         return np.sort(order[seen][: self.config.evaluation.samples])

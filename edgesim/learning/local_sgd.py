@@ -1,5 +1,6 @@
 """The inner loop of local training: SGD with momentum on cross-entropy (FedTeddi, eq. 2)."""
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -33,7 +34,9 @@ def train(
     momentum: float,
     velocity: Tensor,
 ) -> Progress:
-    """Run the steps whose samples lie between successive edges [steps + 1]; weights and velocity change in place.
+    """Run the steps whose samples lie between successive edges, [steps + 1].
+
+    Weights [P] and velocity [trainable] change in place.
 
     The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity.
     """
@@ -49,7 +52,7 @@ def train(
             logits = model.module(images[part])
             loss = F.cross_entropy(logits, labels[part])
             gradient.zero_()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             velocity.mul_(momentum).add_(gradient)
             weights.add_(velocity, alpha=-lr)
             losses.append(loss.detach())
@@ -67,7 +70,7 @@ def train(
 def _chunks(edges: list[int]) -> list[tuple[list[int], list[int]]]:
     """Whole steps, in chunks whose images fit in memory together: (starts, stops) of each chunk."""
     chunks: list[tuple[list[int], list[int]]] = []
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in itertools.pairwise(edges):
         if not chunks or stop - chunks[-1][0][0] > _SAMPLES_AT_ONCE:
             chunks.append(([], []))
         chunks[-1][0].append(start)

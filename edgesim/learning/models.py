@@ -63,9 +63,9 @@ MODELS: dict[str, Builder] = {"mlp": mlp, "fedteddi-cnn": fedteddi_cnn, "resnet1
 def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     """A new model on the CPU, by name or by the dotted path of a callable.
 
-    The callable gets the image shape (C, H, W) and the number of classes. Initial weights come from torch's global
-    generator. Raises `EdgesimError` when the result is no module of float32 that maps images [n, C, H, W] to
-    logits [n, classes].
+    The callable gets the image shape (C, H, W) and the number of classes. Initial weights come from torch's
+    global generator. Raises `EdgesimError` when the result is no module of float32 that maps images
+    [n, C, H, W] to logits [n, classes].
     """
     try:
         model = _builder(name)(image_shape, class_count)
@@ -104,7 +104,8 @@ def _builder(name: str) -> Builder:
         near = difflib.get_close_matches(name, MODELS, n=1)
         hint = f", did you mean {near[0]!r}?" if near else ""
         raise EdgesimError(
-            f"learning.model: unknown {name!r}{hint} (known: {', '.join(MODELS)}, or the dotted path of a callable)"
+            f"learning.model: unknown {name!r}{hint} "
+            f"(known: {', '.join(MODELS)}, or the dotted path of a callable)"
         )
     try:
         builder: Builder = getattr(importlib.import_module(module_name), attribute)

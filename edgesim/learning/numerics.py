@@ -11,7 +11,7 @@ from edgesim.errors import EdgesimError
 
 
 def pick_device(wanted: str) -> torch.device:
-    """The training device for ``auto`` (CUDA when there is one), ``cpu`` or ``cuda``; raises `EdgesimError`."""
+    """The device for ``auto`` (CUDA when there is one), ``cpu`` or ``cuda``; raises `EdgesimError`."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise EdgesimError("learning.device: 'cuda' is not available here; use 'auto' or 'cpu'")
     use_cuda = wanted == "cuda" or (wanted == "auto" and torch.cuda.is_available())
@@ -27,27 +27,27 @@ def device_kind(device: torch.device) -> str:
 
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Compute with one thread on the CPU, deterministic algorithms and no TF32; restores what was set before."""
+    """One thread on the CPU, deterministic algorithms, no TF32; restores what was set before."""
     if device.type == "cuda":
         # Read by cuBLAS when its first handle is made; deterministic algorithms are refused without it.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     threads = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    fill = torch.utils.deterministic.fill_uninitialized_memory
+    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     flags = cudnn.allow_tf32, cudnn.benchmark, matmul.allow_tf32
     try:
         torch.set_num_threads(1)
         torch.use_deterministic_algorithms(True)
         # Would overwrite every new tensor with NaN first: slow, and nothing here reads unset memory.
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[assignment]
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         cudnn.allow_tf32, cudnn.benchmark, matmul.allow_tf32 = False, False, False
         yield
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
-        torch.utils.deterministic.fill_uninitialized_memory = fill
+        torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
         cudnn.allow_tf32, cudnn.benchmark, matmul.allow_tf32 = flags
 
 

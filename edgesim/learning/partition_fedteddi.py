@@ -1,7 +1,7 @@
 """FedTeddi's frames: devices of one or two old classes, then some get half a set of a new class.
 
-FedTeddi, section V-A. The paper's split needs more images of a class than there are, so each device draws without
-replacement from the whole class, independently of the others: sets of different devices may overlap.
+FedTeddi, section V-A. The paper's split needs more images of a class than there are, so each device draws
+without replacement from the whole class, independently of the others: sets of different devices may overlap.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ TEN_CLASSES = Plan(
     new_classes=(range(6, 10),),
 )
 
-#: One-class devices of classes 0 to 9; two-class device j holds two parts of class 10 + j, one of class j mod 10.
+#: One-class devices of classes 0 to 9; two-class device j holds two parts of class 10 + j, one of j mod 10.
 HUNDRED_CLASSES = Plan(
     slots=tuple(((label, 3),) for label in range(10)) + tuple(((10 + j, 2), (j % 10, 1)) for j in range(20)),
     parts=3,
@@ -52,14 +52,15 @@ def partition(
 ) -> list[list[Integers]]:
     """Sample indices per device, one list per frame from 0: two frames for 10 classes, three for 100.
 
-    Thirty devices make the paper's setting. Another number repeats its thirty slots cyclically over the devices
-    in random order, and 40 % of the devices (rounded) get a new class in each further frame. New classes are
-    dealt in whole cycles, the remainder drawn at random. Raises `EdgesimError`.
+    Thirty devices make the paper's setting. Another number repeats its thirty slots cyclically over the
+    devices in random order, and 40 % of the devices (rounded) get a new class in each further frame. New
+    classes are dealt in whole cycles, the remainder drawn at random. Raises `EdgesimError`.
     """
     plan = {10: TEN_CLASSES, 100: HUNDRED_CLASSES}.get(class_count)
     if plan is None:
         raise EdgesimError(
-            f"data.partition: 'fedteddi' is for datasets of 10 or 100 classes, this one has {class_count}; use 'iid'"
+            f"data.partition: 'fedteddi' is for datasets of 10 or 100 classes, this one has {class_count}; "
+            "use 'iid'"
         )
     unit = 2 * plan.parts if plan.parts % 2 else plan.parts
     if samples_per_device % unit:

@@ -55,8 +55,8 @@ def model_bits(model: str, federation: Federation) -> float:
     if model not in PARAMETER_COUNTS:
         known = ", ".join(PARAMETER_COUNTS)
         raise EdgesimError(
-            f"round.payload_bits: a number is needed, since the size of model {model!r} is unknown without training it "
-            f"(known: {known})"
+            f"round.payload_bits: a number is needed, since without training the size of model {model!r} "
+            f"is unknown (known: {known})"
         )
     dataset = federation.dataset
     return float(BITS_PER_PARAMETER * PARAMETER_COUNTS[model](dataset.image_shape, dataset.class_count))

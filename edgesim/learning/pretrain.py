@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,17 +41,22 @@ class StartModel:
 
 
 def start_model(
-    model: FlatModel, data: DeviceData, federation: Federation, learning: LearningConfig, streams: Streams
+    model: FlatModel,
+    data: DeviceData,
+    federation: Federation,
+    learning: LearningConfig,
+    streams: Streams,
+    notice: Callable[[str], None],
 ) -> StartModel:
-    """Pre-train the loaded weights on the old classes, or read the result of an earlier run with the same content.
+    """Pre-train the loaded weights on the old classes, or read the result of an earlier run of the same kind.
 
-    Raises `EdgesimError` when the cache folder cannot be written and `Diverged` when a loss is not finite.
+    ``notice`` hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be written and `Diverged` when a loss is not finite.
     """
     path = cache_folder() / f"{_key(model, data, federation, learning, streams)}.safetensors"
     cached = _read(path, model, data.device)
     if cached is not None:
         return cached
-    trained = _pretrain(model, data, federation, learning, streams)
+    trained = _pretrain(model, data, federation, learning, streams, notice)
     _write(path, trained)
     return trained
 
@@ -62,9 +68,14 @@ def cache_folder() -> Path:
 
 
 def _pretrain(
-    model: FlatModel, data: DeviceData, federation: Federation, learning: LearningConfig, streams: Streams
+    model: FlatModel,
+    data: DeviceData,
+    federation: Federation,
+    learning: LearningConfig,
+    streams: Streams,
+    notice: Callable[[str], None],
 ) -> StartModel:
-    """Whole epochs over all training images of the old classes until enough of their test images are right."""
+    """Whole epochs over all images of the old classes until enough of their test images are right."""
     dataset = federation.dataset
     assert dataset is not None, "without a dataset nothing trains"
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
@@ -79,10 +90,11 @@ def _pretrain(
             progress = train(model, data, order, edges, learning.lr, learning.momentum, velocity)
         if progress.first_bad_step is not None:
             raise Diverged(
-                f"pre-training, epoch {epoch}, step {progress.first_bad_step}: the training loss is not finite "
-                f"(lr {learning.lr:g}); lower learning.lr"
+                f"pre-training, epoch {epoch}, step {progress.first_bad_step}: the training loss is not "
+                f"finite (lr {learning.lr:g}); lower learning.lr"
             )
         accuracy = float((predictions(model, data, test, test=True)[1] == dataset.test_labels[test]).mean())
+        notice(f"pre-training, epoch {epoch}: {accuracy:.1%} of the old classes' test images are right")
     return StartModel(model.snapshot(), epoch, accuracy)
 
 
@@ -132,5 +144,6 @@ def _write(path: Path, start: StartModel) -> None:
             part.replace(path)
     except OSError as error:
         raise EdgesimError(
-            f"{path.parent}: cannot be written: {error.strerror}; set EDGESIM_CACHE to a folder for start models"
+            f"{path.parent}: cannot be written: {error.strerror}; "
+            "set EDGESIM_CACHE to a folder for start models"
         ) from None

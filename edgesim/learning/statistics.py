@@ -12,6 +12,7 @@ from torch.func import functional_call, grad, vmap
 from edgesim.errors import EdgesimError
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.sample_norms import squared_gradient_norms
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import Floats, Integers
 
@@ -30,8 +31,24 @@ def mean_losses(model: FlatModel, data: DeviceData, clients: list[Integers]) -> 
 def gradient_deviations(model: FlatModel, data: DeviceData, batches: list[Integers]) -> Floats:
     """s_n = sqrt(sum_i ||g_i - gbar||^2 / (b - 1)) over each batch's samples, [n].
 
-    Per-sample gradients of the trainable parameters at the loaded weights, dropout off (FedTeddi, section IV).
+    Gradients of the trainable parameters at the loaded weights, dropout off (FedTeddi, sec. IV). One batched pass
+    per device where every layer has a rule for its per-sample norms, else per-sample gradients.
     """
+    model.module.eval()
+    deviations = []
+    for batch in batches:
+        images, labels = data.train(data.index(batch))
+        found = squared_gradient_norms(model, model.inputs(images), labels)
+        if found is None:
+            return _deviations_of_gradients(model, data, batches)
+        squares, total = found
+        spread = float(squares.sum()) - float(total @ total) / len(batch)
+        deviations.append(math.sqrt(max(spread, 0.0) / (len(batch) - 1)))
+    return np.array(deviations)
+
+
+def _deviations_of_gradients(model: FlatModel, data: DeviceData, batches: list[Integers]) -> Floats:
+    """`gradient_deviations` by per-sample gradients, for any module."""
     module = model.module.eval()
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
     parameters = dict(zip(names, (parameter.detach() for parameter in model.parameters()), strict=True))
@@ -41,31 +58,30 @@ def gradient_deviations(model: FlatModel, data: DeviceData, batches: list[Intege
         return F.cross_entropy(logits, label[None])
 
     per_sample = vmap(grad(loss), in_dims=(None, 0, 0))
-    deviations = []
+    deviations: list[float] = []
     chunk = max(1, _NUMBERS_AT_ONCE // model.trainable)
     # One chunk may span several small batches, one batch several chunks: only running sums are kept.
     index = data.index(np.concatenate(batches))
     ends = np.cumsum([len(batch) for batch in batches]).tolist()
-    total = torch.zeros(model.trainable, dtype=torch.float64, device=data.device)
-    squares, done = 0.0, 0
+    total = torch.zeros(model.trainable, device=data.device)
+    squares, begin = 0.0, 0
     for first in range(0, len(index), chunk):
         images, labels = data.train(index[first : first + chunk])
         gradients = per_sample(parameters, model.inputs(images), labels)
-        rows = torch.cat([gradients[name].reshape(len(images), -1) for name in names], dim=1)
-        norms = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).square().tolist()
+        parts = [gradients[name].flatten(1) for name in names]
+        norms = sum(torch.linalg.vector_norm(rows, dim=1).double().square() for rows in parts).tolist()
         row = 0
-        while row < len(rows):
-            stop = min(len(rows), ends[len(deviations)] - first)
-            total += rows[row:stop].sum(0, dtype=torch.float64)
+        while row < len(norms):
+            stop = min(len(norms), ends[len(deviations)] - first)
+            total += torch.cat([rows[row:stop].sum(0) for rows in parts])
             squares += math.fsum(norms[row:stop])
             row = stop
             if first + row == ends[len(deviations)]:
-                count = first + row - done
-                spread = squares - float(total @ total) / count
+                count = first + row - begin
+                spread = squares - float(torch.linalg.vector_norm(total)) ** 2 / count
                 deviations.append(math.sqrt(max(spread, 0.0) / (count - 1)))
-                done = first + row
                 total.zero_()
-                squares = 0.0
+                squares, begin = 0.0, first + row
     return np.array(deviations)
 
 
@@ -79,11 +95,12 @@ def class_gradient_distances(
     class_count: int,
     part: Literal["all", "last_linear"],
 ) -> Floats:
-    """|| g_n^(c) - g^(c) || of the devices in ``ids``, [len(ids), C], at the loaded weights (FedTeddi, eq. 18).
+    """|| g_n^(c) - g^(c) || of the devices in ``ids``, [len(ids), C] (FedTeddi, eq. 18).
 
-    ``batches`` and ``labels`` are those of all N devices, ``alpha`` their weights, [N]. g_n^(c) is the class-c part
-    of the mean gradient of device n's batch, g^(c) the mean over devices weighted by alpha. One class is treated
-    after another: in memory are g^(c) and the vectors of the asked devices that hold class c.
+    ``batches`` and ``labels`` are those of all N devices, ``alpha`` their weights, [N]. g_n^(c) is the part of
+    class c in the mean gradient of device n's batch at the loaded weights, g^(c) the mean over devices weighted
+    by alpha. One class is treated after another: in memory are g^(c) and the vectors of the asked devices that
+    hold class c.
     """
     model.module.eval()
     parameters = _last_linear(model) if part == "last_linear" else model.parameters()

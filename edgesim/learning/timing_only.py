@@ -1,5 +1,6 @@
 """A learner that trains nothing and imports no torch: the same events and rows, without losses and models."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -61,6 +62,9 @@ class TimingOnlyLearner:
     def model_bits(self) -> float:
         """Size of the model that a device would send; raises `EdgesimError` where it cannot be known."""
         return model_bits(self._config.learning.model, self._federation)
+
+    def prepare(self, notice: Callable[[str], None]) -> None:
+        """There is no start model."""
 
     def open_round(self, round: int, frame: int) -> TimingOnlyRound:
         """Open a round (counted over the run, from 1) of a frame (from 1)."""

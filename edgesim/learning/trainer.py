@@ -83,8 +83,8 @@ class LoopBackEnd:
             )
         if progress.first_bad_step is not None:
             raise Diverged(
-                f"device {job.device}, round {job.round}, step {progress.first_bad_step}: the training loss is not "
-                f"finite (lr {job.lr:g}); lower learning.lr"
+                f"device {job.device}, round {job.round}, step {progress.first_bad_step}: the training loss "
+                f"is not finite (lr {job.lr:g}); lower learning.lr"
             )
         update = self._model.weights - start
         norm = float(torch.linalg.vector_norm(update[: self._model.trainable]))

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from edgesim.analysis.metrics import evaluations, start_accuracy
@@ -17,7 +18,6 @@ Floats = NDArray[np.float64]
 Over = Literal["rounds", "seconds"]
 
 _LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
-_GRID_POINTS = 200
 
 
 def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = None) -> Figure:
@@ -28,9 +28,9 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.1)
-    rows = -(-len(labels) // (3 if len(panels) == 1 else 6))
-    with style.figure(width, height + 0.16 * rows) as figure:
+    width, height = style.panel_size(len(panels), 2.0)
+    shade = 0.2 if len(labels) <= 3 else 0.08
+    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         handles = {}
         for axes, panel in zip(grid, panels, strict=True):
@@ -52,7 +52,7 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                         low,
                         high,
                         color=look.color,
-                        alpha=0.12,
+                        alpha=shade,
                         linewidth=0,
                         step=None if over == "rounds" else "post",
                     )
@@ -60,16 +60,17 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                 axes.axhline(target, color="#555555", linewidth=0.7)
                 axes.annotate(
                     f"target {target:g}",
-                    (1, target),
+                    (0, target),
                     xycoords=("axes fraction", "data"),
-                    xytext=(0, -2),
+                    xytext=(2, 1),
                     textcoords="offset points",
-                    ha="right",
-                    va="top",
+                    ha="left",
+                    va="bottom",
                     fontsize=7,
                     color="#555555",
                 )
             axes.set_xlim(left=0)
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
             axes.set_xlabel(_LABELS[over])
         for axes in grid[::3]:
             axes.set_ylabel("test accuracy (1)")
@@ -86,7 +87,8 @@ def curve(series: Series, over: Over) -> tuple[Floats, Floats]:
             places = np.intersect1d(places, other)
         return places, np.stack([values[np.searchsorted(at, places)] for at, values in paths])
     first, last = max(at[0] for at, _ in paths), min(at[-1] for at, _ in paths)
-    places = np.linspace(first, last, _GRID_POINTS)
+    places = np.unique(np.concatenate([at for at, _ in paths]))
+    places = places[(places >= first) & (places <= last)]
     return places, np.stack([values[np.searchsorted(at, places, side="right") - 1] for at, values in paths])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -27,26 +28,34 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     labels = labels_of(panels)
     styles = style.line_styles(labels)
     legend = len(labels) > 1
-    with style.figure(style.PAGE_IN, 1.75 * len(panels) + (0.3 if legend else 0)) as figure:
+    with style.figure(
+        style.PAGE_IN, 1.75 * len(panels) + (style.legend_height_in(labels, style.PAGE_IN) if legend else 0)
+    ) as figure:
         grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")
-        for row, panel in zip(grid, panels, strict=True):
-            for series in panel.series:
-                for axes, (times, shares) in zip(row, _curves(series), strict=True):
-                    axes.step(times, shares, where="post", label=series.label, **styles[series.label].line())
+        curves = [[_curves(series) for series in panel.series] for panel in panels]
+        right_s = [
+            1.05 * max(float(some[k][0][-1]) for row in curves for some in row) for k in range(len(KINDS))
+        ]
+        for row, panel, found in zip(grid, panels, curves, strict=True):
+            for series, some in zip(panel.series, found, strict=True):
+                for axes, (times, shares), end_s in zip(row, some, right_s, strict=True):
+                    axes.step(
+                        [*times, end_s], [*shares, shares[-1]], where="post", **styles[series.label].line()
+                    )
             row[0].set_ylabel("share of durations (1)")
             for axes in row:
                 axes.grid()
                 axes.set_ylim(0, 1.02)
-                axes.set_xlim(left=0)
         for i, axes in enumerate(grid.ravel()):
             number, column = divmod(i, len(KINDS))
             where = f", {panels[number].title}" if panels[number].title else ""
             axes.set_title(f"({style.letter(i)}) {KINDS[column]}{where}")
-        for axes, kind in zip(grid[-1], KINDS, strict=True):
+        for axes, kind, end_s in zip(grid[-1], KINDS, right_s, strict=True):
             axes.set_xlabel(f"{kind} duration (s)")
+            axes.set_xlim(0, end_s or 1)
         if legend:
-            handles = {line.get_label(): line for axes in grid.ravel() for line in axes.get_lines()}
-            style.legend_below(figure, [handles[label] for label in labels], labels)
+            handles = [Line2D([], [], **styles[label].line()) for label in labels]
+            style.legend_below(figure, handles, labels)
     return figure
 
 

@@ -35,7 +35,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
     shown = _devices(rows)
     rows = rows[rows["device"].isin(shown)]
     place = {device: i for i, device in enumerate(shown)}
-    with style.figure(style.COLUMN_IN, max(1.9, 1.2 + 0.085 * len(shown))) as figure:
+    with style.figure(style.COLUMN_IN, max(2.1, 1.3 + 0.1 * len(shown))) as figure:
         axes = figure.subplots()
         for (activity, ending), bars in rows.groupby(["activity", "outcome"], sort=True):
             outcome = str(ending)

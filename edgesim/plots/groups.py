@@ -79,13 +79,19 @@ _UNITS = {
 }
 _NAMES = {
     "tmax_s": "$T_{\\max}$",
-    "scheduled": "scheduled clients per round",
-    "arrived": "arrived updates per round",
+    "scheduled": "scheduled",
+    "arrived": "arrived",
+    "miss_rate": "miss rate",
+    "infeasible_share": "infeasible share",
     "spectral_efficiency_bps_per_hz": "spectral efficiency",
     "plan_quantile": "planned quantile $q$",
     "devices": "number of devices",
 }
-_WHOLE_UNITS = {"spectral_efficiency_bps_per_hz": "bit/s/Hz", "scheduled": "clients", "arrived": "updates"}
+_WHOLE_UNITS = {
+    "spectral_efficiency_bps_per_hz": "bit/s/Hz",
+    "scheduled": "clients/round",
+    "arrived": "updates/round",
+}
 
 
 @dataclass(frozen=True)
@@ -108,8 +114,7 @@ def quantity(name: str, largest: float = 0.0) -> Quantity:
     stem, _, suffix = name.rpartition("_")
     if unit is None:
         unit = _UNITS.get(suffix, "1") if stem else "1"
-        stem = stem if unit != "1" else name
-    text = text or stem.replace("_", " ")
+    text = text or (name if unit == "1" else stem.replace("_", " "))
     return Quantity(text, "MHz", 1e-6) if unit == "Hz" and largest >= 1e6 else Quantity(text, unit, 1.0)
 
 

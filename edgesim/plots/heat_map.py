@@ -28,6 +28,11 @@ def draw_heat_map(
     if panel_knobs:
         groups = list(summary.groupby(list(panel_knobs), sort=True))
     tables = [group.pivot(index=y, columns=x, values=column) for _, group in groups]
+    # Panels share their axes, so each needs every row and column.
+    index, columns = (
+        np.unique(np.concatenate([getattr(table, way) for table in tables])) for way in ("index", "columns")
+    )
+    tables = [table.reindex(index=index, columns=columns) for table in tables]
     values = np.concatenate([table.to_numpy(dtype=np.float64).ravel() for table in tables])
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     titles = [
@@ -56,7 +61,7 @@ def draw_heat_map(
             axes.set_xlabel(across.axis)
         for axes in grid[::3]:
             axes.set_ylabel(up.axis)
-        figure.colorbar(image, ax=grid, label=what.axis, shrink=0.95, pad=0.02)
+        figure.colorbar(image, ax=grid, label=f"{what.name}\n({what.unit})", shrink=0.95, pad=0.02)
     return figure
 
 

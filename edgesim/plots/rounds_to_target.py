@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.metrics import Reached, rounds_to_target, start_accuracy
 from edgesim.analysis.runs import Run
@@ -12,16 +13,18 @@ from edgesim.plots import style
 from edgesim.plots.groups import Panel, labels_of
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
+_NEVER = "not by all seeds"
 
 
 def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
     """Levels at 10 and 5 points below, at, and 5 points above the target, as far as they make sense.
 
-    A level must lie above every run's start accuracy and must not exceed 1.
+    A level must lie above every run's start accuracy, and one above the target must be reached by some run.
     """
     start = max(_start(run) for run in runs)
     levels = [round(target + step, 10) for step in _STEPS]
-    return [level for level in levels if start < level <= 1.0]
+    best = max(float(run.rounds["test_accuracy"].max()) for run in runs)
+    return [level for level in levels if start < level <= max(target, best)]
 
 
 def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> Figure:
@@ -32,8 +35,8 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.3)
-    with style.figure(width, height + 0.3) as figure:
+    width, height = style.panel_size(len(panels), 1.9)
+    with style.figure(width, height + style.legend_height_in([*labels, _NEVER], width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         bar = 0.84 / len(labels)
         any_missed = False
@@ -69,6 +72,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                             fontsize=5.5,
                         )
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
+            axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("test accuracy to reach (1)")
         for axes in grid[::3]:
             axes.set_ylabel("rounds needed (count)")
@@ -76,7 +80,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
         texts = list(labels)
         if any_missed:
             handles.append(Patch(facecolor="#777777", hatch="/////", edgecolor="white", linewidth=0))
-            texts.append("hatched: that many runs never did")
+            texts.append(_NEVER)
         style.legend_below(figure, handles, texts)
     return figure
 

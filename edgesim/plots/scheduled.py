@@ -37,7 +37,7 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
             names = [series.label for series in panel.series]
             axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
         for axes in grid[::3]:
-            axes.set_ylabel("scheduled clients per round (count)")
+            axes.set_ylabel("scheduled clients\n(count per round)")
         if knows:
             new = Patch(facecolor=_NEW, hatch="////", edgecolor="white", linewidth=0)
             old = Patch(facecolor=_OLD, linewidth=0)

@@ -1,6 +1,6 @@
 """One look for all figures: sizes of a two-column paper, a colour-blind-safe palette, reproducible files."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -149,14 +149,24 @@ def letter(index: int) -> str:
     return (letter(head - 1) if head else "") + chr(ord("a") + last)
 
 
-def legend_below(figure: Figure, handles: Sequence[Any], labels: Iterable[str]) -> None:
-    """One legend for all panels, under them, as wide as the figure allows."""
-    texts = list(labels)
+def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
+    """Columns and rows of a legend with these entries that fits a figure's width."""
     # About 0.055 in per character at 7 pt, and 0.45 in for the handle and the gaps.
-    width_in = 0.45 + 0.055 * max(len(text) for text in texts)
-    columns = max(1, min(len(texts), int(figure.get_figwidth() / width_in)))
-    rows = -(-len(texts) // columns)
-    figure.legend(handles, texts, loc="outside lower center", ncols=-(-len(texts) // rows))
+    entry_in = 0.45 + 0.055 * max(len(text) for text in texts)
+    most = max(1, min(len(texts), int(width_in / entry_in)))
+    rows = -(-len(texts) // most)
+    return -(-len(texts) // rows), rows
+
+
+def legend_height_in(texts: Sequence[str], width_in: float) -> float:
+    """Height that `legend_below` takes, in inches."""
+    return 0.1 + 0.15 * legend_shape(texts, width_in)[1]
+
+
+def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -> None:
+    """One legend for all panels, under them, as wide as the figure allows."""
+    columns, _ = legend_shape(texts, figure.get_figwidth())
+    figure.legend(handles, texts, loc="outside lower center", ncols=columns)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

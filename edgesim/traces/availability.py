@@ -97,7 +97,8 @@ class Bernoulli:
                 return t_s if slot == first else slot * self.slot_s
         raise EdgesimError(
             f"availability: in {SLOT_LIMIT} slots from {t_s:g} s on, never {count} of {self.device_count} "
-            f"devices at once; raise availability.probability ({self.probability:g}) or lower round.min_candidates"
+            f"devices at once; raise availability.probability ({self.probability:g}) "
+            "or lower round.min_candidates"
         )
 
     def _slot(self, t_s: float) -> int:

@@ -65,23 +65,24 @@ def test_fedcgd_is_the_greedy_without_drift(four_clients, view_of, schedule):
 
 
 def test_label_shares_come_from_the_source_asked_for(four_clients, view_of, schedule):
-    """When every batch has the global mix one device is as good as another, and the lowest ids go first."""
-    four_clients.batches = np.tile([4, 5, 1], (4, 1))
+    """When all batches have one mix a device is as good as another, and the lowest ids go first."""
+    four_clients.batches = np.tile([16, 0, 0], (4, 1))
     view = view_of(four_clients, round_in_frame=2)
     assert schedule(fedteddi(p_source="batch").choose(view), view)[1] == [0, 1, 2, 3]
     assert schedule(fedteddi(p_source="dataset").choose(view), view)[1] == [2, 3, 0, 1]
 
 
 def test_the_global_mix_counts_devices_that_are_no_candidates(four_clients, view_of, schedule):
-    """Towards (.4, .5, .1) without device 3: U({2}) = .3, U({1}) = 1.1, U({0}) = 1.3; alone 0, 1, 2 would tie."""
+    """Towards (.4, .5, .1) device 1 completes 2 better than 0; towards the candidates' mix they tie."""
     view = view_of(four_clients, ids=[0, 1, 2], round_in_frame=2)
     assert schedule(fedteddi().choose(view), view)[0] == [2, 1, 0]
 
 
 def test_the_noise_is_the_mean_deviation_weighted_by_data(four_clients, view_of, schedule):
-    """With lambda 1 the worked set {3, 2} gains 0 for J's step of +0.363 only if sigma is at least about 4.97."""
-    rise = 0.070243 + 4 / 4 * (1 / np.sqrt(2) - 1 / np.sqrt(3))
-    enough = rise / (1 / np.sqrt(2) - 1 / np.sqrt(3)) * 4
+    """Oracle T4, lambda 1: {3, 2} grows if sigma (1 / sqrt(2 b) - 1 / sqrt(3 b)) outweighs the rise."""
+    shrink = 1 / np.sqrt(2) - 1 / np.sqrt(3)
+    rise = 0.070243 + 4 / np.sqrt(16) * shrink
+    enough = rise * np.sqrt(16) / shrink
     for factor, size in ((0.999, 2), (1.001, 4)):
         four_clients.deviation = np.array([0.0, 0.0, 2.5 * enough * factor, 0.0])
         view = view_of(four_clients)
@@ -137,7 +138,7 @@ def test_no_gradients_are_asked_for_when_none_are_used(mode, arrived):
 
 
 def test_learnt_class_weights_decide_the_next_round(four_clients, view_of, schedule):
-    """With class c all that counts, p^(c) = .1: U({0}) = .1 L, U({3}) = .4 L, so 3 comes second, not first."""
+    """When class c is all that counts, p^(c) = .1, devices without it tie at .1 L and the lowest id wins."""
     policy, view = FedTeddi(FedTeddiOptions(), 4, 3), view_of(four_clients, round_in_frame=2)
     before = schedule(policy.choose(view), view)[0]
     only_c = ClassGradients(

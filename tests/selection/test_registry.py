@@ -5,7 +5,16 @@ import tomli_w
 from edgesim.errors import EdgesimError
 from edgesim.selection import SELECTORS, make_selector, resolve_options
 
-POLICIES = "random best-channel best-norm power-of-choice pure-drift fed-cbs fedcgd fedteddi".split()
+POLICIES = [
+    "random",
+    "best-channel",
+    "best-norm",
+    "power-of-choice",
+    "pure-drift",
+    "fed-cbs",
+    "fedcgd",
+    "fedteddi",
+]
 
 
 @pytest.fixture

@@ -1,0 +1,69 @@
+"""Small run folders and studies with numbers worked by hand."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from edgesim.records import RunWriter
+
+
+def write_run(
+    folder: Path, accuracies: Sequence[float | None], *, start: float | None = 0.5, seed: int = 0
+) -> Path:
+    """One run of two-second rounds: 4 scheduled, 3 arrived, 1 late, 6 J, and one upload of 3e6 bits at 1 MHz."""
+    writer = RunWriter(folder, {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}}, {})
+    if start is not None:
+        writer.write("metrics", {"round": [0], "name": ["test_accuracy"], "key": [""], "value": [start]})
+    for number, accuracy in enumerate(accuracies, start=1):
+        begin_s, end_s = 2.0 * (number - 1), 2.0 * number
+        counts = {"round": number, "frame": 1, "candidates": 10, "selected": 4, "arrived": 3, "late": 1}
+        reals = {"t_start_s": begin_s, "t_end_s": end_s, "bits_up": 3.5e6, "energy_j": 6.0}
+        row = {**counts, **reals, "test_accuracy": accuracy}
+        writer.write("rounds", {name: [value] for name, value in row.items()})
+        writer.write(
+            "activities",
+            {
+                "round": [number] * 2,
+                "device": [0, 1],
+                "activity": ["upload"] * 2,
+                "t_start_s": [begin_s] * 2,
+                "t_end_s": [end_s] * 2,
+                "outcome": ["done", "late"],
+                "bits": [3e6, 0.5e6],
+            },
+        )
+    writer.close("finished")
+    return folder
+
+
+def write_study(
+    folder: Path,
+    runs: Sequence[tuple[dict[str, str | float], int, str, Sequence[float | None]]],
+    *,
+    target: float | None = 0.75,
+    start: float | None = 0.5,
+) -> Path:
+    """A study of (knobs, seed, status, accuracies); only the finished runs get a folder."""
+    plan = []
+    folder.mkdir()
+    for i, (knobs, seed, status, accuracies) in enumerate(runs):
+        if status == "finished":
+            write_run(folder / f"run{i}", accuracies, start=start, seed=seed)
+        plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
+    study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
+    (folder / "study.json").write_text(json.dumps(study))
+    return folder
+
+
+@pytest.fixture
+def run_writer() -> Callable[..., Path]:
+    """Writes one run folder."""
+    return write_run
+
+
+@pytest.fixture
+def study_writer() -> Callable[..., Path]:
+    """Writes one study folder."""
+    return write_study

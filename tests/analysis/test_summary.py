@@ -1,0 +1,183 @@
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from edgesim.analysis.runs import read_study, runs_of
+from edgesim.analysis.summary import footnotes, summarise, write_summary
+from edgesim.errors import EdgesimError
+
+LOW, MIDDLE, HIGH = 0.6, 0.74, 0.8
+
+
+def reaches_in(rounds: int, of: int = 10) -> list[float]:
+    return [LOW] * (rounds - 1) + [HIGH] * (of - rounds + 1)
+
+
+def knobs(policy: str, tmax_s: float = 0.8) -> dict[str, str | float]:
+    return {"policy": policy, "tmax_s": tmax_s}
+
+
+@pytest.fixture
+def study(tmp_path, study_writer):
+    """Random takes 8, 6 and 10 rounds, FedTeddi 4 and 5 (its third seed failed) and Fed-CBS never gets there."""
+    runs = [(knobs("random"), seed, "finished", reaches_in(n)) for seed, n in enumerate((8, 6, 10))]
+    runs += [(knobs("fedteddi"), seed, "finished", reaches_in(n)) for seed, n in enumerate((4, 5))]
+    runs += [(knobs("fedteddi"), 2, "failed", [])]
+    runs += [(knobs("fed-cbs"), seed, "finished", [MIDDLE] * 10) for seed in range(3)]
+    runs += [(knobs("fedteddi", 1.2), 0, "running", [])]
+    return study_writer(tmp_path / "study", runs)
+
+
+def row(summary: pd.DataFrame, policy: str, tmax_s: float = 0.8) -> pd.Series:
+    return summary[(summary["policy"] == policy) & (summary["tmax_s"] == tmax_s)].iloc[0]
+
+
+def test_each_combination_of_knobs_is_one_row_with_its_finished_and_left_out_runs(study):
+    summary = summarise(study)
+    assert summary[["policy", "tmax_s", "seeds", "left_out"]].to_numpy().tolist() == [
+        ["random", 0.8, 3, 0],
+        ["fedteddi", 0.8, 2, 1],
+        ["fed-cbs", 0.8, 3, 0],
+        ["fedteddi", 1.2, 0, 1],
+    ]
+    assert math.isnan(row(summary, "fedteddi", 1.2)["rounds_to_target"])
+
+
+def test_rounds_and_seconds_to_the_target_are_averaged_over_seeds_with_their_interval(study):
+    random = row(summarise(study), "random")
+    half = 4.302652730 * 2 / math.sqrt(3)  # t(0.975, 2 degrees of freedom), standard deviation 2
+    assert random["rounds_to_target"] == 8.0
+    assert random["rounds_to_target_low"] == pytest.approx(8 - half)
+    assert random["rounds_to_target_high"] == pytest.approx(8 + half)
+    assert random["seconds_to_target"] == 16.0
+    assert random["final_accuracy"] == pytest.approx(
+        (0.2 * (2 * LOW + 3 * HIGH) + HIGH + 0.2 * (4 * LOW + HIGH)) / 3
+    )
+
+
+def test_savings_and_p_values_compare_the_seeds_that_both_policies_finished(study):
+    summary = summarise(study)
+    fedteddi = row(summary, "fedteddi")
+    assert fedteddi["pairs"] == 2
+    assert fedteddi["saving"] == pytest.approx(1 - 4.5 / 7)  # Random on seeds 0 and 1: 8 and 6 rounds
+    assert fedteddi["rounds_p"] == 0.5  # the floor for two pairs
+    # Final accuracies differ by 0.08 on seed 0 and by 0 on seed 1: t = 1 with 1 degree of freedom, p = 1/2.
+    assert fedteddi["accuracy_p"] == pytest.approx(0.5)
+    assert (
+        summary.loc[summary["policy"] == "random", ["saving", "rounds_p", "accuracy_p"]].isna().all(axis=None)
+    )
+
+
+def test_runs_that_never_reach_the_target_count_as_last_round_plus_one_and_are_counted(study):
+    fedcbs = row(summarise(study), "fed-cbs")
+    assert fedcbs["not_reached"] == 3
+    assert fedcbs["rounds_to_target"] == 11.0
+    assert fedcbs["saving"] == pytest.approx(1 - 11 / 8)
+
+
+def test_timing_columns_hold_the_worked_means_of_every_round(study):
+    random = row(summarise(study), "random")
+    assert random["scheduled"] == 4.0
+    assert random["arrived"] == 3.0
+    assert random["miss_rate"] == 0.25
+    assert random["spectral_efficiency_bps_per_hz"] == pytest.approx(1.5)  # 3e6 bits in 2 s at 1 MHz
+    assert random["simulated_s"] == 20.0
+    assert random["energy_j"] == 60.0
+    assert random["bits_up"] == 35e6
+
+
+def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_writer):
+    runs = [
+        (knobs("random", tmax_s), seed, "finished", [None] * 3) for tmax_s in (0.8, 1.0) for seed in (0, 1)
+    ]
+    folder = study_writer(tmp_path / "timing", runs, target=None, start=None)
+    summary = summarise(folder)
+    assert "scheduled" in summary
+    learnt = ("accuracy", "target", "saving", "rounds", "reached", "pairs", "infeasible")
+    assert not [name for name in summary if any(word in name for word in learnt)]
+    assert footnotes(summary, folder) == ["Means over seeds, with 95 % t intervals."]
+
+
+def test_the_footnotes_name_the_missed_targets_the_floor_and_the_runs_left_out(study):
+    notes = "\n".join(footnotes(summarise(study), study))
+    assert "3 of 8 runs never reached it" in notes
+    assert "With 2 seeds the Wilcoxon p cannot go below 0.5." in notes
+    assert "With 3 seeds the Wilcoxon p cannot go below 0.25." in notes
+    assert "2 failed or unfinished runs are left out" in notes
+
+
+def test_a_study_without_its_reference_policy_says_so_and_makes_no_comparison(tmp_path, study_writer):
+    folder = study_writer(tmp_path / "study", [(knobs("fedteddi"), 0, "finished", reaches_in(4))])
+    summary = summarise(folder)
+    assert summary["saving"].isna().all()
+    assert any("'random'" in note for note in footnotes(summary, folder))
+
+
+def test_the_summary_file_is_the_table_and_the_same_bytes_every_time(study):
+    path = write_summary(study)
+    first = path.read_bytes()
+    assert path == study / "summary.csv"
+    pd.testing.assert_frame_equal(pd.read_csv(path), summarise(study), check_dtype=False)
+    assert write_summary(study).read_bytes() == first
+
+
+def test_a_target_below_the_start_accuracy_names_the_run_and_both_numbers(tmp_path, study_writer):
+    runs = [(knobs("random"), 0, "finished", reaches_in(2))]
+    folder = study_writer(tmp_path / "study", runs, start=0.78)
+    with pytest.raises(EdgesimError, match=r"run0: target 0\.75 .* 0\.78"):
+        summarise(folder)
+
+
+def test_a_whole_numbered_knob_stays_whole_where_another_row_lacks_it(tmp_path, study_writer):
+    runs = [
+        ({"policy": "random", "devices": 30}, 0, "finished", [None]),
+        (knobs("random"), 0, "finished", [None]),
+    ]
+    path = write_summary(study_writer(tmp_path / "study", runs, target=None, start=None))
+    assert pd.read_csv(path, dtype=str)["devices"].tolist()[0] == "30"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"target": 75}, "target: expected null or an accuracy"),
+        ({"runs": None}, "runs: expected a list"),
+        ({"reference": 3}, "reference: expected a text"),
+        (
+            {"runs": [{"folder": "a", "knobs": {"policy": ["x"]}, "seed": 0, "status": "x"}]},
+            r"runs\[0\]: knobs.policy",
+        ),
+        ({"runs": [{"folder": "a", "knobs": {}, "status": "x"}]}, r"runs\[0\]: seed: expected an integer"),
+        ({"runs": [{"folder": "a", "knobs": {}, "seed": 0, "status": "x"}] * 2}, r"runs\[1\]: .*repeat"),
+    ],
+)
+def test_a_malformed_plan_is_refused_in_one_line_that_names_the_field(tmp_path, change, message):
+    plan = {"name": "n", "target": None, "reference": "random", "runs": [], **change}
+    (tmp_path / "study.json").write_text(json.dumps(plan))
+    with pytest.raises(EdgesimError, match=message) as error:
+        read_study(tmp_path)
+    assert "study.json" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_a_plan_is_no_study(tmp_path):
+    with pytest.raises(EdgesimError, match=r"study\.json is missing"):
+        summarise(tmp_path)
+
+
+def test_bare_run_folders_are_told_apart_by_the_settings_that_differ(tmp_path, run_writer):
+    folders = [run_writer(tmp_path / name, [LOW], seed=seed) for seed, name in enumerate("ab")]
+    config = folders[1] / "config.toml"
+    config.write_text(config.read_text() + '[selection]\npolicy = "fedteddi"\nlambda_0 = 0.5\n')
+    first, second = runs_of(folders)
+    assert first.knobs == {"tmax_s": 2.0}
+    assert second.knobs == {"tmax_s": 2.0, "policy": "fedteddi", "lambda_0": 0.5}
+    assert (first.seed, second.seed) == (0, 1)
+
+
+def test_a_run_without_a_finished_round_is_refused(tmp_path, run_writer):
+    (run,) = runs_of([run_writer(tmp_path / "empty", [])])
+    with pytest.raises(EdgesimError, match="no finished round"):
+        _ = run.rounds

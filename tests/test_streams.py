@@ -1,0 +1,128 @@
+"""Known answers: kat_vectors of Random123 (Salmon et al., SC 2011); marginals: Kolmogorov-Smirnov."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from edgesim.streams import Streams, philox4x32
+
+KINDS = ("uniform", "normal", "exponential")
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+    ],
+)
+def test_philox_gives_the_published_known_answers(counter: str, key: str, expected: str) -> None:
+    words = tuple(np.array([int(word, 16)], dtype=np.uint64) for word in counter.split())
+    k0, k1 = (int(word, 16) for word in key.split())
+    produced = philox4x32(words, (k0, k1))
+    assert " ".join(f"{int(word[0]):08x}" for word in produced) == expected
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20), st.integers(0, 2**32 - 1), st.randoms())
+def test_the_order_and_the_subset_of_devices_change_no_draw(
+    devices: list[int], round: int, random: object
+) -> None:
+    streams = Streams(7)
+    alone = {device: streams.normal("compute", device, round) for device in devices}
+    shuffled = list(devices)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    together = streams.normal("compute", shuffled, round)
+    assert together.tolist() == [alone[device] for device in shuffled]
+
+
+def test_asking_for_other_draws_in_between_shifts_nothing() -> None:
+    streams = Streams(3)
+    first = streams.uniform("compute", np.arange(5), 4)
+    streams.normal("shadowing", np.arange(100), 4)
+    streams.generator("partition").random(1000)
+    np.testing.assert_array_equal(streams.uniform("compute", np.arange(5), 4), first)
+
+
+def test_the_first_draws_do_not_depend_on_how_many_are_asked_for() -> None:
+    streams = Streams(0)
+    seven = streams.uniform("placement", np.arange(10), count=7)
+    assert seven.shape == (10, 7)
+    np.testing.assert_array_equal(streams.uniform("placement", np.arange(10), count=2), seven[:, :2])
+    np.testing.assert_array_equal(streams.uniform("placement", np.arange(10)), seven[:, 0])
+
+
+def test_devices_and_rounds_broadcast_to_a_table_of_the_single_draws() -> None:
+    streams = Streams(1)
+    table = streams.uniform("availability", np.arange(4)[:, None], np.arange(3))
+    assert table.shape == (4, 3)
+    single = [[streams.uniform("availability", d, r) for r in range(3)] for d in range(4)]
+    np.testing.assert_array_equal(table, single)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((0, "compute", 1), (0, "shadowing", 1)),
+        ((0, "compute", 1), (0, "compute", 2)),
+        ((0, "compute", 1), (1, "compute", 1)),
+        # The text that the key is made from must not run seed and name together.
+        ((1, "1/compute", 1), (11, "compute", 1)),
+    ],
+)
+def test_another_name_round_or_seed_gives_independent_draws(
+    left: tuple[int, str, int], right: tuple[int, str, int]
+) -> None:
+    n = 20_000
+    one, other = (Streams(seed).uniform(name, np.arange(n), round) for seed, name, round in (left, right))
+    assert not np.any(one == other)
+    # Under independence the correlation of n pairs has standard deviation 1 / sqrt(n); 4.5 sigma is 7e-6.
+    assert abs(np.corrcoef(one, other)[0, 1]) < 4.5 / np.sqrt(n)
+
+
+def test_neighbouring_devices_and_rounds_are_uncorrelated() -> None:
+    draws = Streams(5).uniform("compute", np.arange(200)[:, None], np.arange(200))
+    for one, other in ((draws[1:], draws[:-1]), (draws[:, 1:], draws[:, :-1])):
+        assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 4.5 / np.sqrt(one.size)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63 - 1])
+@pytest.mark.parametrize(
+    ("kind", "law"), [("uniform", "uniform"), ("normal", "norm"), ("exponential", "expon")]
+)
+def test_the_marginals_over_devices_and_over_rounds_are_right(kind: str, law: str, seed: int) -> None:
+    streams = Streams(seed)
+    over_devices = getattr(streams, kind)("compute", np.arange(20_000), 1)
+    over_rounds = getattr(streams, kind)("compute", 3, np.arange(20_000))
+    over_index = getattr(streams, kind)("compute", 3, 1, 20_000)
+    for draws in (over_devices, over_rounds, over_index):
+        assert stats.kstest(draws, law).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_million_draws_are_all_finite_and_inside_the_support(kind: str) -> None:
+    draws = getattr(Streams(9), kind)("compute", np.arange(1_000_000))
+    assert np.all(np.isfinite(draws))
+    if kind == "uniform":
+        assert 0 < draws.min() < draws.max() < 1
+    if kind == "exponential":
+        assert draws.min() > 0
+
+
+def test_seeds_are_distinct_non_negative_and_repeatable() -> None:
+    seeds = Streams(4).seeds("jobs", np.arange(1000)[:, None], np.arange(20))
+    assert seeds.dtype == np.int64
+    assert seeds.min() >= 0
+    assert len(np.unique(seeds)) == seeds.size
+    assert Streams(4).seeds("jobs", 17, 5) == seeds[17, 5]
+
+
+def test_generators_repeat_by_address_and_differ_between_addresses() -> None:
+    def draws(name: str, device: int) -> list[float]:
+        return Streams(2).generator(name, device).random(4).tolist()
+
+    assert draws("partition", 0) == draws("partition", 0)
+    assert draws("partition", 0) != draws("partition", 1)
+    assert draws("partition", 0) != draws("pretrain", 0)
