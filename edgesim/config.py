@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from edgesim.errors import EdgesimError
 
-
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -38,7 +37,9 @@ class DevicesConfig(Section):
     @model_validator(mode="after")
     def _ring(self) -> Self:
         if self.min_distance_m >= self.radius_m:
-            raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
+            raise ValueError(
+                f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})"
+            )
         return self
 
 
@@ -271,7 +272,9 @@ def _first_line(model: type[BaseModel], error: ValidationError) -> str:
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1, cutoff=0.5)
-        return f"unknown key {path!r}" + (f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}")
+        return f"unknown key {path!r}" + (
+            f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+        )
     message = detail["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"

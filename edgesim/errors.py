@@ -8,5 +8,5 @@ class EdgesimError(Exception):
     """
 
 
-class Diverged(EdgesimError):
+class Diverged(EdgesimError):  # noqa: N818 - reads as what happened
     """A loss is no longer a finite number; the run stops and keeps every finished round."""

@@ -89,7 +89,9 @@ class Display:
         self._show_count()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         self._progress.stop()
 
     def has_started(self, run: str) -> bool:

@@ -97,9 +97,11 @@ def read_table(folder: Path, table: str) -> pd.DataFrame:
     parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
     try:
         if parquet.is_file():
-            return pq.read_table(parquet).to_pandas()
+            frame: pd.DataFrame = pq.read_table(parquet).to_pandas()
+            return frame
         if stream.is_file():
-            return _read_stream(stream, table).to_pandas()
+            frame = _read_stream(stream, table).to_pandas()
+            return frame
     except (pa.ArrowInvalid, OSError) as error:
         raise EdgesimError(f"{folder / table}: cannot be read: {error}") from None
     raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")

@@ -1,6 +1,8 @@
 """Tables on the terminal: what a run did, what a study found. They read run folders and nothing else."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich.console import Console
@@ -36,13 +38,17 @@ def print_run(folder: Path, console: Console) -> None:
     if len(rounds):
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
-            table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
+            table.add_row(
+                name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all"
+            )
         table.add_row("bits up", f"{rounds['bits_up'].sum():.4g}")
         table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J")
         tested = rounds.dropna(subset="test_accuracy")
         if len(tested):
             last = tested.iloc[-1]
-            table.add_row("last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}")
+            table.add_row(
+                "last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
+            )
     console.print(table)
 
 
@@ -75,7 +81,7 @@ def print_study(folder: Path, console: Console) -> None:
         console.print(note, highlight=False)
 
 
-def _cells(row: dict[str, object], knobs: list[str], shown: dict[str, tuple[str, str]]) -> list[str]:
+def _cells(row: Mapping[Any, Any], knobs: list[str], shown: dict[str, tuple[str, str]]) -> list[str]:
     cells = [f"{row[knob]:g}" if isinstance(row[knob], float) else str(row[knob]) for knob in knobs]
     cells.append(str(row["seeds"]))
     for name, (_, form) in shown.items():
@@ -93,5 +99,5 @@ def _cells(row: dict[str, object], knobs: list[str], shown: dict[str, tuple[str,
     return cells
 
 
-def _number(value: object, form: str) -> str:
+def _number(value: Any, form: str) -> str:
     return "" if value is None or pd.isna(value) else form.format(value)

@@ -23,7 +23,6 @@ from edgesim.engine.server import Progress, Server
 from edgesim.engine.synchronous import RoundNumber
 from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
-from edgesim.learning import make_learner
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
@@ -82,8 +81,10 @@ def run(
     )
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     door.check_policy(config, selector)
-    learner = make_learner(config, federation, streams)
-    payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
+    learner = _make_learner(config, federation, streams)
+    payload_bits = (
+        learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
+    )
     door.check_reach(world, payload_bits, work_samples[1])
     learner.prepare(on_start)
     writer = records.RunWriter(folder, as_toml(config), _facts(learner))
@@ -137,7 +138,9 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
     if config.stop_at_s is None:
         return str(clock.run(process))
     # A round that closes at stop_at_s counts, whatever the rounding of the clock over many rounds.
-    stop = clock.at(config.stop_at_s + 1e-9 * config.round.tmax_s + 4 * float(np.spacing(config.stop_at_s)), Kind.STOP)
+    stop = clock.at(
+        config.stop_at_s + 1e-9 * config.round.tmax_s + 4 * float(np.spacing(config.stop_at_s)), Kind.STOP
+    )
     clock.run(simpy.AnyOf(clock, [process, stop]))
     return str(process.value) if process.triggered else f"stop_at_s = {config.stop_at_s:g}"
 
@@ -163,6 +166,17 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
             k += 1
             number += 1
             yield RoundNumber(number, frame, k, horizon, k == length)
+
+
+def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -> Learner:
+    # Timing-only runs import no torch.
+    if config.learning.training == "none":
+        from edgesim.learning.timing_only import TimingOnlyLearner
+
+        return TimingOnlyLearner(config, federation, streams)
+    from edgesim.learning.learner import make_learner
+
+    return make_learner(config, federation, streams)
 
 
 def is_finished(folder: Path, config: RunConfig) -> bool:
@@ -195,5 +209,7 @@ def _git_commit() -> str | None:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
         return None
-    answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False
+    )
     return answer.stdout.strip() or None

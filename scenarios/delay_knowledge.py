@@ -1,5 +1,7 @@
-"""What is the genie of the paper worth? Who gets through when the scheduler knows the compute delays beforehand
-(known), waits for reports (reported) or plans on a quantile of their law (planned). Timing only: nothing trains.
+"""What is the genie of the paper worth?
+
+Who gets through when the scheduler knows the compute delays beforehand (known), waits for reports (reported) or
+plans on a quantile of their law (planned). Timing only: nothing trains.
 """
 
 from pathlib import Path

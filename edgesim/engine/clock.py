@@ -32,5 +32,5 @@ class Clock(simpy.Environment):
         event._value = None
         # SimPy's own priorities are 0 and 1: triggered events and interrupts come before anything timed.
         priority = 2 + (int(kind) << 32) + device
-        heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[arg-type]
+        heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[misc]
         return event

@@ -93,7 +93,9 @@ class Report:
                 "bits_down": [sum(task.bits for task in tasks)],
                 "bandwidth_hz": [sum(task.bandwidth_hz for task in tasks)],
                 "energy_j": [sum(energy_j)],
-                "train_loss": [None if merged.loss is None or not len(merged.ids) else merged.weight @ merged.loss],
+                "train_loss": [
+                    None if merged.loss is None or not len(merged.ids) else merged.weight @ merged.loss
+                ],
                 "test_loss": [evaluation.loss if evaluation else None],
                 "test_accuracy": [evaluation.accuracy if evaluation else None],
                 "macro_f1": [evaluation.macro_f1 if evaluation else None],
@@ -133,11 +135,18 @@ class Report:
 
 def _outcome(task: Task, span: Span) -> str:
     """Computing of a device that does not upload has led nowhere, whether or not it was finished."""
-    return "unscheduled" if span.activity == "compute" and span.outcome == "done" and not task.taken else span.outcome
+    return (
+        "unscheduled"
+        if span.activity == "compute" and span.outcome == "done" and not task.taken
+        else span.outcome
+    )
 
 
 def write_devices(
-    writer: RunWriter, config: RunConfig, population: Population, sizes: list[NDArray[np.int64]],
+    writer: RunWriter,
+    config: RunConfig,
+    population: Population,
+    sizes: list[NDArray[np.int64]],
     class_counts: list[NDArray[np.int64]] | None,
 ) -> None:
     """The ``devices`` table: one row per device and frame."""

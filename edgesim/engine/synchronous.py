@@ -222,7 +222,9 @@ class Synchronous:
 
     def _learn(self, this: OpenRound) -> Evaluation | None:
         """Aggregate what arrived, evaluate, tell the selector, write the rows."""
-        arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
+        arrived = np.array(
+            [device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64
+        )
         with this.timed("train"):
             merged = this.training.merge(arrived)
         self.times_selected[this.selected] += 1
@@ -239,4 +241,3 @@ class Synchronous:
 def _succeed_once(event: simpy.Event) -> None:
     if not event.triggered:
         event.succeed()
-

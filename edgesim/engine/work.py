@@ -87,7 +87,11 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
 
 
 def _spend(
-    clock: Clock, task: Task, activity: Literal["download", "compute", "upload"], length_s: float, signals: RoundSignals
+    clock: Clock,
+    task: Task,
+    activity: Literal["download", "compute", "upload"],
+    length_s: float,
+    signals: RoundSignals,
 ) -> Generator[simpy.Event, Any, bool]:
     """Pass the time of one activity; False when the device left first."""
     task.phase, task.since_s = activity, clock.now

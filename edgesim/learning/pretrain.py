@@ -50,7 +50,8 @@ def start_model(
 ) -> StartModel:
     """Pre-train the loaded weights on the old classes, or read the result of an earlier run of the same kind.
 
-    ``notice`` hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be written and `Diverged` when a loss is not finite.
+    ``notice`` hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be
+    written and `Diverged` when a loss is not finite.
     """
     path = cache_folder() / f"{_key(model, data, federation, learning, streams)}.safetensors"
     cached = _read(path, model, data.device)

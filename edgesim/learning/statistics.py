@@ -97,10 +97,10 @@ def class_gradient_distances(
 ) -> Floats:
     """|| g_n^(c) - g^(c) || of the devices in ``ids``, [len(ids), C] (FedTeddi, eq. 18).
 
-    ``batches`` and ``labels`` are those of all N devices, ``alpha`` their weights, [N]. g_n^(c) is the part of
-    class c in the mean gradient of device n's batch at the loaded weights, g^(c) the mean over devices weighted
-    by alpha. One class is treated after another: in memory are g^(c) and the vectors of the asked devices that
-    hold class c.
+    ``batches`` and ``labels`` are those of all N devices, ``alpha`` their weights, [N]. g_n^(c) is the part
+    of class c in the mean gradient of device n's batch at the loaded weights, g^(c) the mean over devices
+    weighted by alpha. One class is treated after another: in memory are g^(c) and the vectors of the asked
+    devices that hold class c.
     """
     model.module.eval()
     parameters = _last_linear(model) if part == "last_linear" else model.parameters()

@@ -106,8 +106,9 @@ def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
 
 def _spares(colors: Sequence[str]) -> Iterator[LineStyle]:
     for i in count():
-        marker, dash = _SPARE_SHAPES[(i + i // len(colors)) % len(_SPARE_SHAPES)]
-        yield LineStyle(PALETTE[colors[i % len(colors)]], marker, dash)
+        lap, place = divmod(i, len(colors))
+        marker, dash = _SPARE_SHAPES[(place + lap) % len(_SPARE_SHAPES)]
+        yield LineStyle(PALETTE[colors[place]], marker, dash)
 
 
 def paper() -> AbstractContextManager[None]:

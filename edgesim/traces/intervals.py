@@ -49,12 +49,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         # Pandas only warns when it cuts off the fields of a row that is too long.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame: pd.DataFrame = pd.read_csv(
-            path,
-            index_col=False,
-            skip_blank_lines=False,
-            skipinitialspace=True,
-            low_memory=False,
-            float_precision="round_trip",
+            path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
         )
     _need_columns(path, [str(name) for name in frame.columns])
     # Blank lines are dropped only here, so that the numbers of rows and lines go together.
@@ -97,7 +92,7 @@ def _checked(
             raise EdgesimError(f"{place}: expected {expected} (got {frame.at[number, field]!s})")
 
     numbers = frame.index.to_numpy()
-    columns = [pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64) for name in COLUMNS]
+    columns = [_numbers(frame[name]) for name in COLUMNS]
     for name, column in zip(COLUMNS, columns, strict=True):
         refuse(~np.isfinite(column), numbers, name, "a finite number")
     device, start_s, end_s = columns
@@ -119,6 +114,15 @@ def _checked(
         same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before"
     )
     return device.astype(np.int64), start_s, end_s
+
+
+def _numbers(column: pd.Series) -> NDArray[np.float64]:
+    """A column of numbers or of text as numbers; nan where the text is none."""
+    try:
+        # Text is parsed here, not by the CSV reader, which is not exact to the last bit in every version.
+        return np.asarray(column.to_numpy(dtype=np.float64))
+    except ValueError:
+        return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64))
 
 
 def _merged(device: NDArray[np.int64], start_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> Intervals:

@@ -99,8 +99,11 @@ DEVICES = pd.DataFrame(
         "device": [0, 1, 2] * 3,
         "frame": [0, 0, 0, 1, 1, 1, 2, 2, 2],
         # Device 0 gets class 1 in frame 1, device 1 gets class 2 in frame 2, device 2 only ever loses one.
-        "class_counts": [[5, 0, 0], [5, 5, 0], [5, 5, 0], [3, 2, 0], [5, 5, 0], [5, 0, 0]]
-        + [[2, 3, 0], [5, 3, 2], [5, 0, 0]],
+        "class_counts": [
+            *([5, 0, 0], [5, 5, 0], [5, 5, 0]),
+            *([3, 2, 0], [5, 5, 0], [5, 0, 0]),
+            *([2, 3, 0], [5, 3, 2], [5, 0, 0]),
+        ],
     }
 )
 

@@ -154,7 +154,9 @@ def test_equal_finish_spreads_the_leftover_and_ends_the_round_earlier(tmp_path):
     assert list(uploads["t_end_s"]) == pytest.approx([0.861332627] * 2, abs=1e-9)
 
 
-def test_a_device_that_leaves_mid_upload_is_dropped_at_that_instant_and_the_round_waits_for_the_deadline(tmp_path):
+def test_a_device_that_leaves_mid_upload_is_dropped_at_that_instant_and_the_round_waits_for_the_deadline(
+    tmp_path,
+):
     round_, activities = play(tmp_path, [0, 1, 2], Leaves(1, 0.6))
     same(
         rows(activities),

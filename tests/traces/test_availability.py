@@ -132,7 +132,7 @@ def test_a_clock_that_adds_up_slots_sees_each_slot_once(slot_s: float) -> None:
 
 
 def test_a_bernoulli_stretch_ends_with_the_first_slot_missed() -> None:
-    model, ids, horizon_s = bernoulli(0.6, 200), np.arange(200), 9.9
+    model, ids, horizon_s = bernoulli(0.6, 200), np.arange(200), 5.0
     until_s = model.available_until(ids, 1.0, horizon_s)
     slots = np.array([model.available(ids, (slot + 0.5) * SLOT_S) for slot in range(1, 40)])
     for device in ids:

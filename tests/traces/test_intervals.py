@@ -148,5 +148,5 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EdgesimError, match="not a readable csv file: .*No such file"):
+    with pytest.raises(EdgesimError, match=r"not a readable csv file: .*No such file"):
         read_intervals(tmp_path / "week.csv", 1)

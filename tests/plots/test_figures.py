@@ -1,0 +1,216 @@
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+
+from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.summary import summarise
+from edgesim.errors import EdgesimError
+from edgesim.plots.accuracy import curve, draw_accuracy
+from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
+from edgesim.plots.gantt import draw_gantt
+from edgesim.plots.groups import Series, labels_of, panels_of, quantity
+from edgesim.plots.heat_map import draw_heat_map
+from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
+from edgesim.plots.scheduled import draw_scheduled, mean_by_class
+
+
+@pytest.fixture
+def run(tmp_path, run_writer) -> Run:
+    return runs_of([run_writer(tmp_path / "run")])[0]
+
+
+@pytest.fixture
+def runs(tmp_path, run_writer) -> list[Run]:
+    folders = [
+        run_writer(tmp_path / f"{policy}-{tmax_s}-{seed}", policy=policy, tmax_s=tmax_s, seed=seed)
+        for policy in ("random", "fedteddi")
+        for tmax_s in (1.2, 0.8)
+        for seed in (0, 1)
+    ]
+    return runs_of(folders)
+
+
+def axis_labels(figure: Figure) -> list[str]:
+    return [text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()) if text]
+
+
+def test_the_gantt_bars_are_the_rows_of_the_round_counted_from_its_start(run):
+    figure = draw_gantt(run, 3)
+    rows = run.activities[run.activities["round"] == 3]
+    bars = [bar for group in figure.axes[0].containers if isinstance(group, BarContainer) for bar in group]
+    drawn = sorted((round(bar.get_x(), 9), round(bar.get_width(), 9)) for bar in bars)
+    begin_s = rows["t_start_s"] - 2.0
+    expected = sorted(zip(begin_s.round(9), (rows["t_end_s"] - rows["t_start_s"]).round(9), strict=True))
+    assert np.allclose(drawn, expected)
+    assert axis_labels(figure) == ["time since the round began (s)", "device (index)"]
+
+
+def test_the_gantt_chart_marks_the_deadline_and_how_work_ended(run):
+    figure = draw_gantt(run, 1)
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert texts == ["compute", "upload", "late", "dropped", "not scheduled", "deadline", "round's end"]
+    hatches = {bar.get_hatch() for group in figure.axes[0].containers for bar in group}
+    assert {"////", "xxxx"} <= hatches
+    assert 1.0 in {line.get_xdata()[0] for line in figure.axes[0].get_lines()}
+
+
+def test_a_round_that_the_run_does_not_have_is_refused_with_the_rounds_there_are(run):
+    with pytest.raises(EdgesimError, match="no round 99; choose one from 1 to 12"):
+        draw_gantt(run, 99)
+
+
+def test_the_cdf_of_whole_durations_is_their_empirical_share():
+    times, shares = cdf(np.array([3.0, 1.0, 2.0, 2.0]), np.empty(0))
+    assert dict(zip(times[1:], shares[1:], strict=True)) == {1.0: 0.25, 2.0: 0.75, 3.0: 1.0}
+    assert (times[0], shares[0]) == (1.0, 0.0)
+
+
+def test_durations_cut_short_are_counted_as_longer_by_kaplan_and_meiers_product():
+    # The textbook's remission times under 6-mercaptopurine (Freireich et al., Blood 21, 1963):
+    # survival (1 - 3/21) = 0.857 at 6, times (1 - 1/17) at 7, times (1 - 1/15) at 10, and so on.
+    whole = np.array([6.0, 6, 6, 7, 10, 13, 16, 22, 23])
+    cut = np.array([6.0, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35])
+    times, shares = cdf(whole, cut)
+    survival = {time: 1 - share for time, share in zip(times, shares, strict=True)}
+    expected = {6: 0.857, 7: 0.807, 10: 0.753, 13: 0.690, 16: 0.627, 22: 0.538, 23: 0.448}
+    assert {time: round(survival[time], 3) for time in expected} == expected
+
+
+def test_a_cdf_of_many_durations_stays_small_and_keeps_its_ends():
+    times, shares = cdf(np.arange(1.0, 10_001.0), np.empty(0))
+    assert times.size < 500
+    assert (times[1], times[-1]) == (1.0, 10_000.0)
+    assert np.allclose(shares[1:], times[1:] / 10_000)
+
+
+def test_without_any_finished_work_the_cdf_stays_at_zero():
+    assert [part.tolist() for part in cdf(np.empty(0), np.array([1.0]))] == [[0.0], [0.0]]
+
+
+def test_several_deadlines_make_one_panel_each_in_ascending_order(runs):
+    panels = panels_of(runs)
+    assert [panel.title for panel in panels] == ["$T_{\\max}$ = 0.8 s", "$T_{\\max}$ = 1.2 s"]
+    assert labels_of(panels) == ["random", "fedteddi"]
+    assert all(len(series.runs) == 2 for panel in panels for series in panel.series)
+
+
+def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it(tmp_path):
+    def run(policy: str, **knobs: str | float) -> Run:
+        return Run(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
+
+    by_policy = panels_of([run("random"), run("fedteddi", lambda_0=0.1)])
+    assert labels_of(by_policy) == ["random", "fedteddi"]
+    by_option = panels_of([run("random"), run("fedteddi", lambda_0=0.1), run("fedteddi", lambda_0=0.2)])
+    assert labels_of(by_option) == ["random", "fedteddi, lambda_0 = 0.1", "fedteddi, lambda_0 = 0.2"]
+    alone = panels_of([run("random", delay_knowledge=kind) for kind in ("known", "planned")])
+    assert labels_of(alone) == ["known", "planned"]
+    assert alone[0].title == ""
+
+
+def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluation(tmp_path, run_writer):
+    # Rounds of 1.0 and of 0.8 s: at 1.0 s the first seed has one round behind it, the second its first too.
+    slow = runs_of([run_writer(tmp_path / "slow", tmax_s=1.0, rounds=3)])[0]
+    fast = runs_of([run_writer(tmp_path / "fast", tmax_s=0.8, rounds=3)])[0]
+    places, values = curve(Series("both", (slow, fast)), "seconds")
+    assert places == pytest.approx([0.0, 0.8, 1.0, 1.6, 2.0, 2.4])
+    first, second = slow.rounds["test_accuracy"].tolist(), fast.rounds["test_accuracy"].tolist()
+    assert values[0].tolist() == [0.5, 0.5, first[0], first[0], first[1], first[1]]
+    assert values[1].tolist() == [0.5, second[0], second[0], second[1], second[1], second[2]]
+
+
+def test_the_curve_over_rounds_starts_at_round_zero_and_ends_where_the_shortest_run_does(
+    tmp_path, run_writer
+):
+    series = Series("x", tuple(runs_of([run_writer(tmp_path / str(n), rounds=n) for n in (4, 6)])))
+    places, values = curve(series, "rounds")
+    assert places.tolist() == [0, 1, 2, 3, 4]
+    assert values[:, 0].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(("over", "label"), [("rounds", "round (count)"), ("seconds", "time (s)")])
+def test_accuracy_figures_show_the_target_and_label_their_axes_with_units(runs, over, label):
+    figure = draw_accuracy(panels_of(runs), over, target=0.75)
+    assert len(figure.axes) == 2
+    assert all(axes.get_xlabel().endswith(label) for axes in figure.axes)
+    assert figure.axes[0].get_ylabel() == "test accuracy (1)"
+    assert [text.get_text() for text in figure.axes[0].texts] == ["target 0.75"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["random", "fedteddi"]
+
+
+def test_delay_figures_have_a_row_per_deadline_and_seconds_on_every_axis(runs):
+    figure = draw_delay_cdf(panels_of(runs))
+    assert len(figure.axes) == 6
+    labels = axis_labels(figure)
+    assert {"compute duration (s)", "upload duration (s)", "round duration (s)"} <= set(labels)
+    round_panel = figure.axes[2]
+    assert 0.8 in round_panel.get_lines()[0].get_xdata()
+    assert round_panel.get_xlim()[1] > 1.2
+
+
+def test_scheduled_bars_stack_to_the_number_scheduled(runs):
+    panels = panels_of(runs)
+    for series in panels[0].series:
+        with_new, only_old = mean_by_class(series)
+        assert with_new + only_old == pytest.approx(4.0)
+        assert with_new > 0
+    figure = draw_scheduled(panels)
+    tops = [bar.get_y() + bar.get_height() for bar in figure.axes[0].containers[1]]
+    assert tops == pytest.approx([4.0, 4.0])
+    assert "count per round" in figure.axes[0].get_ylabel()
+
+
+def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counted(runs):
+    panels = panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8])
+    figure = draw_rounds_to_target(panels, [0.6, 0.99])
+    bars = [group[0] for group in figure.axes[0].containers if isinstance(group, BarContainer)]
+    heights = {bool(bar.get_hatch()): [] for bar in bars}
+    for bar in bars:
+        heights[bool(bar.get_hatch())].append(bar.get_height())
+    assert heights[True] == [13.0, 13.0]
+    random = panels[0].series[0].runs
+    needed = [next(i for i, x in enumerate(run.rounds["test_accuracy"], 1) if x >= 0.6) for run in random]
+    assert np.mean(needed) in heights[False]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["2", "2"]
+    assert axis_labels(figure) == ["test accuracy to reach (1)", "rounds needed (count)"]
+
+
+def test_levels_lie_above_the_start_and_beyond_the_target_only_when_some_run_gets_there(runs):
+    assert levels_around(0.56, runs) == [0.51, 0.56, 0.61]
+    assert levels_around(0.98, runs) == [0.88, 0.93, 0.98]
+
+
+def test_heat_map_cells_carry_the_values_of_the_summary_at_their_place(tmp_path, study_writer):
+    knobs = [{"tmax_s": t, "bandwidth_hz": b} for t in (0.8, 1.0) for b in (5e6, 20e6)]
+    summary = summarise(study_writer(tmp_path / "study", knobs, seeds=1, target=None, rounds=2))
+    figure = draw_heat_map(summary, "tmax_s", "bandwidth_hz", "scheduled")
+    axes, bar = figure.axes
+    cells = {text.get_position(): text.get_text() for text in axes.texts}
+    # Four combinations in order schedule 3, 4, 5, 6 clients.
+    assert cells == {(0, 0): "3", (0, 1): "4", (1, 0): "5", (1, 1): "6"}
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["5", "20"]
+    assert axis_labels(figure)[:2] == ["$T_{\\max}$ (s)", "bandwidth (MHz)"]
+    assert "clients/round" in bar.get_ylabel()
+
+
+def test_panels_of_a_heat_map_that_lack_a_row_leave_it_empty_instead_of_shifting():
+    rows = [(0.8, 5.0, 10, 1.0), (1.0, 5.0, 10, 2.0), (0.8, 9.0, 30, 3.0), (1.0, 9.0, 30, 4.0)]
+    table = pd.DataFrame(rows, columns=["tmax_s", "load", "devices", "arrived"])
+    figure = draw_heat_map(table, "tmax_s", "load", "arrived", ["devices"])
+    assert [text.get_position() for text in figure.axes[0].texts] == [(0, 0), (1, 0)]
+    assert [text.get_position() for text in figure.axes[1].texts] == [(0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("name", "largest", "label"),
+    [
+        ("bandwidth_hz", 2e7, "bandwidth (MHz)"),
+        ("bandwidth_hz", 2e5, "bandwidth (Hz)"),
+        ("tx_power_dbm", 23, "tx power (dBm)"),
+        ("lambda_0", 0.1, "lambda_0 (1)"),
+        ("energy_j", 60, "energy (J)"),
+    ],
+)
+def test_units_of_knobs_come_from_their_suffix(name, largest, label):
+    assert quantity(name, largest).axis == label

@@ -1,0 +1,84 @@
+import itertools
+
+import matplotlib
+import pytest
+from matplotlib.colors import to_rgb
+
+from edgesim.plots import style
+
+EIGHT = (
+    "random",
+    "best-channel",
+    "best-norm",
+    "power-of-choice",
+    "pure-drift",
+    "fed-cbs",
+    "fedcgd",
+    "fedteddi",
+)
+
+
+def luminance(color: str) -> float:
+    """Relative luminance of a colour, W3C WCAG 2.1."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_eight_policies_differ_pairwise_in_colour_marker_and_dash():
+    styles = style.line_styles(EIGHT)
+    for one, other in itertools.combinations(styles.values(), 2):
+        assert one.color != other.color
+        assert one.marker != other.marker
+        assert one.linestyle != other.linestyle
+
+
+def test_every_policy_line_stands_out_from_white_paper():
+    for name, look in style.line_styles(EIGHT).items():
+        assert 1.05 / (luminance(look.color) + 0.05) > 2, name
+
+
+def test_a_policy_looks_the_same_whoever_else_is_in_the_figure():
+    assert style.line_styles(["mine", "fedteddi"])["fedteddi"] == style.line_styles(EIGHT)["fedteddi"]
+
+
+def test_an_unknown_name_gets_a_style_that_no_policy_of_the_figure_has():
+    styles = style.line_styles(["random", "mine", "fedteddi", "yours"])
+    assert len({look.color for look in styles.values()}) == 4
+
+
+def test_more_unknown_names_than_colours_still_differ_from_each_other():
+    names = [f"policy {i}" for i in range(20)]
+    assert len(set(style.line_styles(names).values())) == 20
+
+
+def test_a_legend_takes_as_few_rows_as_the_width_allows():
+    assert style.legend_shape(["known", "reported", "planned"], style.PAGE_IN) == (3, 1)
+    columns, rows = style.legend_shape(EIGHT, style.COLUMN_IN)
+    assert columns * rows >= 8
+    assert rows > 1
+
+
+def test_drawing_leaves_the_users_settings_and_back_end_alone(tmp_path):
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"font.size": 23.0}):
+        with style.figure(style.COLUMN_IN, 2.0) as figure:
+            figure.subplots().plot([0, 1], [0, 1])
+        style.save(figure, tmp_path / "line")
+        assert matplotlib.rcParams["font.size"] == 23.0
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_the_users_own_settings_do_not_change_the_bytes(tmp_path):
+    def drawn(name: str) -> list[bytes]:
+        with style.figure(style.COLUMN_IN, 2.0) as figure:
+            figure.subplots().set_xlabel("time (s)")
+        return [path.read_bytes() for path in style.save(figure, tmp_path / name)]
+
+    plain = drawn("plain")
+    with matplotlib.rc_context({"font.size": 23.0, "axes.facecolor": "red", "savefig.dpi": 20}):
+        assert drawn("other") == plain
+
+
+@pytest.mark.parametrize(("index", "letters"), [(0, "a"), (25, "z"), (26, "aa"), (27, "ab")])
+def test_panels_are_lettered_like_spreadsheet_columns(index, letters):
+    assert style.letter(index) == letters
