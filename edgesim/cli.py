@@ -46,21 +46,15 @@ def _stop(message: str, status: int) -> NoReturn:
 @plain_errors
 def run(
     config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")
-    ] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
 ) -> None:
     """Simulate one run."""
     settings = load(config, set_ or [])
     folder = out or Path("runs") / config.stem
     console = Console()
     with bar(console) as progress:
-        task = progress.add_task(
-            settings.selection.policy, total=expected_rounds(settings.resolved()), text=""
-        )
+        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
         result = simulation.run(
             settings,
             folder,
@@ -88,9 +82,7 @@ def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 @plain_errors
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or one study folder.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the figures; <first run>/plots when absent.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the figures; <first run>/plots when absent.")] = None,
     round_: Annotated[int | None, typer.Option("--round", help="Round of the Gantt chart.")] = None,
 ) -> None:
     """Draw every figure that the folders support, as PNG and SVG."""

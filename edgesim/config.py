@@ -22,7 +22,7 @@ class Section(BaseModel):
 
 
 class DevicesConfig(Section):
-    """Where the devices are and what they can do (FedTeddi, section V-A; energy defaults from world.md)."""
+    """Where the devices are and what they can do (FedTeddi, section V-A; energy defaults of our own)."""
 
     count: int = Field(30, ge=1, le=2**31 - 1)
     radius_m: float = Field(250.0, gt=0)
@@ -37,9 +37,7 @@ class DevicesConfig(Section):
     @model_validator(mode="after")
     def _ring(self) -> Self:
         if self.min_distance_m >= self.radius_m:
-            raise ValueError(
-                f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})"
-            )
+            raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
         return self
 
 
@@ -272,9 +270,7 @@ def _first_line(model: type[BaseModel], error: ValidationError) -> str:
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1, cutoff=0.5)
-        return f"unknown key {path!r}" + (
-            f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-        )
+        return f"unknown key {path!r}" + (f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}")
     message = detail["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"

@@ -39,14 +39,10 @@ def check_reach(world: World, payload_bits: float, samples: NDArray[np.int64]) -
             continue
         rx_power_w = world.rx_power_w(timeline.ids, number)
         left_s = config.round.tmax_s - timeline.ready_s
-        least_hz = min(
-            least_hz, float(np.min(min_bandwidth_hz(payload_bits, left_s, rx_power_w, noise_w_per_hz)))
-        )
+        least_hz = min(least_hz, float(np.min(min_bandwidth_hz(payload_bits, left_s, rx_power_w, noise_w_per_hz))))
         if least_hz <= config.radio.bandwidth_hz:
             return
-        alone_s = timeline.ready_s + payload_bits / rate_bps(
-            config.radio.bandwidth_hz, rx_power_w, noise_w_per_hz
-        )
+        alone_s = timeline.ready_s + payload_bits / rate_bps(config.radio.bandwidth_hz, rx_power_w, noise_w_per_hz)
         enough_s = min(enough_s, float(np.min(alone_s)))
         limit_bps = rx_power_w / (noise_w_per_hz * math.log(2))
         wide_band_s = min(wide_band_s, float(np.min(timeline.ready_s + payload_bits / limit_bps)))

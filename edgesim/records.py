@@ -53,6 +53,8 @@ class RunWriter:
         self.folder = folder
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
         folder.mkdir(parents=True, exist_ok=True)
+        for name in SCHEMAS:  # of an unfinished run that is run again
+            (folder / f"{name}.parquet").unlink(missing_ok=True)
         (folder / "config.toml").write_text(tomli_w.dumps(dict(config)))
         self._write_run()
         self._sinks = {name: pa.OSFile(str(folder / f"{name}.arrow"), "wb") for name in SCHEMAS}

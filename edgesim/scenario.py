@@ -30,6 +30,4 @@ def conclude(study_folder: Path) -> None:
     console = Console()
     print_study(study_folder, console)
     figures = draw([study_folder], study_folder / "plots")
-    console.print(
-        f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}"
-    )
+    console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")

@@ -38,17 +38,13 @@ def print_run(folder: Path, console: Console) -> None:
     if len(rounds):
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
-            table.add_row(
-                name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all"
-            )
+            table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
         table.add_row("bits up", f"{rounds['bits_up'].sum():.4g}")
         table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J")
         tested = rounds.dropna(subset="test_accuracy")
         if len(tested):
             last = tested.iloc[-1]
-            table.add_row(
-                "last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
-            )
+            table.add_row("last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}")
     console.print(table)
 
 

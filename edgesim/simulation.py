@@ -82,9 +82,7 @@ def run(
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     door.check_policy(config, selector)
     learner = _make_learner(config, federation, streams)
-    payload_bits = (
-        learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
-    )
+    payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
     door.check_reach(world, payload_bits, work_samples[1])
     learner.prepare(on_start)
     writer = records.RunWriter(folder, as_toml(config), _facts(learner))
@@ -111,8 +109,10 @@ def run(
         reason = _advance(clock, server, _round_numbers(numbers), config)
         learner.save(folder)
         status = "finished"
-    except Diverged as error:
+    except EdgesimError as error:
         reason = str(error)
+        if not isinstance(error, Diverged):
+            raise
     except KeyboardInterrupt:
         status, reason = "interrupted", "stopped by the user"
         raise
@@ -138,9 +138,7 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
     if config.stop_at_s is None:
         return str(clock.run(process))
     # A round that closes at stop_at_s counts, whatever the rounding of the clock over many rounds.
-    stop = clock.at(
-        config.stop_at_s + 1e-9 * config.round.tmax_s + 4 * float(np.spacing(config.stop_at_s)), Kind.STOP
-    )
+    stop = clock.at(config.stop_at_s + 1e-9 * config.round.tmax_s + 4 * float(np.spacing(config.stop_at_s)), Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     return str(process.value) if process.triggered else f"stop_at_s = {config.stop_at_s:g}"
 
@@ -209,7 +207,5 @@ def _git_commit() -> str | None:
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
         return None
-    answer = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False
-    )
+    answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
     return answer.stdout.strip() or None

@@ -18,9 +18,7 @@ _HALF = np.uint64(32)
 _ROUNDS = 10
 
 
-def philox4x32(
-    counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]
-) -> tuple[NDArray[np.uint64], ...]:
+def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
     """Philox4x32-10 over arrays: four 32-bit counter words (as uint64 arrays that broadcast) and a key.
 
     Returns four arrays of 32-bit words, held in uint64.

@@ -88,9 +88,7 @@ def _label(knob: str, value: Knob) -> str:
     return value if isinstance(value, str) else f"{knob.rsplit('_', 1)[0].replace('_', '')}{value:g}"
 
 
-def run_study(
-    study: Study, out: Path, jobs: int | None = None, console: Console | None = None
-) -> dict[str, Ending]:
+def run_study(study: Study, out: Path, jobs: int | None = None, console: Console | None = None) -> dict[str, Ending]:
     """Run what is not finished yet; failing runs are reported and the others go on.
 
     Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`

@@ -40,7 +40,9 @@ def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
     """The paper's setting for a data set, its default deadlines and its name."""
     if dataset == "digits":
         return "digits", DIGITS, "0.8,1.0,1.2"
-    if dataset == "cifar100" or (dataset.endswith(".npz") and load_dataset(DataConfig(dataset=dataset)).class_count > 10):
+    if dataset == "cifar100" or (
+        dataset.endswith(".npz") and load_dataset(DataConfig(dataset=dataset)).class_count > 10
+    ):
         return "hundred", HUNDRED_CLASSES, "30"
     return "ten", TEN_CLASSES, "0.8,1.0,1.2"
 
@@ -56,16 +58,10 @@ def main(
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to.")] = None,
     reference: Annotated[str, typer.Option(help="Policy that the others are compared with.")] = "random",
     evaluate_every: Annotated[int, typer.Option(min=1, help="Test every so many rounds.")] = 1,
-    test_samples: Annotated[
-        int | None, typer.Option(min=1, help="Size of the test sample; all when absent.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")
-    ] = None,
+    test_samples: Annotated[int | None, typer.Option(min=1, help="Size of the test sample; all when absent.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Study folder; runs/fedteddi-<data set> when absent.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/fedteddi-<data set> when absent.")] = None,
 ) -> None:
     """Run FedTeddi's study and print its table."""
     kind, base, deadlines = settings(dataset)
@@ -87,8 +83,7 @@ def main(
     )
     if kind == "digits":
         print(
-            f"Payload charged to the radio: {PAPER_CNN_BITS:,.0f} bits, the paper's CNN "
-            "(the digits model is smaller)."
+            f"Payload charged to the radio: {PAPER_CNN_BITS:,.0f} bits, the paper's CNN (the digits model is smaller)."
         )
     runs = grid(base, axes, range(seeds), set_ or [])
     study = Study(out.name, runs, TARGETS[kind] if target is None else target, reference)

@@ -27,9 +27,7 @@ def test_philox_gives_the_published_known_answers(counter: str, key: str, expect
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=20), st.integers(0, 2**32 - 1), st.randoms())
-def test_the_order_and_the_subset_of_devices_change_no_draw(
-    devices: list[int], round: int, random: object
-) -> None:
+def test_the_order_and_the_subset_of_devices_change_no_draw(devices: list[int], round: int, random: object) -> None:
     streams = Streams(7)
     alone = {device: streams.normal("compute", device, round) for device in devices}
     shuffled = list(devices)
@@ -89,9 +87,7 @@ def test_neighbouring_devices_and_rounds_are_uncorrelated() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63 - 1])
-@pytest.mark.parametrize(
-    ("kind", "law"), [("uniform", "uniform"), ("normal", "norm"), ("exponential", "expon")]
-)
+@pytest.mark.parametrize(("kind", "law"), [("uniform", "uniform"), ("normal", "norm"), ("exponential", "expon")])
 def test_the_marginals_over_devices_and_over_rounds_are_right(kind: str, law: str, seed: int) -> None:
     streams = Streams(seed)
     over_devices = getattr(streams, kind)("compute", np.arange(20_000), 1)

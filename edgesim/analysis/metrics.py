@@ -56,9 +56,7 @@ def seconds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reac
 
 def _first_at(rounds: pd.DataFrame, target: float, start: float) -> pd.Series | None:
     if target <= start:
-        raise EdgesimError(
-            f"target {target:g} must lie above the start accuracy {start:g}; choose a higher target"
-        )
+        raise EdgesimError(f"target {target:g} must lie above the start accuracy {start:g}; choose a higher target")
     evaluated = evaluations(rounds)
     there = evaluated[evaluated["test_accuracy"] >= target]
     return there.iloc[0] if len(there) else None
@@ -90,9 +88,7 @@ def miss_rate(rounds: pd.DataFrame) -> float:
     return float(rounds["late"].sum()) / selected if selected else float("nan")
 
 
-def spectral_efficiency_bps_per_hz(
-    rounds: pd.DataFrame, activities: pd.DataFrame, bandwidth_hz: float
-) -> float:
+def spectral_efficiency_bps_per_hz(rounds: pd.DataFrame, activities: pd.DataFrame, bandwidth_hz: float) -> float:
     """Bits of the uploads that arrived over (band B x sum of the round times), in bit/s/Hz."""
     arrived = (activities["activity"] == "upload") & (activities["outcome"] == "done")
     round_time_s = float((rounds["t_end_s"] - rounds["t_start_s"]).sum())
@@ -127,30 +123,38 @@ def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
     return known.assign(has_new_class=has_new)[columns][known["frame"] >= 1].reset_index(drop=True)
 
 
-def scheduled_devices(activities: pd.DataFrame) -> pd.DataFrame:
-    """Who was scheduled: one row per ``round`` and ``device``.
+def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.DataFrame:
+    """Who was scheduled: one row per ``round`` and ``device``, with the ``share`` to which that is known.
 
-    Somebody who uploads was scheduled, and so was somebody whose computing failed: of those who only compute,
-    all others have the outcome ``unscheduled``.
+    Who uploads, was late or whose computing is ``done`` was scheduled for sure, share 1 (others end as
+    ``unscheduled``). Somebody who dropped out before uploading may or may not have been: those of a round share
+    what is then missing to its number of ``selected``, so that the shares of a round add up to it.
     """
-    uploads = activities["activity"] == "upload"
-    failed = (activities["activity"] == "compute") & activities["outcome"].isin(
-        ["late", "dropped", "cancelled"]
+    computed = (activities["activity"] == "compute") & (activities["outcome"] == "done")
+    sure = (activities["activity"] == "upload") | computed | activities["outcome"].isin(["late", "cancelled"])
+    who = activities[["round", "device"]].assign(
+        sure=sure.astype(float), left=(activities["outcome"] == "dropped").astype(float)
     )
-    return activities.loc[uploads | failed, ["round", "device"]].drop_duplicates(ignore_index=True)
+    who = who.groupby(["round", "device"], as_index=False, sort=True).max()
+    who["left"] *= 1 - who["sure"]
+    counts = who.groupby("round")[["sure", "left"]].transform("sum")
+    missing = who["round"].map(rounds.set_index("round")["selected"]) - counts["sure"]
+    who["share"] = who["sure"] + who["left"] * missing / counts["left"].clip(lower=1)
+    return who.loc[who["share"] > 0, ["round", "device", "share"]].reset_index(drop=True)
 
 
 def scheduled_by_class(rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> pd.DataFrame:
     """Scheduled devices per round with and without a class that is new to them in the frame.
 
-    One row per round: ``round``, ``frame``, ``with_new``, ``only_old`` (counts; zeros where nobody was
-    scheduled). FedTeddi, fig. 4.
+    One row per round: ``round``, ``frame``, ``with_new``, ``only_old`` (sums of the shares of
+    `scheduled_devices`; zeros where nobody was scheduled). FedTeddi, fig. 4.
     """
     frames = rounds[["round", "frame"]]
-    chosen = scheduled_devices(activities).merge(frames, on="round")
+    chosen = scheduled_devices(rounds, activities).merge(frames, on="round")
     chosen = chosen.merge(new_class_devices(devices), on=["device", "frame"], how="left")
     is_new = chosen["has_new_class"].eq(True)
-    index = frames["round"]
-    with_new = chosen[is_new].groupby("round").size().reindex(index, fill_value=0).to_numpy()
-    only_old = chosen[~is_new].groupby("round").size().reindex(index, fill_value=0).to_numpy()
+    with_new, only_old = (
+        chosen[mask].groupby("round")["share"].sum().reindex(frames["round"], fill_value=0.0).to_numpy()
+        for mask in (is_new, ~is_new)
+    )
     return frames.assign(with_new=with_new, only_old=only_old).reset_index(drop=True)

@@ -124,9 +124,7 @@ def read_study(folder: Path) -> Study:
     for i, entry in enumerate(planned):
         identity = (*sorted(entry.run.knobs.items()), entry.run.seed)
         if identity in seen:
-            raise EdgesimError(
-                f"{path}: runs[{i}]: these knobs and seed are in the plan already; expected them once"
-            )
+            raise EdgesimError(f"{path}: runs[{i}]: these knobs and seed are in the plan already; expected them once")
         seen.add(identity)
     return Study(
         folder,
@@ -145,14 +143,9 @@ def runs_of(folders: Sequence[Path]) -> list[Run]:
     """
     flat = [_flatten(read_config(folder)) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
-    differing = [
-        key for key in keys if len({repr(settings.get(key)) for settings in flat}) > 1 and key != "seed"
-    ]
+    differing = [key for key in keys if len({repr(settings.get(key)) for settings in flat}) > 1 and key != "seed"]
     last_parts = [key.rpartition(".")[2] for key in differing]
-    names = {
-        key: part if last_parts.count(part) == 1 else key
-        for key, part in zip(differing, last_parts, strict=True)
-    }
+    names = {key: part if last_parts.count(part) == 1 else key for key, part in zip(differing, last_parts, strict=True)}
     names |= {"selection.policy": "policy", "round.tmax_s": "tmax_s"}
     runs = []
     for folder, settings in zip(folders, flat, strict=True):

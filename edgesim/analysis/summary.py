@@ -55,9 +55,7 @@ def measure(run: Run, target: float | None) -> Measures:
 def _speed(run: Run, target: float) -> Measures:
     start = metrics.start_accuracy(run.metrics)
     if start is None:
-        raise EdgesimError(
-            f"{run.folder}: metrics has no test_accuracy of round 0, which a target needs; run it again"
-        )
+        raise EdgesimError(f"{run.folder}: metrics has no test_accuracy of round 0, which a target needs; run it again")
     try:
         rounds, reached = metrics.rounds_to_target(run.rounds, target, start)
         seconds, _ = metrics.seconds_to_target(run.rounds, target, start)

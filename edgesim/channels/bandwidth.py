@@ -15,9 +15,7 @@ _LOSS_SERIES = np.concatenate([[0.0], (-1.0) ** (_TERMS + 1) / (_TERMS + 1)])
 _LOSS_SLOPE = polyder(_LOSS_SERIES)
 
 
-def rate_bps(
-    bandwidth_hz: ArrayLike, rx_power_w: ArrayLike, noise_w_per_hz: ArrayLike
-) -> NDArray[np.float64]:
+def rate_bps(bandwidth_hz: ArrayLike, rx_power_w: ArrayLike, noise_w_per_hz: ArrayLike) -> NDArray[np.float64]:
     """Shannon rate B log2(1 + p / (B n)) in bit/s, 0 at 0 Hz.
 
     Arguments are finite scalars or arrays that broadcast together; the result is float64 of that shape.
@@ -44,10 +42,7 @@ def min_bandwidth_hz(
     FedTeddi, eq. 14; Shi et al., IEEE TWC 2020, Theorem 1 (branch -1 of Lambert W).
     """
     payload, time_left, power, noise = np.broadcast_arrays(
-        *(
-            np.asarray(value, dtype=np.float64)
-            for value in (payload_bits, time_left_s, rx_power_w, noise_w_per_hz)
-        )
+        *(np.asarray(value, dtype=np.float64) for value in (payload_bits, time_left_s, rx_power_w, noise_w_per_hz))
     )
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         gamma = noise * payload * _LN2 / (time_left * power)
@@ -70,9 +65,9 @@ def _lambert_gap(gamma: NDArray[np.float64]) -> NDArray[np.float64]:
 def _snr_near_limit(gamma: NDArray[np.float64]) -> NDArray[np.float64]:
     """Root x > 0 of log1p(x) / x = Gamma for 0.99 < Gamma < 1."""
     # 1 - log1p(x)/x = x/2 - x^2/3 + ... is free of the cancellation that spoils the closed form here; x is
-    # below 0.0205, so nine terms and three Newton steps reach the last bits.
+    # below 0.0205, so nine terms and two Newton steps reach the last bits.
     loss = 1.0 - gamma
     snr = loss * (2.0 + loss * 8.0 / 3.0)
-    for _ in range(3):
+    for _ in range(2):
         snr = snr - (polyval(snr, _LOSS_SERIES) - loss) / polyval(snr, _LOSS_SLOPE)
     return np.asarray(snr)

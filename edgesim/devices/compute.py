@@ -32,9 +32,7 @@ def compute_delay_quantile_s(
     return np.asarray(least_s - spread_s * np.log1p(-np.asarray(q, dtype=np.float64)))
 
 
-def _law(
-    a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _law(a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Least delay a m and mean m / mu of what comes on top, in s."""
     processed = np.asarray(samples, dtype=np.float64)
     least_s = np.asarray(a_s, dtype=np.float64) * processed

@@ -9,9 +9,7 @@ def compute_energy_j(compute_power_w: ArrayLike, busy_s: ArrayLike) -> NDArray[n
     return _energy_j(compute_power_w, busy_s)
 
 
-def upload_energy_j(
-    tx_power_w: ArrayLike, pa_efficiency: ArrayLike, airtime_s: ArrayLike
-) -> NDArray[np.float64]:
+def upload_energy_j(tx_power_w: ArrayLike, pa_efficiency: ArrayLike, airtime_s: ArrayLike) -> NDArray[np.float64]:
     """Joules that the power amplifier draws in ``airtime_s`` seconds: P_tx / efficiency x airtime."""
     return _energy_j(tx_power_w, airtime_s) / np.asarray(pa_efficiency, dtype=np.float64)
 

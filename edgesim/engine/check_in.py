@@ -11,9 +11,7 @@ from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.world import World
 
 
-def check_in(
-    clock: Clock, world: World, at_least: int
-) -> Generator[simpy.Event, Any, NDArray[np.int64] | None]:
+def check_in(clock: Clock, world: World, at_least: int) -> Generator[simpy.Event, Any, NDArray[np.int64] | None]:
     """Ids of the devices available now, ascending; sleeps until there are ``at_least``, None if that never comes."""
     when_s = world.availability.next_time_with(at_least, clock.now)
     if np.isinf(when_s):

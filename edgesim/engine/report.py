@@ -93,9 +93,7 @@ class Report:
                 "bits_down": [sum(task.bits for task in tasks)],
                 "bandwidth_hz": [sum(task.bandwidth_hz for task in tasks)],
                 "energy_j": [sum(energy_j)],
-                "train_loss": [
-                    None if merged.loss is None or not len(merged.ids) else merged.weight @ merged.loss
-                ],
+                "train_loss": [None if merged.loss is None or not len(merged.ids) else merged.weight @ merged.loss],
                 "test_loss": [evaluation.loss if evaluation else None],
                 "test_accuracy": [evaluation.accuracy if evaluation else None],
                 "macro_f1": [evaluation.macro_f1 if evaluation else None],
@@ -135,11 +133,7 @@ class Report:
 
 def _outcome(task: Task, span: Span) -> str:
     """Computing of a device that does not upload has led nowhere, whether or not it was finished."""
-    return (
-        "unscheduled"
-        if span.activity == "compute" and span.outcome == "done" and not task.taken
-        else span.outcome
-    )
+    return "unscheduled" if span.activity == "compute" and span.outcome == "done" and not task.taken else span.outcome
 
 
 def write_devices(

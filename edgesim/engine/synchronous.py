@@ -222,9 +222,7 @@ class Synchronous:
 
     def _learn(self, this: OpenRound) -> Evaluation | None:
         """Aggregate what arrived, evaluate, tell the selector, write the rows."""
-        arrived = np.array(
-            [device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64
-        )
+        arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         with this.timed("train"):
             merged = this.training.merge(arrived)
         self.times_selected[this.selected] += 1

@@ -54,14 +54,10 @@ def _steps(learning: LearningConfig) -> int:
     return learning.steps
 
 
-def _draw(
-    frame: Frame, streams: Streams, name: str, ids: Integers, round: int, counts: Integers
-) -> list[Integers]:
+def _draw(frame: Frame, streams: Streams, name: str, ids: Integers, round: int, counts: Integers) -> list[Integers]:
     samples: list[Integers] = [np.empty(0, dtype=np.int64)] * len(ids)
     for rows in _groups_of_equal_size(frame.sizes[ids], counts):
-        positions = _positions(
-            streams, name, ids[rows], round, int(frame.sizes[ids[rows[0]]]), int(counts[rows[0]])
-        )
+        positions = _positions(streams, name, ids[rows], round, int(frame.sizes[ids[rows[0]]]), int(counts[rows[0]]))
         for row, position in zip(rows.tolist(), positions, strict=True):
             samples[row] = frame.clients[ids[row]][position]
     return samples

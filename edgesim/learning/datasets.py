@@ -73,8 +73,7 @@ def load_dataset(config: DataConfig) -> Dataset:
 
         return load_npz(Path(config.dataset))
     raise EdgesimError(
-        f"data.dataset: unknown {config.dataset!r}; "
-        "expected digits, cifar10, cifar100, a path ending in .npz, or none"
+        f"data.dataset: unknown {config.dataset!r}; expected digits, cifar10, cifar100, a path ending in .npz, or none"
     )
 
 

@@ -53,9 +53,7 @@ def _labels(name: str, paths: list[Path]) -> Integers:
 
 
 def _images(train: list[Path], test: list[Path]) -> tuple[Images, Images]:
-    first, second = (
-        np.concatenate([_pixels(path) for path in paths]).reshape(-1, *_SHAPE) for paths in (train, test)
-    )
+    first, second = (np.concatenate([_pixels(path) for path in paths]).reshape(-1, *_SHAPE) for paths in (train, test))
     return first, second
 
 

@@ -32,9 +32,7 @@ def load_npz(path: Path) -> Dataset:
             raise EdgesimError(f"{path}: no array {name!r}; expected {', '.join(_ARRAYS)}")
         if headers[name][1].hasobject:
             raise EdgesimError(f"{path}: {name} holds Python objects; save it as a plain numeric array")
-    train_shape, test_shape = (
-        _check_images(path, f"{part}_images", *headers[f"{part}_images"]) for part in _PARTS
-    )
+    train_shape, test_shape = (_check_images(path, f"{part}_images", *headers[f"{part}_images"]) for part in _PARTS)
     if train_shape != test_shape:
         raise EdgesimError(
             f"{path}: test_images are {_words(test_shape)} but train_images are {_words(train_shape)}; "
@@ -44,8 +42,7 @@ def load_npz(path: Path) -> Dataset:
     class_count = int(train_labels.max()) + 1
     if test_labels.max() >= class_count:
         raise EdgesimError(
-            f"{path}: test_labels has class {test_labels.max()}, out of range: "
-            f"train_labels stops at {class_count - 1}"
+            f"{path}: test_labels has class {test_labels.max()}, out of range: train_labels stops at {class_count - 1}"
         )
     return Dataset(
         name=path.stem,
@@ -72,15 +69,11 @@ def _read_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
     return headers
 
 
-def _check_images(
-    path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> tuple[int, int, int]:
+def _check_images(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int, int]:
     if dtype != np.uint8 and dtype.kind != "f":
         raise EdgesimError(f"{path}: {name} is {dtype}; expected uint8 or float pixels")
     if len(shape) not in (3, 4) or 0 in shape:
-        raise EdgesimError(
-            f"{path}: {name} has shape {_words(shape)}; expected [n, H, W, C] or [n, H, W], none empty"
-        )
+        raise EdgesimError(f"{path}: {name} has shape {_words(shape)}; expected [n, H, W, C] or [n, H, W], none empty")
     return (shape[3] if len(shape) == 4 else 1, shape[1], shape[2])
 
 
@@ -93,11 +86,11 @@ def _read_labels(path: Path, part: str, images: int) -> Integers:
         )
     if labels.dtype.kind not in "iu":
         raise EdgesimError(f"{path}: {name} is {labels.dtype}; expected integers from 0")
-    if labels.min() < 0 or labels.max() >= len(labels):
-        extreme = labels.min() if labels.min() < 0 else labels.max()
-        raise EdgesimError(
-            f"{path}: {name} has the label {extreme}, out of range; expected classes counted from 0"
-        )
+    # More classes than training images can only be a mistake, and would make a huge model of it.
+    too_large = part == "train" and labels.max() >= len(labels)
+    if too_large or labels.min() < 0:
+        extreme = labels.max() if too_large else labels.min()
+        raise EdgesimError(f"{path}: {name} has the label {extreme}, out of range; expected classes counted from 0")
     return labels.astype(np.int64)
 
 

@@ -35,9 +35,7 @@ def evaluate(model: FlatModel, data: DeviceData, samples: Integers, labels: Inte
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}
-    return Evaluation(
-        float(losses.mean()), float(hit.mean()), macro_f1(labels, predicted, classes), class_accuracy
-    )
+    return Evaluation(float(losses.mean()), float(hit.mean()), macro_f1(labels, predicted, classes), class_accuracy)
 
 
 def macro_f1(labels: Integers, predicted: Integers, classes: Integers) -> float:

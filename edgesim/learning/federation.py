@@ -67,16 +67,12 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     if config.data.dataset == "none":
         empty = np.empty(0, dtype=np.int64)
         blank = Frame(np.full(device_count, size), np.empty((device_count, 0), dtype=np.int64), empty, empty)
-        return Federation(
-            None, [blank] * (1 + (len(config.rounds) if isinstance(config.rounds, list) else 1))
-        )
+        return Federation(None, [blank] * (1 + (len(config.rounds) if isinstance(config.rounds, list) else 1)))
     dataset = load_dataset(config.data)
     if config.data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
-    parts = PARTITIONS[config.data.partition](
-        dataset.train_labels, dataset.class_count, device_count, size, streams
-    )
+    parts = PARTITIONS[config.data.partition](dataset.train_labels, dataset.class_count, device_count, size, streams)
     frames: list[Frame] = []
     seen = np.empty(0, dtype=np.int64)
     for clients in parts:

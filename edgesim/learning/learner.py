@@ -213,13 +213,10 @@ class TorchRound(CountKnowledge):
         drawn = batch_samples(self.federation, self.streams, ids, self.round, self.frame, self.learning)
         sizes = self.federation.frames[self.frame].sizes[ids]
         firsts = [
-            samples[: step_edges(int(size), self.learning)[1]]
-            for samples, size in zip(drawn, sizes, strict=True)
+            samples[: step_edges(int(size), self.learning)[1]] for samples, size in zip(drawn, sizes, strict=True)
         ]
         if min(map(len, firsts)) < 2:
-            raise EdgesimError(
-                "learning.batch_size: at least 2 is needed for the deviation of per-sample gradients"
-            )
+            raise EdgesimError("learning.batch_size: at least 2 is needed for the deviation of per-sample gradients")
         with self._loaded(self._start) as (model, data):
             return gradient_deviations(model, data, firsts)
 
@@ -229,9 +226,7 @@ class TorchRound(CountKnowledge):
         sizes = self.federation.frames[self.frame].sizes
         class_count = self.federation.class_count
         every = np.arange(len(sizes))
-        batches = statistics_samples(
-            self.federation, self.streams, every, self.round, self.frame, self.learning
-        )
+        batches = statistics_samples(self.federation, self.streams, every, self.round, self.frame, self.learning)
         labels = [self._learner.dataset.train_labels[batch] for batch in batches]
         counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
         distances = np.zeros((0, class_count))

@@ -19,9 +19,7 @@ _GROUPS = 8
 def mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     """One hidden layer of 32 ReLU units: 64-32-10 on digits."""
     channels, height, width = image_shape
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(channels * height * width, 32), nn.ReLU(), nn.Linear(32, class_count)
-    )
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, 32), nn.ReLU(), nn.Linear(32, class_count))
 
 
 def fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
@@ -82,9 +80,7 @@ def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -
         raise
     except Exception as error:  # the user's own code may raise anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise EdgesimError(
-            f"learning.model: {name!r} does not fit images of shape {image_shape}: {reason}"
-        ) from error
+        raise EdgesimError(f"learning.model: {name!r} does not fit images of shape {image_shape}: {reason}") from error
     return model
 
 
@@ -104,19 +100,14 @@ def _builder(name: str) -> Builder:
         near = difflib.get_close_matches(name, MODELS, n=1)
         hint = f", did you mean {near[0]!r}?" if near else ""
         raise EdgesimError(
-            f"learning.model: unknown {name!r}{hint} "
-            f"(known: {', '.join(MODELS)}, or the dotted path of a callable)"
+            f"learning.model: unknown {name!r}{hint} (known: {', '.join(MODELS)}, or the dotted path of a callable)"
         )
     try:
         builder: Builder = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:
-        raise EdgesimError(
-            f"learning.model: cannot import {name!r}: {error}; is its folder on PYTHONPATH?"
-        ) from None
+        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}; is its folder on PYTHONPATH?") from None
     if not callable(builder):
-        raise EdgesimError(
-            f"learning.model: {name!r} is not callable; expected a callable(image_shape, class_count)"
-        )
+        raise EdgesimError(f"learning.model: {name!r} is not callable; expected a callable(image_shape, class_count)")
     return builder
 
 

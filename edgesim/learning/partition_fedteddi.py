@@ -59,14 +59,11 @@ def partition(
     plan = {10: TEN_CLASSES, 100: HUNDRED_CLASSES}.get(class_count)
     if plan is None:
         raise EdgesimError(
-            f"data.partition: 'fedteddi' is for datasets of 10 or 100 classes, this one has {class_count}; "
-            "use 'iid'"
+            f"data.partition: 'fedteddi' is for datasets of 10 or 100 classes, this one has {class_count}; use 'iid'"
         )
     unit = 2 * plan.parts if plan.parts % 2 else plan.parts
     if samples_per_device % unit:
-        raise EdgesimError(
-            f"data.samples_per_device: {samples_per_device} must be a multiple of {unit} for 'fedteddi'"
-        )
+        raise EdgesimError(f"data.samples_per_device: {samples_per_device} must be a multiple of {unit} for 'fedteddi'")
     pools = _pools(plan, labels, samples_per_device)
     slot = streams.generator("partition/slots").permutation(device_count) % len(plan.slots)
     first = []

@@ -17,8 +17,7 @@ def partition(
     """
     if samples_per_device > len(labels):
         raise EdgesimError(
-            f"data.samples_per_device: {samples_per_device} is more than the {len(labels)} training samples; "
-            "lower it"
+            f"data.samples_per_device: {samples_per_device} is more than the {len(labels)} training samples; lower it"
         )
     parts_per_deal = len(labels) // samples_per_device
     parts: list[Integers] = []

@@ -99,9 +99,7 @@ def _pretrain(
     return StartModel(model.snapshot(), epoch, accuracy)
 
 
-def _key(
-    model: FlatModel, data: DeviceData, federation: Federation, learning: LearningConfig, streams: Streams
-) -> str:
+def _key(model: FlatModel, data: DeviceData, federation: Federation, learning: LearningConfig, streams: Streams) -> str:
     """Hash of everything on which the bytes of a start model depend."""
     assert federation.dataset is not None, "without a dataset nothing trains"
     content = {
@@ -126,17 +124,18 @@ def _key(
 def _read(path: Path, model: FlatModel, device: torch.device) -> StartModel | None:
     try:
         with safe_open(path, "pt") as file:
-            facts, weights = file.metadata(), file.get_tensor("weights")
+            facts, weights = json.loads(file.metadata()["pretraining"]), file.get_tensor("weights")
     except (OSError, SafetensorError):
         return None
     if weights.shape != model.weights.shape:
         return None
-    return StartModel(weights.to(device), int(facts["epochs"]), float(facts["accuracy"]))
+    return StartModel(weights.to(device), facts["epochs"], facts["accuracy"])
 
 
 def _write(path: Path, start: StartModel) -> None:
     """Written beside its place and renamed, so that parallel runs never see half a file."""
-    facts = {"epochs": str(start.epochs), "accuracy": repr(start.accuracy)}
+    # One entry: safetensors writes several in no fixed order.
+    facts = {"pretraining": json.dumps({"epochs": start.epochs, "accuracy": start.accuracy})}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -145,6 +144,5 @@ def _write(path: Path, start: StartModel) -> None:
             part.replace(path)
     except OSError as error:
         raise EdgesimError(
-            f"{path.parent}: cannot be written: {error.strerror}; "
-            "set EDGESIM_CACHE to a folder for start models"
+            f"{path.parent}: cannot be written: {error.strerror}; set EDGESIM_CACHE to a folder for start models"
         ) from None

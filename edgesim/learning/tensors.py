@@ -13,14 +13,11 @@ class DeviceData:
 
     def __init__(self, dataset: Dataset, device: torch.device) -> None:
         self.device = device
-        self.train_images, self.test_images = (
-            torch.from_numpy(images).to(device) for images in dataset.images
-        )
+        self.train_images, self.test_images = (torch.from_numpy(images).to(device) for images in dataset.images)
         self.train_labels = torch.from_numpy(dataset.train_labels).to(device)
         self.test_labels = torch.from_numpy(dataset.test_labels).to(device)
         offset, divisor = (
-            torch.from_numpy(values.astype(np.float32)).to(device)[:, None, None]
-            for values in dataset.normalisation
+            torch.from_numpy(values.astype(np.float32)).to(device)[:, None, None] for values in dataset.normalisation
         )
         self._offset, self._divisor = offset, divisor
 

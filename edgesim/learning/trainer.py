@@ -78,9 +78,7 @@ class LoopBackEnd:
         self._model.load(start)
         self._velocity.zero_()
         with seeded(self._data.device, job.seed):
-            progress = train(
-                self._model, self._data, job.samples, job.edges, job.lr, job.momentum, self._velocity
-            )
+            progress = train(self._model, self._data, job.samples, job.edges, job.lr, job.momentum, self._velocity)
         if progress.first_bad_step is not None:
             raise Diverged(
                 f"device {job.device}, round {job.round}, step {progress.first_bad_step}: the training loss "

@@ -33,15 +33,11 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     ) as figure:
         grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")
         curves = [[_curves(series) for series in panel.series] for panel in panels]
-        right_s = [
-            1.05 * max(float(some[k][0][-1]) for row in curves for some in row) for k in range(len(KINDS))
-        ]
+        right_s = [1.05 * max(float(some[k][0][-1]) for row in curves for some in row) for k in range(len(KINDS))]
         for row, panel, found in zip(grid, panels, curves, strict=True):
             for series, some in zip(panel.series, found, strict=True):
                 for axes, (times, shares), end_s in zip(row, some, right_s, strict=True):
-                    axes.step(
-                        [*times, end_s], [*shares, shares[-1]], where="post", **styles[series.label].line()
-                    )
+                    axes.step([*times, end_s], [*shares, shares[-1]], where="post", **styles[series.label].line())
             row[0].set_ylabel("share of durations (1)")
             for axes in row:
                 axes.grid()
@@ -61,9 +57,7 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
 
 def _curves(series: Series) -> list[tuple[Floats, Floats]]:
     durations = [_durations(run) for run in series.runs]
-    return [
-        cdf(*(np.concatenate([one[kind][part] for one in durations]) for part in (0, 1))) for kind in KINDS
-    ]
+    return [cdf(*(np.concatenate([one[kind][part] for one in durations]) for part in (0, 1))) for kind in KINDS]
 
 
 def _durations(run: Run) -> dict[str, tuple[Floats, Floats]]:

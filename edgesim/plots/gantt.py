@@ -32,7 +32,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
     number = _round_number(run, rounds, round)
     facts = rounds[rounds["round"] == number].iloc[0]
     rows = activities[activities["round"] == number]
-    shown = _devices(rows)
+    shown = _devices(rounds, rows)
     rows = rows[rows["device"].isin(shown)]
     place = {device: i for i, device in enumerate(shown)}
     with style.figure(style.COLUMN_IN, max(2.1, 1.3 + 0.1 * len(shown))) as figure:
@@ -78,10 +78,10 @@ def _round_number(run: Run, rounds: pd.DataFrame, wanted: int | None) -> int:
     return wanted
 
 
-def _devices(rows: pd.DataFrame) -> list[int]:
+def _devices(rounds: pd.DataFrame, rows: pd.DataFrame) -> list[int]:
     devices = sorted(rows["device"].unique())
     if len(devices) > MOST_DEVICES:
-        chosen = set(scheduled_devices(rows)["device"])
+        chosen = set(scheduled_devices(rounds, rows)["device"])
         devices = sorted(sorted(devices, key=lambda device: (device not in chosen, device))[:MOST_DEVICES])
     return [int(device) for device in devices]
 
@@ -96,11 +96,7 @@ def _handles(rows: pd.DataFrame) -> list[Patch | Line2D]:
         if outcome == "unscheduled" and outcome in outcomes:
             handles.append(Patch(color=_COLORS["compute"], alpha=0.3, linewidth=0, label="not scheduled"))
         elif outcome in outcomes:
-            handles.append(
-                Patch(facecolor="#777777", edgecolor="white", hatch=hatch, linewidth=0, label=outcome)
-            )
-    handles.append(
-        Line2D([], [], color=style.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline")
-    )
+            handles.append(Patch(facecolor="#777777", edgecolor="white", hatch=hatch, linewidth=0, label=outcome))
+    handles.append(Line2D([], [], color=style.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline"))
     handles.append(Line2D([], [], color="black", linestyle=":", linewidth=1, label="round's end"))
     return handles

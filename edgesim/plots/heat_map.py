@@ -15,9 +15,7 @@ from edgesim.plots.groups import Quantity, knob_text, quantity
 COLUMNS = ("scheduled", "arrived", "miss_rate", "infeasible_share", "spectral_efficiency_bps_per_hz")
 
 
-def draw_heat_map(
-    summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()
-) -> Figure:
+def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 
     ``summary`` has one row per cell and panel; a cell without a row stays empty.

@@ -49,7 +49,5 @@ def _selector_class(policy: str) -> type[Selector]:
 
 def _checked(policy: str, kind: type[Selector], options: Mapping[str, Any]) -> Options:
     if options and not kind.Options.model_fields:
-        raise EdgesimError(
-            f"selection: policy {policy!r} takes no options, remove {', '.join(map(repr, options))}"
-        )
+        raise EdgesimError(f"selection: policy {policy!r} takes no options, remove {', '.join(map(repr, options))}")
     return validate(kind.Options, options, f"selection (policy {policy!r})")

@@ -72,9 +72,7 @@ class RoundView:
 class Gradients(Protocol):
     """Class gradients at the new global model, streamed over devices (FedTeddi, eq. 18)."""
 
-    def class_gradient_distances(
-        self, ids: Integers, part: Literal["all", "last_linear"]
-    ) -> "ClassGradients":
+    def class_gradient_distances(self, ids: Integers, part: Literal["all", "last_linear"]) -> "ClassGradients":
         """Distances of the devices' class gradients to the global class gradients (a pass of its own)."""
 
 

@@ -19,7 +19,7 @@ Booleans = NDArray[np.bool_]
 SLOT_LIMIT = 100_000
 """Slots that the Bernoulli model looks ahead before it gives up."""
 
-_EDGE_SLOTS = 1e-9
+_EDGE_SLOTS = 1e-6
 """A clock this close before a slot's edge is taken to be at the edge."""
 
 
@@ -167,7 +167,5 @@ def make_availability(config: AvailabilityConfig, device_count: int, streams: St
     if config.file is not None:
         return IntervalTable(read_intervals(find("traces", config.file, ".csv"), device_count), device_count)
     if config.slot_s is None:
-        raise EdgesimError(
-            "availability.slot_s: expected the length of a slot in s; resolve the config or give one"
-        )
+        raise EdgesimError("availability.slot_s: expected the length of a slot in s; resolve the config or give one")
     return Bernoulli(device_count, config.probability, config.slot_s, streams)

@@ -75,8 +75,7 @@ def _need_columns(path: Path, found: list[str]) -> None:
     missing = [name for name in COLUMNS if name not in found]
     if missing:
         raise EdgesimError(
-            f"{path}: column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}; "
-            f"found {', '.join(found)}"
+            f"{path}: column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}; found {', '.join(found)}"
         )
 
 
@@ -110,9 +109,7 @@ def _checked(
     device, start_s, end_s, numbers = device[order], start_s[order], end_s[order], numbers[order]
     same = np.append(False, device[1:] == device[:-1])
     refuse(same & (start_s < np.roll(start_s, 1)), numbers, "start_s", "the rows of a device sorted by time")
-    refuse(
-        same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before"
-    )
+    refuse(same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before")
     return device.astype(np.int64), start_s, end_s
 
 

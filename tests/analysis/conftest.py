@@ -9,9 +9,7 @@ import pytest
 from edgesim.records import RunWriter
 
 
-def write_run(
-    folder: Path, accuracies: Sequence[float | None], *, start: float | None = 0.5, seed: int = 0
-) -> Path:
+def write_run(folder: Path, accuracies: Sequence[float | None], *, start: float | None = 0.5, seed: int = 0) -> Path:
     """One run of two-second rounds at 1 MHz: 4 scheduled, 3 arrived, 1 late, 6 J, one upload of 3e6 bits."""
     writer = RunWriter(folder, {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}}, {})
     if start is not None:

@@ -41,9 +41,7 @@ def test_a_target_not_above_the_start_accuracy_is_refused_with_both_numbers(star
 
 
 def test_final_accuracy_is_the_mean_of_the_last_five_evaluations_only():
-    assert metrics.final_accuracy(rounds_with([0.1, 0.2, None, 0.3, 0.4, None, 0.5, 0.6])) == pytest.approx(
-        0.4
-    )
+    assert metrics.final_accuracy(rounds_with([0.1, 0.2, None, 0.3, 0.4, None, 0.5, 0.6])) == pytest.approx(0.4)
     assert metrics.final_accuracy(rounds_with([0.2, 0.4])) == pytest.approx(0.3)
     assert math.isnan(metrics.final_accuracy(rounds_with([None, None])))
 
@@ -122,7 +120,7 @@ def test_devices_of_a_run_without_classes_have_no_new_class_table():
 
 
 def test_scheduled_clients_are_split_by_new_class_with_zero_rows_for_empty_rounds():
-    rounds = pd.DataFrame({"round": [1, 2, 3], "frame": [1, 1, 2]})
+    rounds = pd.DataFrame({"round": [1, 2, 3], "frame": [1, 1, 2], "selected": [2, 0, 3]})
     activities = pd.DataFrame(
         [
             (1, 0, "compute", "done"),
@@ -138,6 +136,27 @@ def test_scheduled_clients_are_split_by_new_class_with_zero_rows_for_empty_round
     split = metrics.scheduled_by_class(rounds, activities, DEVICES)
     assert split["with_new"].tolist() == [1, 0, 1]
     assert split["only_old"].tolist() == [1, 0, 2]
+
+
+def test_those_who_left_while_computing_share_what_is_missing_to_the_number_selected():
+    # Three were selected: one uploads, one finished computing and left while it waited for the band, and one
+    # of the two who left while computing. Nobody can tell which, so each counts for one half.
+    rounds = pd.DataFrame({"round": [1], "frame": [1], "selected": [3]})
+    activities = pd.DataFrame(
+        [
+            (1, 0, "compute", "done"),
+            (1, 0, "upload", "dropped"),
+            (1, 1, "compute", "done"),
+            (1, 2, "compute", "dropped"),
+            (1, 3, "compute", "dropped"),
+            (1, 4, "compute", "unscheduled"),
+        ],
+        columns=["round", "device", "activity", "outcome"],
+    )
+    shares = metrics.scheduled_devices(rounds, activities)
+    assert dict(zip(shares["device"], shares["share"], strict=True)) == {0: 1.0, 1: 1.0, 2: 0.5, 3: 0.5}
+    split = metrics.scheduled_by_class(rounds, activities, DEVICES)
+    assert split[["with_new", "only_old"]].to_numpy().tolist() == [[1.0, 2.0]]
 
 
 def test_metrics_read_back_from_a_run_folder_match_the_rows_written(tmp_path, run_writer):

@@ -52,9 +52,7 @@ def test_rounds_and_seconds_to_the_target_are_averaged_over_seeds_with_their_int
     assert random["rounds_to_target_low"] == pytest.approx(8 - half)
     assert random["rounds_to_target_high"] == pytest.approx(8 + half)
     assert random["seconds_to_target"] == 16.0
-    assert random["final_accuracy"] == pytest.approx(
-        (0.2 * (2 * LOW + 3 * HIGH) + HIGH + 0.2 * (4 * LOW + HIGH)) / 3
-    )
+    assert random["final_accuracy"] == pytest.approx((0.2 * (2 * LOW + 3 * HIGH) + HIGH + 0.2 * (4 * LOW + HIGH)) / 3)
 
 
 def test_savings_and_p_values_compare_the_seeds_that_both_policies_finished(study):
@@ -65,9 +63,7 @@ def test_savings_and_p_values_compare_the_seeds_that_both_policies_finished(stud
     assert fedteddi["rounds_p"] == 0.5  # the floor for two pairs
     # Final accuracies differ by 0.08 on seed 0 and by 0 on seed 1: t = 1 with 1 degree of freedom, p = 1/2.
     assert fedteddi["accuracy_p"] == pytest.approx(0.5)
-    assert (
-        summary.loc[summary["policy"] == "random", ["saving", "rounds_p", "accuracy_p"]].isna().all(axis=None)
-    )
+    assert summary.loc[summary["policy"] == "random", ["saving", "rounds_p", "accuracy_p"]].isna().all(axis=None)
 
 
 def test_runs_that_never_reach_the_target_count_as_last_round_plus_one_and_are_counted(study):
@@ -89,9 +85,7 @@ def test_timing_columns_hold_the_worked_means_of_every_round(study):
 
 
 def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_writer):
-    runs = [
-        (knobs("random", tmax_s), seed, "finished", [None] * 3) for tmax_s in (0.8, 1.0) for seed in (0, 1)
-    ]
+    runs = [(knobs("random", tmax_s), seed, "finished", [None] * 3) for tmax_s in (0.8, 1.0) for seed in (0, 1)]
     folder = study_writer(tmp_path / "timing", runs, target=None, start=None)
     summary = summarise(folder)
     assert "scheduled" in summary

@@ -82,7 +82,5 @@ def test_needs_that_fill_the_band_exactly_keep_the_latest_instant() -> None:
 
 
 def test_a_band_that_cannot_make_the_latest_instant_is_refused_with_the_remedy() -> None:
-    with pytest.raises(
-        EdgesimError, match=r"2 uploads need 358167 Hz to end by 1 s.* 300000 Hz; schedule fewer"
-    ):
+    with pytest.raises(EdgesimError, match=r"2 uploads need 358167 Hz to end by 1 s.* 300000 Hz; schedule fewer"):
         equal_finish_s(1e6, [0.2, 0.5], 1e8, 1.0, 300_000.0, 1.0)

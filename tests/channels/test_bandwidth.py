@@ -24,9 +24,7 @@ def macro_rx_power_w(distance_km: Any) -> Any:
 def root_hz(payload_bits: float, time_left_s: float, rx_power_w: float, noise_w_per_hz: float) -> float:
     """Least bandwidth by bisection of the rate equation itself, for the exact arguments, in 60 digits."""
     with localcontext(prec=60):
-        payload, time_left, power, noise = map(
-            Decimal, (payload_bits, time_left_s, rx_power_w, noise_w_per_hz)
-        )
+        payload, time_left, power, noise = map(Decimal, (payload_bits, time_left_s, rx_power_w, noise_w_per_hz))
         low, high = Decimal(1), Decimal(10) ** 40
         while high - low > high * Decimal("1e-20"):
             middle = (low * high).sqrt() if high > 2 * low else (low + high) / 2
@@ -73,9 +71,7 @@ def test_the_least_bandwidth_agrees_with_a_root_finder_in_60_digits(
     time_left = 0.37
     power = NOISE_W_PER_HZ * payload_bits * np.log(2) / (time_left * gamma)
     expected = root_hz(payload_bits, time_left, power, NOISE_W_PER_HZ)
-    assert min_bandwidth_hz(payload_bits, time_left, power, NOISE_W_PER_HZ) == pytest.approx(
-        expected, rel=rel
-    )
+    assert min_bandwidth_hz(payload_bits, time_left, power, NOISE_W_PER_HZ) == pytest.approx(expected, rel=rel)
 
 
 def test_the_least_bandwidth_agrees_with_brentq_over_a_cell() -> None:
@@ -186,6 +182,4 @@ def test_the_rate_grows_with_the_band_but_less_than_in_proportion_and_below_its_
 
 
 def test_a_very_wide_band_reaches_the_wide_band_limit() -> None:
-    assert rate_bps(1e18, 1e-14, NOISE_W_PER_HZ) == pytest.approx(
-        1e-14 / (NOISE_W_PER_HZ * np.log(2)), rel=1e-9
-    )
+    assert rate_bps(1e18, 1e-14, NOISE_W_PER_HZ) == pytest.approx(1e-14 / (NOISE_W_PER_HZ * np.log(2)), rel=1e-9)

@@ -144,6 +144,4 @@ def test_a_device_has_its_gain_whoever_else_is_asked_about() -> None:
     distance_m = np.linspace(10.0, 250.0, 30)
     everyone = mean_power_gain(environment(), distance_m, streams, np.arange(30), 4)
     some = np.array([17, 3, 29])
-    assert (
-        mean_power_gain(environment(), distance_m[some], streams, some, 4).tolist() == everyone[some].tolist()
-    )
+    assert mean_power_gain(environment(), distance_m[some], streams, some, 4).tolist() == everyone[some].tolist()

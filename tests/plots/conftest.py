@@ -35,9 +35,7 @@ def write_run(
     }
     writer = RunWriter(folder, config, {})
     speed = streams.uniform(f"speed-{policy}", 0) * 0.05 + 0.04 * scheduled
-    accuracy = (
-        0.5 + 0.45 * (1 - np.exp(-speed * np.arange(rounds + 1))) if evaluated else [None] * (rounds + 1)
-    )
+    accuracy = 0.5 + 0.45 * (1 - np.exp(-speed * np.arange(rounds + 1))) if evaluated else [None] * (rounds + 1)
     if evaluated:
         writer.write("metrics", {"round": [0], "name": ["test_accuracy"], "key": [""], "value": [0.5]})
     for frame in (0, 1):
@@ -45,9 +43,7 @@ def write_run(
         counts[np.arange(DEVICES), np.arange(DEVICES) % 3] = 60
         if frame == 1:
             counts[:3, 3] = 30
-        writer.write(
-            "devices", {"device": range(DEVICES), "frame": [frame] * DEVICES, "class_counts": counts.tolist()}
-        )
+        writer.write("devices", {"device": range(DEVICES), "frame": [frame] * DEVICES, "class_counts": counts.tolist()})
     for number in range(1, rounds + 1):
         start_s = (number - 1) * tmax_s
         chosen = np.argsort(streams.uniform(f"choice-{policy}", range(DEVICES), number))[:scheduled]
@@ -91,9 +87,7 @@ def write_run(
                 **{name: [value] for name, value in counts.items()},
             },
         )
-        writer.write(
-            "metrics", {"round": [number], "name": ["infeasible_share"], "key": [""], "value": [0.1 / tmax_s]}
-        )
+        writer.write("metrics", {"round": [number], "name": ["infeasible_share"], "key": [""], "value": [0.1 / tmax_s]})
     writer.close("finished")
     return folder
 

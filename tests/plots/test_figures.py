@@ -120,9 +120,7 @@ def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluatio
     assert values[1].tolist() == [0.5, second[0], second[0], second[1], second[1], second[2]]
 
 
-def test_the_curve_over_rounds_starts_at_round_zero_and_ends_where_the_shortest_run_does(
-    tmp_path, run_writer
-):
+def test_the_curve_over_rounds_starts_at_round_zero_and_ends_where_the_shortest_run_does(tmp_path, run_writer):
     series = Series("x", tuple(runs_of([run_writer(tmp_path / str(n), rounds=n) for n in (4, 6)])))
     places, values = curve(series, "rounds")
     assert places.tolist() == [0, 1, 2, 3, 4]

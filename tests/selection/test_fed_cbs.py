@@ -99,7 +99,5 @@ def test_classes_that_nobody_holds_do_not_spoil_the_uniform_target(knowledge_of,
 @given(arrays(np.int64, (6, 3), elements=st.integers(1, 9)), st.integers(1, 50), st.integers(0, 2**16))
 def test_fed_cbs_offers_every_candidate_exactly_once(knowledge_of, view_of, offers, counts, k, seed):
     view = view_of(knowledge_of(counts), ids=[0, 2, 3, 5], round=k, seed=seed)
-    offered, _ = offers(
-        FedCbs(FedCbsOptions(), 6, 3).choose(view), lambda device, taken: (device + seed) % 3 > 0
-    )
+    offered, _ = offers(FedCbs(FedCbsOptions(), 6, 3).choose(view), lambda device, taken: (device + seed) % 3 > 0)
     assert sorted(offered) == [0, 2, 3, 5]

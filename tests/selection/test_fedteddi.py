@@ -141,9 +141,7 @@ def test_learnt_class_weights_decide_the_next_round(four_clients, view_of, sched
     """When class c is all that counts, p^(c) = .1, devices without it tie at .1 L and the lowest id wins."""
     policy, view = FedTeddi(FedTeddiOptions(), 4, 3), view_of(four_clients, round_in_frame=2)
     before = schedule(policy.choose(view), view)[0]
-    only_c = ClassGradients(
-        np.array([[0.0, 0.0, 1.0]]), np.array([[1.0, 0.0, 0.0]]), np.array([0.4, 0.5, 0.1])
-    )
+    only_c = ClassGradients(np.array([[0.0, 0.0, 1.0]]), np.array([[1.0, 0.0, 0.0]]), np.array([0.4, 0.5, 0.1]))
     policy.hear(report([0], only_c)[0])
     assert before[0] == 2
     assert schedule(policy.choose(view), view)[0][0] == 0

@@ -111,9 +111,7 @@ class Case:
     @property
     def global_mix(self):
         total = sum(self.sizes)
-        return [
-            sum(d * p[c] for d, p in zip(self.sizes, self.mixes, strict=True)) / total for c in self.classes
-        ]
+        return [sum(d * p[c] for d, p in zip(self.sizes, self.mixes, strict=True)) / total for c in self.classes]
 
     @property
     def classes(self):
@@ -180,9 +178,7 @@ def cases(draw):
         sizes=per_device(st.integers(1, 4)),
         mixes=per_device(mix),
         old_mixes=per_device(mix),
-        weights=draw(
-            st.lists(st.integers(0, 12).map(lambda n: Fraction(n, 4)), min_size=classes, max_size=classes)
-        ),
+        weights=draw(st.lists(st.integers(0, 12).map(lambda n: Fraction(n, 4)), min_size=classes, max_size=classes)),
         lam=Fraction(draw(st.integers(0, 8)), 4),
         noise=Fraction(draw(st.integers(0, 8)), 4),
         need=per_device(st.integers(1, 5)),
@@ -194,9 +190,7 @@ def cases(draw):
 @settings(deadline=None, max_examples=200)
 @given(cases(), st.sampled_from(["skip", "stop"]))
 def test_the_greedy_equals_a_plain_double_loop_in_exact_arithmetic(offers, case, on_bw_fail):
-    assert offers(greedy(case.terms(), np.array(case.ids), on_bw_fail), case.fits) == case.double_loop(
-        on_bw_fail
-    )
+    assert offers(greedy(case.terms(), np.array(case.ids), on_bw_fail), case.fits) == case.double_loop(on_bw_fail)
 
 
 @settings(deadline=None, max_examples=60)
@@ -228,9 +222,7 @@ def test_equal_devices_are_taken_by_lowest_id_whatever_their_last_bits(offers):
     mixes = np.array([[0.1, 0.9], [0.3, 0.7], [0.1, 0.9], [0.3, 0.7]])
     mixes[0] += [-1e-16, 1e-16]
     mixes[1] += [1e-16, -1e-16]
-    terms = objective_terms(
-        np.full(4, 7), mixes, np.array([0.5, 0.5]), np.zeros(4), np.ones(2), 0.0, noise=9.0
-    )
+    terms = objective_terms(np.full(4, 7), mixes, np.array([0.5, 0.5]), np.zeros(4), np.ones(2), 0.0, noise=9.0)
     assert offers(greedy(terms, np.array([2, 5, 6, 9]), "skip"), lambda device, taken: True)[1] == [
         5,
         9,

@@ -18,9 +18,7 @@ DEVICES = 5
 def table(rows: Rows, device_count: int = DEVICES) -> IntervalTable:
     columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
     device, start_s, end_s = (np.array(column) for column in columns)
-    return IntervalTable(
-        Intervals(device.astype(np.int64), start_s.astype(float), end_s.astype(float)), device_count
-    )
+    return IntervalTable(Intervals(device.astype(np.int64), start_s.astype(float), end_s.astype(float)), device_count)
 
 
 @st.composite
@@ -125,9 +123,7 @@ def test_a_clock_that_adds_up_slots_sees_each_slot_once(slot_s: float) -> None:
     model, ids = bernoulli(slot_s=slot_s), np.arange(20)
     t_s = 0.0
     for slot in range(500):
-        assert model.available(ids, t_s).tolist() == model.available(ids, (slot + 0.5) * slot_s).tolist(), (
-            slot
-        )
+        assert model.available(ids, t_s).tolist() == model.available(ids, (slot + 0.5) * slot_s).tolist(), slot
         t_s += slot_s
 
 
@@ -169,9 +165,7 @@ def test_more_devices_than_there_are_never_come() -> None:
 
 def test_a_wait_beyond_all_reason_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLOT_LIMIT", 50)
-    with pytest.raises(
-        EdgesimError, match=r"in 50 slots .* never 20 of 20 devices .* raise availability\.probability"
-    ):
+    with pytest.raises(EdgesimError, match=r"in 50 slots .* never 20 of 20 devices .* raise availability\.probability"):
         bernoulli(0.01).next_time_with(20, 0.0)
 
 

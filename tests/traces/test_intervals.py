@@ -76,9 +76,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("body", "said"), BAD_ROWS)
-def test_a_bad_row_is_refused_with_file_line_field_and_what_was_expected(
-    body: str, said: str, tmp_path: Path
-) -> None:
+def test_a_bad_row_is_refused_with_file_line_field_and_what_was_expected(body: str, said: str, tmp_path: Path) -> None:
     path = csv(tmp_path, HEAD + body)
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: line {said}")):
         read_intervals(path, 3)
@@ -110,12 +108,8 @@ def test_a_broken_csv_is_refused_in_one_line(text: str, said: str, tmp_path: Pat
 
 def test_a_bad_row_of_a_parquet_file_is_counted_from_one(tmp_path: Path) -> None:
     path = tmp_path / "week.parquet"
-    pq.write_table(
-        pa.table({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]}), path
-    )
-    with pytest.raises(
-        EdgesimError, match=re.escape(f"{path}: row 3: start_s: expected a finite number (got nan)")
-    ):
+    pq.write_table(pa.table({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]}), path)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: row 3: start_s: expected a finite number (got nan)")):
         read_intervals(path, 2)
 
 

@@ -1,0 +1,79 @@
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.config import RunConfig, parse
+from edgesim.learning.datasets import Dataset
+from edgesim.learning.federation import Federation, Frame
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.tensors import DeviceData
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("EDGESIM_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def make_config() -> Callable[..., RunConfig]:
+    def make(**sections: Any) -> RunConfig:
+        return parse(sections, "test").resolved()
+
+    return make
+
+
+@pytest.fixture
+def make_dataset() -> Callable[..., Dataset]:
+    """A dataset of random pixels with given training labels."""
+
+    def make(labels, shape=(1, 4, 4), class_count=None, seed=0) -> Dataset:
+        labels = np.asarray(labels, dtype=np.int64)
+        images = np.random.default_rng(seed).integers(0, 256, (len(labels), *shape), dtype=np.uint8)
+        return Dataset(
+            name="random",
+            train_labels=labels,
+            test_labels=labels.copy(),
+            class_count=class_count or int(labels.max()) + 1,
+            image_shape=shape,
+            load_images=functools.partial(lambda array: (array, array.copy()), images),
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_frames() -> Callable[..., Federation]:
+    """A federation from lists of sample indices: one list of devices per frame."""
+
+    def make(dataset: Dataset, *frames: list[list[int]]) -> Federation:
+        made = []
+        for clients in frames:
+            counts = [np.bincount(dataset.train_labels[c], minlength=dataset.class_count) for c in clients]
+            made.append(
+                Frame(
+                    np.array([len(client) for client in clients], dtype=np.int64),
+                    np.array(counts, dtype=np.int64),
+                    np.unique(dataset.train_labels[np.concatenate(clients)]),
+                    np.concatenate(clients).astype(np.int64),
+                )
+            )
+        return Federation(dataset, made)
+
+    return make
+
+
+@pytest.fixture
+def make_flat() -> Callable[..., tuple[FlatModel, DeviceData]]:
+    """A module and a dataset on the CPU."""
+
+    def make(module: torch.nn.Module, dataset: Dataset) -> tuple[FlatModel, DeviceData]:
+        device = torch.device("cpu")
+        return FlatModel(module, device), DeviceData(dataset, device)
+
+    return make

@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import f1_score
+from torch import nn
+
+from edgesim.learning.evaluation import evaluate, macro_f1
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
+def test_macro_f1_is_that_of_scikit_learn_over_the_classes_tested(pairs):
+    labels, predicted = np.array(pairs).T
+    classes = np.unique(labels)
+    expected = f1_score(labels, predicted, labels=classes, average="macro", zero_division=0)
+    assert macro_f1(labels, predicted, classes) == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_evaluation_agrees_with_one_plain_forward_pass(make_dataset, make_flat):
+    torch.manual_seed(0)
+    dataset = make_dataset(np.arange(150) % 4)
+    flat, data = make_flat(nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(16, 4)), dataset)
+    samples = np.flatnonzero(dataset.test_labels != 2)
+    found = evaluate(flat, data, samples, dataset.test_labels[samples])
+    images, labels = data.test(torch.from_numpy(samples))
+    logits = flat.module.eval()(images)
+    right = (logits.argmax(1) == labels).numpy()
+    assert found.loss == pytest.approx(F.cross_entropy(logits, labels).item(), rel=1e-5)
+    assert found.accuracy == pytest.approx(right.mean())
+    assert found.class_accuracy == {c: pytest.approx(right[labels.numpy() == c].mean()) for c in (0, 1, 3)}

@@ -1,0 +1,223 @@
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
+from edgesim.learning.models import make_model
+from edgesim.selection.view import ClassGradients
+from edgesim.streams import Streams
+
+
+@pytest.fixture
+def make(make_config):
+    def build(federation=None, **sections):
+        sections["learning"] = {"pretrain": False, **sections.get("learning", {})}
+        config = make_config(**sections)
+        streams = Streams(config.seed)
+        learner = make_learner(config, federation or make_federation(config, streams), streams)
+        learner.prepare(lambda _: None)
+        return learner
+
+    return build
+
+
+def _round(learner, number, started, merged, frame=1):
+    this = learner.open_round(number, frame)
+    this.start(np.array(started))
+    for device in started:
+        this.due(device)
+    return this, this.merge(np.array(merged, dtype=np.int64))
+
+
+def test_two_learners_of_one_seed_have_the_same_bytes_and_another_seed_has_others(make, tmp_path):
+    files = []
+    for place, seed in enumerate((0, 0, 1)):
+        learner = make(seed=seed)
+        for number in (1, 2, 3):
+            _round(learner, number, range(30), range(number, 20, 3))
+        (tmp_path / str(place)).mkdir()
+        learner.save(tmp_path / str(place))
+        files.append((tmp_path / str(place) / "model.safetensors").read_bytes())
+    assert files[0] == files[1]
+    assert files[0] != files[2]
+
+
+def test_the_saved_model_is_the_global_one_under_the_modules_own_names(make, tmp_path):
+    learner = make()
+    _round(learner, 1, [0, 1], [0, 1])
+    learner.save(tmp_path)
+    module = make_model("mlp", (1, 8, 8), 10)
+    module.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    images, labels = learner.data.test(torch.arange(360))
+    accuracy = (module(images).argmax(1) == labels).double().mean()
+    assert learner.evaluate(1).accuracy == pytest.approx(float(accuracy))
+
+
+def test_only_jobs_whose_result_is_wanted_are_trained(make):
+    this, merged = _round(make(), 1, range(30), [5, 2, 9])
+    assert this.jobs_trained == 3
+    assert merged.ids.tolist() == [5, 2, 9]
+    this.update_norms(np.arange(30))
+    assert this.jobs_trained == 30
+
+
+def test_update_norms_are_those_of_the_updates_merged(make):
+    learner = make()
+    this = learner.open_round(1, 1)
+    norms = this.update_norms(np.array([3, 8]))
+    assert this.jobs_trained == 2
+    this.start(np.array([8]))
+    this.due(8)
+    start = learner.global_weights
+    merged = this.merge(np.array([8]))
+    assert this.jobs_trained == 2
+    assert merged.update_norm.tolist() == [norms[1]]
+    # One device alone has weight 1: the model moves by its update.
+    moved = torch.linalg.vector_norm((learner.global_weights - start).double())
+    assert float(moved) == pytest.approx(norms[1], rel=1e-5)
+
+
+def test_the_global_model_moves_by_the_size_weighted_updates(make, make_dataset, make_frames):
+    dataset = make_dataset(np.arange(60) % 3)
+    frame = [list(range(10)), list(range(10, 40)), list(range(20, 60))]
+    federation = make_frames(dataset, frame, frame)
+    learner = make(federation)
+    start = learner.global_weights
+    updates = {}
+    for device in (0, 2):
+        single = make(federation)
+        _round(single, 1, [device], [device])
+        updates[device] = single.global_weights - start
+    _, merged = _round(learner, 1, [0, 1, 2], [2, 0])
+    assert merged.weight.tolist() == [0.8, 0.2]
+    expected = start + 0.8 * updates[2] + 0.2 * updates[0]
+    torch.testing.assert_close(learner.global_weights, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_order_of_arrival_changes_no_byte(make):
+    one, two = make(), make()
+    ids = [4, 19, 0, 7, 28, 11]
+    _, forward = _round(one, 1, ids, ids)
+    _, backward = _round(two, 1, ids, ids[::-1])
+    assert torch.equal(one.global_weights, two.global_weights)
+    assert forward.loss.tolist() == backward.loss[::-1].tolist()
+
+
+def test_a_round_that_nobody_reached_keeps_the_model(make):
+    learner = make()
+    start = learner.global_weights.clone()
+    this, merged = _round(learner, 1, range(30), [])
+    assert torch.equal(learner.global_weights, start)
+    assert (this.jobs_trained, len(merged.weight), len(merged.loss)) == (0, 0, 0)
+
+
+def test_a_result_cannot_be_used_before_its_simulated_work_is_done(make):
+    this = make().open_round(1, 1)
+    this.start(np.array([3]))
+    with pytest.raises(ValueError, match=r"\[3\] are not due"):
+        this.merge(np.array([3]))
+
+
+def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make):
+    learner = make(learning={"lr": 0.1, "lr_decay": 0.5})
+    for number, lr in ((1, 0.1), (2, 0.05), (4, 0.0125)):
+        this = learner.open_round(number, 1)
+        this.start(np.array([0]))
+        assert this._promises[0].job.lr == pytest.approx(lr)
+
+
+def test_a_model_costs_32_bits_per_trainable_parameter(make):
+    assert make().model_bits == 77_120
+
+
+def test_class_gradients_come_with_the_shares_of_the_batches(make):
+    learner = make()
+    this, _ = _round(learner, 1, [0, 1], [0, 1])
+    found = this.class_gradient_distances(np.array([4, 2]), "all")
+    assert isinstance(found, ClassGradients)
+    assert found.distances.shape == found.shares.shape == (2, 10)
+    np.testing.assert_allclose(found.shares.sum(axis=1), 1)
+    np.testing.assert_allclose(found.global_shares.sum(), 1)
+    # Who lacks a class is as far from its gradient as that gradient is long: the same for all who lack it.
+    lacking = np.flatnonzero((found.shares == 0).all(axis=0) & (found.global_shares > 0))
+    np.testing.assert_array_equal(found.distances[0, lacking], found.distances[1, lacking])
+    assert (found.distances[:, lacking] > 0).all()
+    assert this.class_gradient_distances(np.empty(0, dtype=np.int64), "all").distances.shape == (0, 10)
+
+
+def test_class_gradients_are_taken_at_the_new_global_model(make):
+    learner = make()
+    this = learner.open_round(1, 1)
+    ids = np.arange(5)
+    before = this.class_gradient_distances(ids, "all").distances
+    this.start(ids)
+    for device in ids:
+        this.due(int(device))
+    this.merge(ids)
+    assert not np.allclose(this.class_gradient_distances(ids, "all").distances, before)
+
+
+def test_losses_and_deviations_are_those_of_the_model_with_which_the_round_began(make):
+    learner = make()
+    this = learner.open_round(1, 1)
+    ids = np.array([6, 1])
+    losses, deviations = this.losses(ids), this.gradient_deviations(ids)
+    this.start(ids)
+    for device in ids:
+        this.due(int(device))
+    this.merge(ids)
+    np.testing.assert_array_equal(this.losses(ids), losses)
+    np.testing.assert_array_equal(this.gradient_deviations(ids), deviations)
+
+
+def test_a_batch_of_one_has_no_deviation(make):
+    with pytest.raises(EdgesimError, match=r"learning.batch_size: at least 2"):
+        make(learning={"batch_size": 1}).open_round(1, 1).gradient_deviations(np.array([0]))
+
+
+def test_a_sample_of_the_test_images_is_fixed_and_from_the_classes_seen(make):
+    learner = make(evaluation={"samples": 100})
+    first = learner._test_samples(1)
+    np.testing.assert_array_equal(first, learner._test_samples(1))
+    assert len(np.unique(first)) == 100
+    old = learner._test_samples(0)
+    assert learner.dataset.test_labels[old].max() == 5
+    assert len(learner._test_samples(0)) == 100
+
+
+def test_a_further_frame_starts_from_the_best_model_evaluated_in_the_one_before(make, make_dataset, make_frames):
+    dataset = make_dataset(np.arange(60) % 3)
+    frame = [list(range(30)), list(range(30, 60))]
+    federation = make_frames(dataset, frame, frame, frame)
+    learner = make(federation)
+    learner.evaluate(1)  # before the first round: the start model is no candidate
+    models, losses = [], []
+    for number in range(1, 7):
+        _round(learner, number, [0, 1], [number % 2])
+        learner.evaluate(1)
+        models.append(learner.global_weights)
+        losses.append(learner.open_round(number, 1).losses(np.arange(2)).mean())
+    learner.end_frame()
+    assert torch.equal(learner.global_weights, models[int(np.argmin(losses))])
+    last = learner.global_weights
+    _round(learner, 7, [0, 1], [0, 1], frame=2)
+    learner.evaluate(2)
+    latest = learner.global_weights
+    learner.end_frame()
+    assert torch.equal(learner.global_weights, latest), "no frame follows the last one"
+    assert not torch.equal(last, latest)
+
+
+def test_without_keep_best_a_frame_starts_from_the_last_model(make, make_dataset, make_frames):
+    dataset = make_dataset(np.arange(60) % 3)
+    frame = [list(range(30)), list(range(30, 60))]
+    learner = make(make_frames(dataset, frame, frame, frame), learning={"keep_best": False})
+    for number in range(1, 7):
+        _round(learner, number, [0, 1], [number % 2])
+        learner.evaluate(1)
+    latest = learner.global_weights
+    learner.end_frame()
+    assert learner.global_weights is latest

@@ -1,0 +1,49 @@
+import numpy as np
+import pytest
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.federation import make_federation
+from edgesim.learning.models import MODELS, make_model
+from edgesim.learning.payload import PARAMETER_COUNTS, model_bits
+from edgesim.streams import Streams
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "classes", "parameters"),
+    [
+        ("fedteddi-cnn", (3, 32, 32), 10, 558_802),  # fedteddi.md, section 6
+        ("resnet18-gn", (3, 32, 32), 100, 11_220_132),  # fedteddi.md, section 6
+        ("mlp", (1, 8, 8), 10, 64 * 32 + 32 + 32 * 10 + 10),
+    ],
+)
+def test_the_closed_form_gives_the_published_parameter_count(name, shape, classes, parameters):
+    assert PARAMETER_COUNTS[name](shape, classes) == parameters
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("shape", [(3, 32, 32), (1, 28, 28), (2, 17, 21)])
+def test_the_closed_form_agrees_with_torch(name, shape):
+    module = make_model(name, shape, 7)
+    assert sum(parameter.numel() for parameter in module.parameters()) == PARAMETER_COUNTS[name](shape, 7)
+
+
+def test_every_named_model_has_a_closed_form():
+    assert set(PARAMETER_COUNTS) == set(MODELS)
+
+
+def test_a_parameter_counts_32_bits(make_config):
+    assert model_bits("mlp", make_federation(make_config(), Streams(0))) == 32 * 2410
+
+
+def test_a_users_model_needs_its_payload_as_a_number(make_config):
+    federation = make_federation(make_config(), Streams(0))
+    with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed.*'mine.net'"):
+        model_bits("mine.net", federation)
+
+
+def test_without_a_dataset_the_payload_must_be_a_number(make_config):
+    config = make_config(data={"dataset": "none"}, learning={"training": "none"})
+    federation = make_federation(config, Streams(0))
+    with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed with data.dataset = 'none'"):
+        model_bits("mlp", federation)
+    assert np.all(federation.frames[0].sizes == 60)

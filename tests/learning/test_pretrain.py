@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+import torch
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
+from edgesim.learning.pretrain import cache_folder
+from edgesim.streams import Streams
+
+
+def _prepared(config, notices=None):
+    streams = Streams(config.seed)
+    learner = make_learner(config, make_federation(config, streams), streams)
+    learner.prepare(notices.append if notices is not None else lambda _: None)
+    return learner
+
+
+def test_the_start_model_knows_the_old_classes_and_not_the_new(make_config):
+    learner = _prepared(make_config())
+    accuracy = learner.evaluate(1).class_accuracy
+    assert np.mean([accuracy[label] for label in range(6)]) >= 0.8
+    assert np.mean([accuracy[label] for label in range(6, 10)]) < 0.05
+    assert learner.facts()["pretrain_accuracy"] >= 0.8
+
+
+def test_a_cached_start_model_has_the_same_bytes_and_is_not_trained_again(make_config):
+    trained, read = [], []
+    first = _prepared(make_config(), trained)
+    (cached,) = cache_folder().iterdir()
+    content = cached.read_bytes()
+    second = _prepared(make_config(round={"tmax_s": 2.0}, selection={"policy": "fedteddi"}), read)
+    assert torch.equal(first.global_weights, second.global_weights)
+    assert first.facts() == second.facts()
+    assert (len(trained), read) == (first.facts()["pretrain_epochs"], [])
+    cached.unlink()
+    _prepared(make_config())
+    assert [path.read_bytes() for path in cache_folder().iterdir()] == [content]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"seed": 1},
+        {"learning": {"lr": 0.05}},
+        {"learning": {"pretrain_target": 0.5}},
+        {"data": {"permute_labels": True}, "learning": {"pretrain_max_epochs": 1}},
+    ],
+)
+def test_what_changes_the_start_model_has_a_place_of_its_own_in_the_cache(make_config, sections):
+    _prepared(make_config())
+    _prepared(make_config(**sections))
+    assert len(list(cache_folder().iterdir())) == 2
+
+
+def test_pretraining_ends_after_its_last_epoch_when_the_target_is_out_of_reach(make_config):
+    notices = []
+    config = make_config(learning={"lr": 1e-5, "pretrain_max_epochs": 3})
+    assert _prepared(config, notices).facts()["pretrain_epochs"] == 3
+    assert len(notices) == 3
+
+
+def test_a_damaged_file_in_the_cache_is_replaced(make_config):
+    first = _prepared(make_config())
+    (cached,) = cache_folder().iterdir()
+    content = cached.read_bytes()
+    cached.write_bytes(content[: len(content) // 2])
+    assert torch.equal(_prepared(make_config()).global_weights, first.global_weights)
+    assert cached.read_bytes() == content
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(make_config, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("EDGESIM_CACHE", str(tmp_path / "file"))
+    with pytest.raises(EdgesimError, match=r"cannot be written: .*set EDGESIM_CACHE"):
+        _prepared(make_config())
+
+
+def test_labels_permuted_before_pretraining_leave_nothing_to_learn(make_config):
+    config = make_config(data={"permute_labels": True}, learning={"pretrain_max_epochs": 5})
+    # Six old classes: right by chance one time in six; 216 images, so five standard deviations are 0.13.
+    assert _prepared(config).facts()["pretrain_accuracy"] < 1 / 6 + 0.13

@@ -1,0 +1,80 @@
+import pytest
+
+from edgesim.config import RunConfig, load, parse
+from edgesim.errors import EdgesimError
+
+
+def refusal(values: dict) -> str:
+    with pytest.raises(EdgesimError) as error:
+        parse(values, "run.toml")
+    message = str(error.value)
+    assert "\n" not in message
+    assert message.startswith("run.toml: ")
+    return message
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"devices": {"cuont": 3}}, ["'devices.cuont'", "did you mean 'count'"]),
+        ({"raund": {}}, ["'raund'", "did you mean 'round'"]),
+        ({"xyzzy": 1}, ["'xyzzy'", "known:", "devices"]),
+        ({"round": {"tmax_s": -1.0}}, ["round.tmax_s", "greater than 0", "-1.0"]),
+        ({"round": {"tmax_s": "fast"}}, ["round.tmax_s", "number", "'fast'"]),
+        ({"round": {"payload_bits": 0.0}}, ["round", "payload_bits must be above 0"]),
+        ({"round": {"tmax_s": float("nan")}}, ["round.tmax_s", "finite"]),
+        ({"round": {"delay_knowledge": "guess"}}, ["round.delay_knowledge", "'known'", "'guess'"]),
+        ({"round": {"delay_knowledge": "reported", "computes": "selected"}}, ["requires computes = 'candidates'"]),
+        ({"round": {"tmax_s": 1.0, "report_by_s": 1.5}}, ["report_by_s (1.5)", "tmax_s (1)"]),
+        ({"devices": {"radius_m": 5.0}}, ["min_distance_m (10)", "radius_m (5)"]),
+        ({"learning": {"steps": 3, "epochs": 1}}, ["steps or epochs"]),
+        ({"availability": {"model": "table"}}, ["availability", "file"]),
+        ({"data": {"dataset": "none"}}, ["data.dataset = 'none'", "learning.training = 'none'"]),
+        ({"rounds": [3, 0]}, ["rounds", "at least 1"]),
+        ({"seed": -1}, ["seed", "greater than or equal to 0"]),
+        ({"radio": {"bandwidth_hz": True}}, ["radio.bandwidth_hz", "True"]),
+    ],
+)
+def test_bad_values_get_one_line_that_names_the_key_and_what_was_expected(values, words):
+    message = refusal(values)
+    for word in words:
+        assert word in message
+
+
+def test_a_broken_toml_names_the_file_and_the_line(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text("seed = 1\n[round\n")
+    with pytest.raises(EdgesimError, match=r"run.toml: not valid TOML: .*line 2"):
+        load(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(EdgesimError, match=r"nowhere.toml: no such file"):
+        load(tmp_path / "nowhere.toml")
+
+
+def test_overrides_are_toml_values_or_bare_strings(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text("[round]\ntmax_s = 1.0\n")
+    config = load(path, ["round.tmax_s=0.8", "selection.policy=fedteddi", "rounds=[3, 4]"])
+    assert config.round.tmax_s == 0.8
+    assert config.selection.policy == "fedteddi"
+    assert config.rounds == [3, 4]
+
+
+@pytest.mark.parametrize("override", ["round.tmax_s", "=3", "seed.deeper=1"])
+def test_a_malformed_override_is_refused(tmp_path, override):
+    path = tmp_path / "run.toml"
+    path.write_text("seed = 3\n")
+    with pytest.raises(EdgesimError):
+        load(path, [override])
+
+
+def test_resolving_writes_out_the_defaults_that_hang_on_others():
+    config = RunConfig().resolved()
+    assert config.rounds == 60
+    assert config.learning.steps == 5
+    assert config.round.report_by_s == config.round.tmax_s / 2
+    assert config.availability.slot_s == config.round.tmax_s
+    assert config.resolved() == config
+    assert parse({"stop_at_s": 9.0}, "x").resolved().rounds is None

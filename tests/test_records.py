@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from edgesim import records
+from edgesim.errors import EdgesimError
+
+
+def metrics(number: int) -> dict:
+    return {"round": [number, number], "name": ["a", "b"], "key": ["", "x"], "value": [0.5, np.nan]}
+
+
+def test_rows_come_back_as_written_and_missing_columns_are_null(tmp_path):
+    writer = records.RunWriter(tmp_path, {"seed": 3}, {"edgesim": "0"})
+    writer.write("metrics", metrics(1))
+    writer.write("updates", {"round": [1], "device": [7], "weight": [1.0], "staleness": [0]})
+    writer.close("finished", reason="done")
+    assert records.read_table(tmp_path, "metrics")["name"].tolist() == ["a", "b"]
+    update = records.read_table(tmp_path, "updates").iloc[0]
+    assert update["device"] == 7
+    assert np.isnan(update["loss"])
+    assert records.read_config(tmp_path) == {"seed": 3}
+    assert records.read_run(tmp_path)["status"] == "finished"
+    assert not list(tmp_path.glob("*.arrow"))
+
+
+def test_a_killed_run_leaves_every_finished_round_readable_even_with_a_torn_last_batch(tmp_path):
+    writer = records.RunWriter(tmp_path, {}, {})
+    for number in (1, 2, 3):
+        writer.write("metrics", metrics(number))
+    stream = tmp_path / "metrics.arrow"
+    whole = stream.read_bytes()
+    assert records.read_table(tmp_path, "metrics")["round"].tolist() == [1, 1, 2, 2, 3, 3]
+    stream.write_bytes(whole[:-40])
+    assert records.read_table(tmp_path, "metrics")["round"].tolist() == [1, 1, 2, 2]
+    assert records.read_run(tmp_path)["status"] == "running"
+
+
+def test_a_run_that_is_run_again_does_not_show_the_rows_of_before(tmp_path):
+    writer = records.RunWriter(tmp_path, {}, {})
+    writer.write("metrics", metrics(1))
+    writer.close("interrupted")
+    again = records.RunWriter(tmp_path, {}, {})
+    assert records.read_table(tmp_path, "metrics").empty
+    again.close("finished")
+
+
+def test_every_table_carries_its_schema_version(tmp_path):
+    import pyarrow.parquet as pq
+
+    records.RunWriter(tmp_path, {}, {}).close("finished")
+    for name in records.SCHEMAS:
+        schema = pq.read_schema(tmp_path / f"{name}.parquet")
+        assert schema.metadata[b"schema_version"] == b"1"
+        assert schema.names == records.SCHEMAS[name].names
+
+
+@pytest.mark.parametrize("spoil", ["nothing there", "no tables", "broken parquet", "broken run.json", "broken config"])
+def test_a_folder_that_is_no_run_folder_is_refused_with_one_line(tmp_path, spoil):
+    folder = tmp_path / "run"
+    if spoil != "nothing there":
+        records.RunWriter(folder, {}, {}).close("finished")
+    if spoil == "no tables":
+        (folder / "rounds.parquet").unlink()
+    if spoil == "broken parquet":
+        (folder / "rounds.parquet").write_bytes(b"PAR1 nonsense")
+    if spoil == "broken run.json":
+        (folder / "run.json").write_text("{")
+    if spoil == "broken config":
+        (folder / "config.toml").write_text("= 3")
+    with pytest.raises(EdgesimError) as error:
+        records.read_run(folder)
+        records.read_config(folder)
+        records.read_table(folder, "rounds")
+    assert str(folder) in str(error.value)
+    assert "\n" not in str(error.value)

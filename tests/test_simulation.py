@@ -1,0 +1,292 @@
+"""Whole runs: the promises that a user of the simulator relies on."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.errors import EdgesimError
+from edgesim.records import SCHEMAS, read_config, read_run, read_table
+
+PAPER_CNN_BITS = 17_881_664.0
+
+
+def config(policy: str = "random", rounds: int = 4, training: str = "real", **sections):
+    values = {
+        "seed": 3,
+        "rounds": rounds,
+        "round": {"payload_bits": PAPER_CNN_BITS, "tmax_s": 0.8},
+        "learning": {"training": training},
+        "selection": {"policy": policy},
+    }
+    for name, section in sections.items():
+        values[name] = {**values.get(name, {}), **section} if isinstance(section, dict) else section
+    return parse(values, "test")
+
+
+def activities(folder: Path) -> pd.DataFrame:
+    return read_table(folder, "activities")
+
+
+def test_two_runs_of_one_config_leave_the_same_bytes_but_for_timing(tmp_path):
+    for name in ("a", "b"):
+        simulation.run(config("fedteddi"), tmp_path / name)
+    for table in set(SCHEMAS) - {"timing"}:
+        file = f"{table}.parquet"
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), table
+    for file in ("model.safetensors", "config.toml"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_another_seed_leaves_another_world(tmp_path):
+    for seed in (1, 2):
+        simulation.run(config(training="none", seed=seed), tmp_path / str(seed))
+    assert not activities(tmp_path / "1").equals(activities(tmp_path / "2"))
+
+
+def test_the_written_config_reproduces_the_run(tmp_path):
+    simulation.run(config("fed-cbs", training="none"), tmp_path / "a")
+    simulation.run(parse(read_config(tmp_path / "a"), "written"), tmp_path / "b")
+    assert (tmp_path / "a/activities.parquet").read_bytes() == (tmp_path / "b/activities.parquet").read_bytes()
+
+
+def test_two_policies_of_one_seed_see_the_same_compute_delays(tmp_path):
+    delays = {}
+    for policy in ("random", "pure-drift"):
+        simulation.run(config(policy, training="none"), tmp_path / policy)
+        computing = activities(tmp_path / policy).query("activity == 'compute' and t_end_s - t_start_s < 0.7")
+        lengths = computing["t_end_s"] - computing["t_start_s"]
+        delays[policy] = dict(zip(zip(computing["round"], computing["device"], strict=True), lengths, strict=True))
+    common = delays["random"].keys() & delays["pure-drift"].keys()
+    assert len(common) > 80
+    assert [delays["random"][key] for key in common] == pytest.approx(
+        [delays["pure-drift"][key] for key in common], abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("policy", ["random", "best-channel", "pure-drift", "fed-cbs"])
+def test_the_timing_only_run_has_the_training_runs_activities(tmp_path, policy):
+    for training in ("real", "none"):
+        simulation.run(config(policy, training=training), tmp_path / training)
+    assert activities(tmp_path / "real").equals(activities(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("policy", ["fedteddi", "fedcgd", "best-norm", "power-of-choice"])
+def test_a_policy_that_looks_at_training_is_refused_in_a_timing_only_run(tmp_path, policy):
+    with pytest.raises(EdgesimError, match=f"'{policy}' looks at .*learning.training = 'real'"):
+        simulation.run(config(policy, training="none"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("policy", "all_train"), [("random", False), ("fedteddi", False), ("best-norm", True)])
+def test_jobs_run_only_where_their_result_is_used(tmp_path, policy, all_train):
+    simulation.run(config(policy), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    expected = rounds["candidates"] if all_train else rounds["arrived"]
+    assert rounds["jobs_trained"].tolist() == expected.tolist()
+    assert rounds["arrived"].min() > 0
+
+
+def test_a_timing_only_run_imports_no_torch(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from edgesim import simulation; from edgesim.config import parse\n"
+        "simulation.run(parse({'rounds': 2, 'learning': {'training': 'none'}}, 'x'), Path(sys.argv[1]))\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
+
+
+def test_learning_works_and_labels_permuted_before_pre_training_bring_it_to_chance(tmp_path):
+    final = {}
+    for permuted in (False, True):
+        folder = tmp_path / str(permuted)
+        simulation.run(config("fed-cbs", 40, data={"permute_labels": permuted}), folder)
+        final[permuted] = read_table(folder, "rounds")["test_accuracy"].tail(5).mean()
+    assert final[False] > 0.75
+    assert final[True] < 0.2
+
+
+def test_tables_agree_with_each_other(tmp_path):
+    simulation.run(config("power-of-choice", 6), tmp_path)
+    rounds, acts, updates = (read_table(tmp_path, name) for name in ("rounds", "activities", "updates"))
+    uploads = acts[acts["activity"] == "upload"]
+    by_round = uploads.groupby("round")
+    assert rounds["bits_up"].tolist() == pytest.approx(by_round["bits"].sum().tolist())
+    assert rounds["bandwidth_hz"].tolist() == pytest.approx(by_round["bandwidth_hz"].sum().tolist())
+    assert (rounds["bandwidth_hz"] <= 20e6 * (1 + 1e-12)).all()
+    assert rounds["energy_j"].tolist() == pytest.approx(acts.groupby("round")["energy_j"].sum().tolist())
+    assert rounds["arrived"].tolist() == updates.groupby("round").size().tolist()
+    assert updates.groupby("round")["weight"].sum().tolist() == pytest.approx([1.0] * 6)
+    assert rounds["train_loss"].tolist() == pytest.approx(
+        (updates["weight"] * updates["loss"]).groupby(updates["round"]).sum().tolist()
+    )
+    assert (rounds["selected"] == rounds["arrived"] + rounds["late"] + rounds["dropped"]).all()
+    assert (acts["t_end_s"] > acts["t_start_s"]).all()
+    assert rounds["t_start_s"].tolist()[1:] == rounds["t_end_s"].tolist()[:-1]
+    late_s = acts["t_end_s"] - acts["round"].map(rounds.set_index("round")["t_end_s"])
+    assert late_s.max() <= 0
+
+
+def test_per_class_accuracy_adds_up_to_the_accuracy(tmp_path):
+    simulation.run(config(rounds=2), tmp_path)
+    metrics = read_table(tmp_path, "metrics").query("name == 'class_accuracy' and round == 2")
+    assert metrics["key"].tolist() == [str(label) for label in range(10)]
+    # The test split holds 36 images of every class.
+    assert metrics["value"].mean() == pytest.approx(read_table(tmp_path, "rounds")["test_accuracy"].iloc[-1])
+
+
+@pytest.mark.parametrize(
+    ("knowledge", "expected"),
+    [("known", (7.5, 10.1, 13.0)), ("reported", (4.6, 7.1, 9.8)), ("planned", (5.5, 8.1, 10.8))],
+)
+def test_mean_clients_that_fit_are_those_of_the_specification(tmp_path, knowledge, expected):
+    for tmax_s, mean in zip((0.8, 1.0, 1.2), expected, strict=True):
+        rounds = []
+        for seed in range(8):
+            folder = tmp_path / f"{tmax_s}-{seed}"
+            knobs = {"delay_knowledge": knowledge, "tmax_s": tmax_s, "report_by_s": tmax_s}
+            none = {"dataset": "none"}
+            simulation.run(config(rounds=60, training="none", seed=seed, round=knobs, data=none), folder)
+            rounds.append(read_table(folder, "rounds"))
+        table = pd.concat(rounds)
+        assert table["selected"].mean() == pytest.approx(mean, abs=0.5)
+        if knowledge == "planned":
+            chosen = table["selected"].sum()
+            sigma = np.sqrt(0.05 * 0.95 / chosen)
+            assert table["late"].sum() / chosen == pytest.approx(0.05, abs=3 * sigma)
+        else:
+            assert table["late"].sum() == 0
+
+
+def test_planning_on_the_mean_delay_misses_one_in_e(tmp_path):
+    # Exp: P(delay > mean) = 1/e whatever a, m and mu; the mean is the 1 - 1/e quantile of the random part.
+    knobs = {"delay_knowledge": "planned", "plan_quantile": 1 - float(np.exp(-1)), "tmax_s": 1.0}
+    simulation.run(config(rounds=300, training="none", round=knobs, data={"dataset": "none"}), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    chosen = rounds["selected"].sum()
+    share = np.exp(-1)
+    assert rounds["late"].sum() / chosen == pytest.approx(share, abs=3 * np.sqrt(share * (1 - share) / chosen))
+
+
+def test_stop_at_s_ends_the_run_with_the_round_that_closes_then(tmp_path):
+    result = simulation.run(
+        config(training="none", rounds=1, stop_at_s=0.8 * 7).model_copy(update={"rounds": None}), tmp_path
+    )
+    assert "stop_at_s" in result.reason
+    # Seven rounds of 0.8 s, although 7 additions of 0.8 miss 5.6 by a rounding step.
+    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_round_in_flight_at_stop_at_s_leaves_no_row(tmp_path):
+    simulation.run(config(training="none", stop_at_s=1.5), tmp_path)
+    assert read_table(tmp_path, "rounds")["round"].tolist() == [1]
+    assert activities(tmp_path)["round"].unique().tolist() == [1]
+
+
+def test_bernoulli_availability_limits_the_candidates_and_drops_who_leaves(tmp_path):
+    half = {"model": "bernoulli", "probability": 0.5, "slot_s": 0.5}
+    simulation.run(config(training="none", rounds=40, availability=half), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    assert rounds["candidates"].mean() == pytest.approx(15, abs=2)
+    assert rounds["dropped"].sum() > 0
+    dropped = activities(tmp_path).query("outcome == 'dropped'")
+    # Whoever leaves, leaves at the edge of a slot.
+    assert np.allclose(dropped["t_end_s"] / 0.5, np.round(dropped["t_end_s"] / 0.5))
+
+
+def test_slots_of_one_deadline_drop_nobody(tmp_path):
+    half = {"model": "bernoulli", "probability": 0.5}
+    simulation.run(config(training="none", rounds=200, availability=half, data={"dataset": "none"}), tmp_path)
+    assert read_table(tmp_path, "rounds")["dropped"].sum() == 0
+
+
+def test_a_table_of_availability_is_slept_through_and_ends_the_run(tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("device,start_s,end_s\n0,5.0,5.9\n1,5.0,5.9\n2,5.2,6.5\n")
+    table = {"model": "table", "file": str(trace)}
+    knobs = {"min_candidates": 3, "payload_bits": 1e5}
+    result = simulation.run(config(training="none", availability=table, round=knobs), tmp_path / "run")
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert rounds["t_start_s"].tolist() == [5.2]
+    assert "fewer than 3 devices" in result.reason
+
+
+def test_a_deadline_that_nobody_meets_is_refused_with_one_that_would_do(tmp_path):
+    with pytest.raises(
+        EdgesimError, match=r"round.tmax_s = 0.05: no device can .* set round.tmax_s to at least"
+    ) as error:
+        simulation.run(config(training="none", round={"tmax_s": 0.05}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    enough_s = float(str(error.value).split()[-2])
+    simulation.run(config(training="none", rounds=10, round={"tmax_s": enough_s}), tmp_path / "run")
+    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
+
+
+def test_a_band_that_serves_nobody_is_refused_with_one_that_would_do(tmp_path):
+    with pytest.raises(EdgesimError, match=r"radio.bandwidth_hz = 1000: the band serves nobody.* at least") as error:
+        simulation.run(config(training="none", radio={"bandwidth_hz": 1e3}), tmp_path / "run")
+    enough_hz = float(str(error.value).split("at least ")[1].split(" Hz")[0])
+    simulation.run(config(training="none", rounds=10, radio={"bandwidth_hz": enough_hz}), tmp_path / "run")
+    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
+
+
+def test_reports_due_before_anybody_has_computed_are_refused(tmp_path):
+    knobs = {"delay_knowledge": "reported", "report_by_s": 0.01}
+    with pytest.raises(EdgesimError, match="report_by_s"):
+        simulation.run(config(training="none", round=knobs), tmp_path / "run")
+
+
+def test_a_folder_that_holds_another_run_is_refused_and_left_alone(tmp_path):
+    simulation.run(config(training="none"), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(EdgesimError, match="holds a run of another config"):
+        simulation.run(config(training="none", seed=4), tmp_path)
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_a_folder_of_other_things_is_refused(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(EdgesimError, match="not empty and not a run folder"):
+        simulation.run(config(training="none"), tmp_path)
+
+
+def test_a_finished_run_is_reused_and_an_unfinished_one_is_run_again(tmp_path):
+    first = simulation.run(config(training="none"), tmp_path)
+    assert not first.reused
+    assert simulation.run(config(training="none"), tmp_path).reused
+    facts = json.loads((tmp_path / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    assert not simulation.run(config(training="none"), tmp_path).reused
+
+
+def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_before(tmp_path):
+    learning = {"lr": 1e12, "pretrain": False}
+    result = simulation.run(config(rounds=9, learning=learning), tmp_path)
+    assert result.status == "failed"
+    assert "not finite" in result.reason
+    run = read_run(tmp_path)
+    assert run["status"] == "failed"
+    assert len(read_table(tmp_path, "rounds")) < 9
+    read_table(tmp_path, "activities")
+
+
+def test_ctrl_c_leaves_a_readable_run_folder(tmp_path):
+    def stop(done):
+        if done.round == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulation.run(config(rounds=9), tmp_path, on_round=stop)
+    assert read_run(tmp_path)["status"] == "interrupted"
+    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
+
+
+def test_rounds_per_frame_must_match_the_frames_of_the_data(tmp_path):
+    with pytest.raises(EdgesimError, match=r"rounds: 2 numbers were given, but the data have 1 frame"):
+        simulation.run(config(rounds=[3, 4], training="none"), tmp_path / "run")
