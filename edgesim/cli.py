@@ -39,7 +39,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 def _stop(message: str, status: int) -> NoReturn:
     print(message, file=sys.stderr)
-    raise typer.Exit(status)
+    sys.exit(status)
 
 
 @app.command()
@@ -109,4 +109,6 @@ def list_() -> None:
 
 def main() -> None:
     """Entry point of the command."""
+    # A model of the user's own, given as a dotted path, most often lies where the command is typed.
+    sys.path.insert(0, "")
     app()

@@ -5,25 +5,34 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from edgesim import records
+from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import footnotes, summarise
 
+#: Column of the summary -> (title, format).
 _LEARNING = {
-    "rounds_to_target": ("rounds to target", "{:.1f}"),
-    "seconds_to_target": ("seconds to target", "{:.1f}"),
-    "final_accuracy": ("final accuracy", "{:.3f}"),
+    "rounds_to_target": ("rounds", "{:.1f}"),
+    "not_reached": ("never", "{:.0f}"),
+    "seconds_to_target": ("seconds", "{:.1f}"),
+    "final_accuracy": ("accuracy", "{:.3f}"),
 }
 _TIMING = {
     "scheduled": ("scheduled", "{:.2f}"),
     "arrived": ("arrived", "{:.2f}"),
-    "miss_rate": ("miss rate", "{:.3f}"),
+    "miss_rate": ("missed", "{:.3f}"),
     "infeasible_share": ("infeasible", "{:.3f}"),
     "spectral_efficiency_bps_per_hz": ("bit/s/Hz", "{:.2f}"),
+    "energy_j": ("energy J", "{:.0f}"),
 }
-_FIRST_MEASURE = "seeds"
+_WITH_INTERVAL = ("rounds_to_target", "final_accuracy")
+_COMPARISONS = {
+    "rounds_to_target": (("saving", "saving", "{:+.1%}"), ("p", "rounds_p", "{:.3f}")),
+    "final_accuracy": (("p", "accuracy_p", "{:.3f}"),),
+}
 
 
 def print_run(folder: Path, console: Console) -> None:
@@ -49,50 +58,62 @@ def print_run(folder: Path, console: Console) -> None:
 
 
 def print_study(folder: Path, console: Console) -> None:
-    """The summary of a study as a table with its notes; raises `EdgesimError` when there is none."""
+    """The summary of a study as tables with their notes; raises `EdgesimError` when there is none."""
     path = folder / "summary.csv"
     summary = pd.read_csv(path) if path.is_file() else summarise(folder)
-    knobs = list(summary.columns[: summary.columns.get_loc(_FIRST_MEASURE)])
-    table = Table(title=str(folder), title_justify="left")
-    for knob in knobs:
-        table.add_column(knob, justify="left")
-    table.add_column("seeds", justify="right")
-    shown = {name: look for name, look in (_LEARNING | _TIMING).items() if name in summary}
-    for name, (title, _) in shown.items():
-        table.add_column(title, justify="right")
-        if name == "rounds_to_target":
-            table.add_column("saving", justify="right")
-            table.add_column("p", justify="right")
-        if name == "final_accuracy" and "accuracy_p" in summary:
-            table.add_column("p", justify="right")
-    previous = None
-    for row in summary.to_dict("records"):
-        section = tuple(row[knob] for knob in knobs if knob != "policy")
-        if previous is not None and section != previous:
-            table.add_section()
-        previous = section
-        table.add_row(*_cells(row, knobs, shown))
-    console.print(table)
+    knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
+    same = [knob for knob in knobs if summary[knob].nunique() == 1]
+    told = ", ".join(f"{knob} {_plain(summary[knob].iloc[0])}" for knob in same)
+    told = ", ".join(filter(None, [told, f"{summary['seeds'].max()} seeds"]))
+    varied = [knob for knob in knobs if knob not in same] or knobs[:1]
+    if any(name in summary for name in _LEARNING):
+        target = read_study(folder).target
+        goal = "" if target is None else f"rounds and seconds to accuracy {target:g}, "
+        console.print(_table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
+    console.print(_table(f"{folder}: clients per round, shares, totals per run ({told})", summary, varied, _TIMING))
     for note in footnotes(summary, folder):
         console.print(note, highlight=False)
 
 
-def _cells(row: Mapping[Any, Any], knobs: list[str], shown: dict[str, tuple[str, str]]) -> list[str]:
-    cells = [f"{row[knob]:g}" if isinstance(row[knob], float) else str(row[knob]) for knob in knobs]
-    cells.append(str(row["seeds"]))
+def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
+    """One row per combination of knobs, a rule where a knob other than the policy changes."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    shown = {name: look for name, look in columns.items() if name in summary}
+    if "not_reached" in shown and not summary["not_reached"].any():
+        del shown["not_reached"]
+    for knob in knobs:
+        table.add_column(knob, no_wrap=True)
+    for name, (heading, _) in shown.items():
+        table.add_column(heading, justify="right", no_wrap=True)
+        for comparison, column, _ in _COMPARISONS.get(name, ()):
+            if column in summary:
+                table.add_column(comparison, justify="right", no_wrap=True)
+    others = [knob for knob in knobs if knob != "policy"]
+    if others:
+        summary = summary.sort_values(others, kind="stable")
+    previous = None
+    for row in summary.to_dict("records"):
+        section = tuple(row[knob] for knob in others)
+        if previous is not None and section != previous and "policy" in knobs:
+            table.add_section()
+        previous = section
+        table.add_row(*(_plain(row[knob]) for knob in knobs), *_cells(row, shown))
+    return table
+
+
+def _cells(row: Mapping[Any, Any], shown: Mapping[str, tuple[str, str]]) -> list[str]:
+    cells = []
     for name, (_, form) in shown.items():
         text = _number(row[name], form)
-        if name in _LEARNING and text:
-            text += f" [{_number(row[f'{name}_low'], form)}, {_number(row[f'{name}_high'], form)}]"
-        if name == "rounds_to_target" and row["not_reached"]:
-            text += f" ({row['not_reached']} never)"
-        # A bracket would be markup to rich.
-        cells.append(text.replace("[", "\\["))
-        if name == "rounds_to_target":
-            cells += [_number(row.get("saving"), "{:+.1%}"), _number(row.get("rounds_p"), "{:.3f}")]
-        if name == "final_accuracy" and "accuracy_p" in row:
-            cells.append(_number(row["accuracy_p"], "{:.3f}"))
+        if name in _WITH_INTERVAL and not pd.isna(row[f"{name}_low"]):
+            text += f" ± {_number(row[f'{name}_high'] - row[name], form)}"
+        cells.append(text)
+        cells += [_number(row[column], look) for _, column, look in _COMPARISONS.get(name, ()) if column in row]
     return cells
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _number(value: Any, form: str) -> str:

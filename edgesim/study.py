@@ -65,11 +65,12 @@ def grid(
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
 
     ``base`` is a nested mapping as in a config file. A run's folder is named by its knobs and seed, such as
-    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``. Raises `EdgesimError` when a combination is not a valid config.
+    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``. Raises `EdgesimError` when a
+    combination is not a valid config.
     """
     runs = []
     for values in itertools.product(*axes.values()):
-        knobs = dict(zip((key.rpartition(".")[2] for key in axes), values, strict=True))
+        knobs = dict(zip(map(_knob, axes), values, strict=True))
         name = "-".join(_label(knob, value) for knob, value in knobs.items())
         for seed in seeds:
             nested = json.loads(json.dumps(base))
@@ -81,6 +82,12 @@ def grid(
             config = simulation.complete(parse(nested, f"run {name}-s{seed}"))
             runs.append(PlannedRun(f"{name}-s{seed}", knobs, seed, config))
     return runs
+
+
+def _knob(key: str) -> str:
+    """Name of a knob: the last part of its key, or the section where only that tells what is meant."""
+    section, _, name = key.rpartition(".")
+    return section if name in ("count", "model") and section else name
 
 
 def _label(knob: str, value: Knob) -> str:

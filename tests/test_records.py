@@ -67,9 +67,13 @@ def test_a_folder_that_is_no_run_folder_is_refused_with_one_line(tmp_path, spoil
         (folder / "run.json").write_text("{")
     if spoil == "broken config":
         (folder / "config.toml").write_text("= 3")
-    with pytest.raises(EdgesimError) as error:
+
+    def read_all():
         records.read_run(folder)
         records.read_config(folder)
         records.read_table(folder, "rounds")
+
+    with pytest.raises(EdgesimError) as error:
+        read_all()
     assert str(folder) in str(error.value)
     assert "\n" not in str(error.value)

@@ -27,7 +27,8 @@ def _linear(layer: nn.Module, inputs: Tensor, out: Tensor) -> Tensor:
 def _conv2d(layer: nn.Module, inputs: Tensor, out: Tensor) -> Tensor:
     assert isinstance(layer, nn.Conv2d)
     squares = []
-    for some, some_out in zip(inputs.split(_IMAGES_AT_ONCE), out.flatten(2).split(_IMAGES_AT_ONCE), strict=True):
+    parts = (torch.split(tensor, _IMAGES_AT_ONCE) for tensor in (inputs, out.flatten(2)))
+    for some, some_out in zip(*parts, strict=True):
         patches = F.unfold(some, layer.kernel_size, layer.dilation, layer.padding, layer.stride)  # type: ignore[arg-type]
         squares.append(torch.bmm(some_out, patches.transpose(1, 2)).square().sum((1, 2)))
     bias = 0.0 if layer.bias is None else out.flatten(2).sum(2).square().sum(1)

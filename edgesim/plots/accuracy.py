@@ -46,7 +46,9 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                     **look.marked(every=max(1, places.size // 6)),
                 )
                 if len(series.runs) > 1:
-                    low, high = [band.low for band in bands], [band.high for band in bands]
+                    # A t interval of few seeds can leave the range that an accuracy has.
+                    low = np.clip([band.low for band in bands], 0, 1)
+                    high = np.clip([band.high for band in bands], 0, 1)
                     axes.fill_between(
                         places,
                         low,

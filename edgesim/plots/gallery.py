@@ -27,9 +27,9 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
 
     One run: Gantt chart of ``round`` (or of the first busy one), delay CDFs, accuracy when evaluated. Several
-    runs: accuracy, scheduled clients and CDFs by policy. A study: those and, with a target, rounds to reach
-    it, or, when timing-only over two or more numeric knobs, heat maps. Returns the paths of the files.
-    Raises `EdgesimError` for a folder that is neither, an unknown round, or nothing to draw.
+    runs: accuracy, scheduled clients and CDFs by policy. A study: those, the Gantt chart of its first run and, with
+    a target, rounds to reach it, or, when timing-only over two or more numeric knobs, heat maps. Returns the paths
+    of the files. Raises `EdgesimError` for a folder that is neither, or an unknown round.
     """
     if not paths:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
@@ -74,18 +74,13 @@ def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path
 
 
 def draw_study(study: Study, out: Path) -> list[Path]:
-    """All figures of a study's finished runs; raises `EdgesimError` when there is nothing to draw."""
+    """All figures of a study's finished runs; raises `EdgesimError` when there are none."""
     runs = study.finished
     if not runs:
         raise EdgesimError(f"{study.folder}: no run of the study is finished; run the study first")
-    files = draw_runs(runs, out, study.target)
+    files = style.save(draw_gantt(runs[0], None), out / "gantt") + draw_runs(runs, out, study.target)
     if all(evaluations(run.rounds).empty for run in runs):
         files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
-    if not files:
-        raise EdgesimError(
-            f"{study.folder}: more than {MOST_SERIES} series or {MOST_PANELS} deadlines in one figure and "
-            "no two numeric knobs for a heat map; draw some of its run folders instead"
-        )
     return files
 
 

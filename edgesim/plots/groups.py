@@ -88,6 +88,7 @@ _NAMES = {
     "devices": "number of devices",
 }
 _WHOLE_UNITS = {
+    "devices": "count",
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",
     "scheduled": "clients/round",
     "arrived": "updates/round",

@@ -34,6 +34,7 @@ def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
 def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writer):
     files = draw([study_writer(tmp_path / "study", POLICIES)], tmp_path / "figures")
     assert stems(files) == {
+        "gantt",
         "delay_cdf",
         "scheduled",
         "accuracy_rounds",

@@ -1,0 +1,38 @@
+from edgesim.engine.clock import Clock, Kind
+
+
+def test_ties_are_ordered_by_kind_and_then_device_whatever_the_insertion():
+    clock = Clock()
+    heard = []
+
+    def note(*what):
+        return lambda _: heard.append(what)
+
+    for kind, device in [(Kind.STOP, 0), (Kind.DEADLINE, 0), (Kind.ARRIVED, 9), (Kind.ARRIVED, 2), (Kind.COMPUTED, 5)]:
+        clock.at(1.0, kind, device).callbacks.append(note(kind, device))
+    clock.at(0.5, Kind.STOP).callbacks.append(note("earlier"))
+    clock.run()
+    assert heard == [
+        ("earlier",),
+        (Kind.COMPUTED, 5),
+        (Kind.ARRIVED, 2),
+        (Kind.ARRIVED, 9),
+        (Kind.DEADLINE, 0),
+        (Kind.STOP, 0),
+    ]
+
+
+def test_an_event_happens_at_its_instant_to_the_last_bit():
+    # From now = 0.2 on, adding the delay 0.9 - 0.2 misses 0.9 by one rounding step.
+    assert 0.2 + (0.9 - 0.2) != 0.9
+    clock = Clock()
+    seen = []
+
+    def sleeper():
+        yield clock.at(0.2, Kind.WAKE)
+        yield clock.at(0.9, Kind.WAKE)
+        seen.append(clock.now)
+
+    clock.process(sleeper())
+    clock.run()
+    assert seen == [0.9]

@@ -1,0 +1,131 @@
+"""The command line, as typed: what it prints, and that bad input is one line without a traceback."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli import app
+from edgesim.records import read_config
+
+CONFIG = """
+seed = 1
+rounds = 3
+[round]
+payload_bits = 17881664.0
+tmax_s = 0.8
+[learning]
+training = "none"
+"""
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    return tmp_path / "run.toml"
+
+
+def edgesim(*arguments) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def refused(*arguments) -> str:
+    status, output = edgesim(*arguments)
+    assert status == 2
+    lines = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    assert "Traceback" not in output
+    return lines[0]
+
+
+def test_run_show_and_plot_work_as_typed(config, tmp_path):
+    status, output = edgesim("run", "run.toml", "--set", "selection.policy=best-channel")
+    assert status == 0
+    assert "best-channel" in output
+    assert read_config(tmp_path / "runs/run")["selection"]["policy"] == "best-channel"
+    status, output = edgesim("show", "runs/run")
+    assert status == 0
+    assert "finished" in output
+    status, output = edgesim("plot", "runs/run", "--round", "2")
+    assert status == 0
+    assert (tmp_path / "runs/run/plots/gantt.png").stat().st_size > 10_000
+    assert (tmp_path / "runs/run/plots/gantt.svg").exists()
+
+
+def test_a_second_run_of_the_same_config_is_reused(config):
+    edgesim("run", "run.toml")
+    assert "reused" in edgesim("run", "run.toml")[1]
+
+
+def test_list_names_policies_channels_and_scenarios(config):
+    status, output = edgesim("list")
+    assert status == 0
+    for name in ("fedteddi", "fedteddi-macro", "delay_knowledge", "fedteddi-cnn", "digits"):
+        assert name in output
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["list"]])
+def test_help_is_everywhere(command):
+    status, output = edgesim(*command, "--help")
+    assert status == 0
+    assert "Usage" in output
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("round.tmacks_s=1", ["'round.tmacks_s'", "did you mean 'tmax_s'"]),
+        ("round.tmax_s=-1", ["round.tmax_s", "greater than 0"]),
+        ("selection.policy=fedtedi", ["unknown policy 'fedtedi'", "did you mean 'fedteddi'"]),
+        ("selection.policy=fedteddi", ["looks at", "learning.training = 'real'"]),
+        ("selection.lambda_0=3", ["random", "lambda_0"]),
+        ("radio.channel=marsian", ["no file 'marsian'", "fedteddi-macro"]),
+        ("data.dataset=cifar10", ["cifar-10-batches-py", "data"]),
+        ("data.dataset=nowhere.npz", ["nowhere.npz"]),
+        ("data.dataset=didgits", ["didgits", "digits"]),
+        ("data.samples_per_device=4000", ["class", "4000"]),
+        ("round.tmax_s=0.05", ["round.tmax_s = 0.05", "at least"]),
+        ("radio.bandwidth_hz=100", ["radio.bandwidth_hz = 100", "at least"]),
+        ("availability.model=table", ["availability", "file"]),
+    ],
+)
+def test_bad_settings_are_one_line_that_names_the_key_and_the_remedy(config, tmp_path, setting, words):
+    line = refused("run", "run.toml", "--set", setting)
+    for word in words:
+        assert word in line
+    assert not (tmp_path / "runs").exists()
+
+
+def test_missing_and_broken_files_are_named(config, tmp_path):
+    assert "nowhere.toml: no such file" in refused("run", "nowhere.toml")
+    (tmp_path / "broken.toml").write_text("seed = = 1")
+    assert "broken.toml: not valid TOML" in refused("run", "broken.toml")
+    assert "not a run folder" in refused("show", "nowhere")
+    assert "nowhere" in refused("plot", "nowhere")
+
+
+def test_a_data_set_with_too_few_samples_is_refused(config, tmp_path):
+    images = np.zeros((40, 8, 8), dtype=np.uint8)
+    labels = np.arange(40) % 10
+    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+    np.savez(tmp_path / "tiny.npz", **arrays)
+    line = refused("run", "run.toml", "--set", "data.dataset=tiny.npz")
+    assert "class" in line
+    assert "4" in line
+
+
+def test_an_output_folder_that_holds_another_run_is_refused(config):
+    edgesim("run", "run.toml", "--out", "mine")
+    assert "holds a run of another config" in refused("run", "run.toml", "--out", "mine", "--set", "seed=2")
+
+
+def test_a_diverging_run_says_where_and_keeps_its_rounds(config):
+    line = refused(
+        "run", "run.toml", "--set", "learning.training=real", "--set", "learning.lr=1e12", "--set",
+        "learning.pretrain=false", "--out", "bad",
+    )  # fmt: skip
+    assert "not finite" in line
+    assert "kept" in line
+    assert edgesim("show", "bad")[0] == 0

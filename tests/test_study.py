@@ -1,0 +1,191 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from edgesim.errors import EdgesimError
+from edgesim.records import read_run
+from edgesim.study import Study, grid, run_study
+
+TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+
+
+def quiet() -> Console:
+    return Console(file=open(os.devnull, "w"))
+
+
+def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
+    axes = {
+        "selection.policy": ["random", "fedteddi"],
+        "round.tmax_s": [0.8, 1.0],
+        "round.delay_knowledge": ["known"],
+    }
+    runs = grid({}, axes, range(2), ["selection.policy=random"])
+    assert [run.folder for run in runs[:3]] == [
+        "random-tmax0.8-known-s0",
+        "random-tmax0.8-known-s1",
+        "random-tmax1-known-s0",
+    ]
+    assert runs[-1].knobs == {"policy": "fedteddi", "tmax_s": 1.0, "delay_knowledge": "known"}
+    assert runs[2].config.round.tmax_s == 1.0
+    assert runs[2].config.seed == 0
+
+
+def test_a_bad_combination_is_refused_before_anything_runs():
+    with pytest.raises(EdgesimError, match=r"run tmax-1-s0: round.tmax_s"):
+        grid(TIMING, {"round.tmax_s": [0.8, -1.0]}, [0])
+    with pytest.raises(EdgesimError, match="did you mean 'fedteddi'"):
+        grid(TIMING, {"selection.policy": ["fedtedi"]}, [0])
+
+
+def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path):
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, range(2)))
+    endings = run_study(study, tmp_path, jobs=2, console=quiet())
+    assert [ending.status for ending in endings.values()] == ["finished"] * 4
+    plan = json.loads((tmp_path / "study.json").read_text())
+    assert [run["status"] for run in plan["runs"]] == ["finished"] * 4
+    summary = pd.read_csv(tmp_path / "summary.csv")
+    assert summary["tmax_s"].tolist() == [0.8, 1.0]
+    assert summary["seeds"].tolist() == [2, 2]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
+    endings = run_study(study, tmp_path, jobs=2, console=quiet())
+    assert {ending.reason for ending in endings.values()} == {"finished before"}
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
+
+
+def test_processes_change_no_byte(tmp_path):
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
+    for jobs in (1, 2):
+        run_study(study, tmp_path / str(jobs), jobs=jobs, console=quiet())
+    for run in study.runs:
+        files = [tmp_path / jobs / run.folder / "activities.parquet" for jobs in ("1", "2")]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
+    # Nobody meets 0.01 s.
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
+    with (tmp_path / "log").open("w") as log:
+        endings = run_study(study, tmp_path / "study", jobs=2, console=Console(file=log, width=300))
+    assert [ending.status for ending in endings.values()] == ["failed", "finished"]
+    assert "failed tmax0.01-s0: round.tmax_s = 0.01: no device can" in (tmp_path / "log").read_text()
+    summary = pd.read_csv(tmp_path / "study/summary.csv")
+    assert summary["left_out"].tolist() == [1, 0]
+
+
+def test_a_study_of_which_no_run_finishes_says_why(tmp_path):
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0]))
+    with pytest.raises(EdgesimError, match=r"no run finished; the first one: round.tmax_s = 0.01"):
+        run_study(study, tmp_path, console=quiet())
+
+
+def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path):
+    first = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
+    run_study(first, tmp_path, console=quiet())
+    plan = (tmp_path / "study.json").read_bytes()
+    other = Study("s", grid(TIMING | {"rounds": 4}, {"round.tmax_s": [1.2, 0.8]}, [0]))
+    with pytest.raises(EdgesimError, match="holds a run of another config"):
+        run_study(other, tmp_path, console=quiet())
+    assert (tmp_path / "study.json").read_bytes() == plan
+    assert not (tmp_path / "tmax1.2-s0").exists()
+
+
+SUICIDE = """
+import os, signal
+from pathlib import Path
+from torch import nn
+
+def model(image_shape, class_count):
+    if Path({flag!r}).exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, class_count))
+"""
+
+
+def test_a_killed_process_fails_its_run_and_the_others_finish(tmp_path, monkeypatch):
+    flag = tmp_path / "kill"
+    flag.touch()
+    (tmp_path / "deadly.py").write_text(SUICIDE.format(flag=str(flag)))
+    monkeypatch.syspath_prepend(tmp_path)
+    base = {"rounds": 2, "round": {"payload_bits": 1e7}}
+    study = Study("s", grid(base, {"learning.model": ["deadly.model", "mlp"]}, [0]))
+    endings = run_study(study, tmp_path / "study", jobs=2, console=quiet())
+    assert [ending.status for ending in endings.values()] == ["failed", "finished"]
+    assert "killed" in endings["deadly.model-s0"].reason
+
+
+LONG = """
+from pathlib import Path
+from edgesim.scenario import plain_errors
+from edgesim.study import Study, grid, run_study
+
+@plain_errors
+def main():
+    base = {{"rounds": 100000, "learning": {{"training": "none"}}, "data": {{"dataset": "none"}},
+            "round": {{"payload_bits": 1e7}}}}
+    run_study(Study("s", grid(base, {{"round.tmax_s": [0.8, 1.0, 1.2]}}, [0])), Path({out!r}), jobs=2)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_ctrl_c_ends_a_study_with_readable_runs(tmp_path):
+    script = tmp_path / "long.py"
+    script.write_text(LONG.format(out=str(tmp_path / "study")))
+    process = subprocess.Popen(
+        [sys.executable, str(script)], start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    runs = [tmp_path / "study" / name for name in ("tmax0.8-s0", "tmax1-s0")]
+    patience_s = time.monotonic() + 60
+    while not all((run / "rounds.arrow").exists() for run in runs):
+        assert time.monotonic() < patience_s, "the runs never began"
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert b"Traceback" not in output
+    assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
+    plan = json.loads((tmp_path / "study/study.json").read_text())
+    assert "finished" not in [run["status"] for run in plan["runs"]]
+
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "figures"),
+    [
+        ("fedteddi.py", ["--quick", "--rounds", "6", "--policies", "random,fed-cbs,fedteddi", "--target", "0.6"], 10),
+        ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 4),
+        (
+            "tmax_bandwidth.py",
+            ["--seeds", "1", "--rounds", "3", "--tmax", "0.8,1.2", "--band-mhz", "10,20", "--devices", "10,30"]
+            + ["--quantiles", "0.8,0.95"],
+            4,
+        ),
+    ],
+)
+def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, arguments, figures):
+    command = [sys.executable, str(SCENARIOS / script), *arguments, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Means over seeds" in done.stdout
+    assert len([*(tmp_path / "out").rglob("plots/*.png"), *(tmp_path / "out").rglob("plots/*.svg")]) >= figures
+    assert [*(tmp_path / "out").rglob("summary.csv")]
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in SCENARIOS.glob("*.py")))
+def test_every_scenario_has_its_own_help(script):
+    done = subprocess.run(
+        [sys.executable, str(SCENARIOS / script), "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "--seeds" in done.stdout
