@@ -46,6 +46,8 @@ class RadioConfig(Section):
 
     channel: str = "fedteddi-macro"
     bandwidth_hz: float = Field(20e6, gt=0)
+    sharing: Literal["reserved", "reshared"] = "reserved"
+    """Whether an upload keeps its reservation or the active ones split the band anew at every change."""
     shadowing: Literal["per_round", "per_run"] | None = None
     """How often shadowing is drawn; the environment file decides when absent."""
 

@@ -12,6 +12,7 @@ from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
 from edgesim.engine.report import Report
 from edgesim.engine.synchronous import RoundNumber, Synchronous
+from edgesim.engine.uplink import Band
 from edgesim.engine.world import World
 from edgesim.learning.interface import Learner
 from edgesim.selection.view import Selector
@@ -54,6 +55,7 @@ class Server:
             self.report,
             self.payload_bits,
             self.data_sizes,
+            Band(self.clock, config.radio.bandwidth_hz, self.world.environment.noise_w_per_hz, config.radio.sharing),
             times_selected=np.zeros(config.devices.count, dtype=np.int64),
         )
         accuracy = None

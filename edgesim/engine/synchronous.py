@@ -10,10 +10,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from edgesim.channels import rate_bps
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.decision import Timeline, admit, foresee, hear_reports, needs_hz, share
 from edgesim.engine.report import Report
+from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Learner, TrainingRound
@@ -80,6 +80,7 @@ class Synchronous:
     payload_bits: float
     data_sizes: list[Integers]
     """Data-set sizes per frame, [devices]."""
+    band: Band
     times_selected: Integers
 
     def round(
@@ -151,6 +152,7 @@ class Synchronous:
         """Devices begin to work: submit their training jobs, start their processes."""
         knobs = self.world.config.round
         signals = RoundSignals(
+            self.band,
             this.decision,
             this.deadline_s,
             1e-9 * knobs.tmax_s + 4 * float(np.spacing(this.deadline_s)),
@@ -193,15 +195,14 @@ class Synchronous:
             return taken, bandwidth_hz
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
-        """Tell every task whether it uploads, and at which rate."""
+        """Tell every task whether it uploads, and on which reservation."""
         this.selected = ids
-        noise_w_per_hz = self.world.environment.noise_w_per_hz
-        rates = rate_bps(bandwidth_hz, self.world.rx_power_w(ids, this.number.round), noise_w_per_hz)
+        rx_power_w = self.world.rx_power_w(ids, this.number.round)
         for task in this.tasks.values():
             task.taken = False
-        for device, hz, bps in zip(ids.tolist(), bandwidth_hz.tolist(), rates.tolist(), strict=True):
+        for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):
             task = this.tasks[device]
-            task.taken, task.bandwidth_hz, task.rate_bps = True, hz, bps
+            task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
 
     def _on_computed(self, this: OpenRound, task: Task) -> None:
         this.training.due(task.device)

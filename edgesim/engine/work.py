@@ -1,5 +1,6 @@
 """One task on one device: download, compute, wait for the decision, upload."""
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -7,6 +8,7 @@ from typing import Any, Literal
 import simpy
 
 from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.uplink import Band, Upload
 
 Phase = Literal["download", "compute", "wait", "upload", "ended"]
 Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled"]
@@ -40,21 +42,21 @@ class Task:
     taken: bool | None = None
     """Whether the scheduler took the device; None before the decision."""
     bandwidth_hz: float = 0.0
-    rate_bps: float = 0.0
+    """Reservation of a device taken."""
+    rx_power_w: float = 0.0
+    """Received power while it uploads."""
+    upload: Upload | None = None
+    """The upload on the air, with its remaining bits."""
     fate: Outcome | None = None
     """How a taken task ended for the server: done, late or dropped."""
     spans: list[Span] = field(default_factory=list)
 
-    @property
-    def remaining_bits(self) -> float:
-        """Bits not yet sent; whole until the upload ends, since a reserved rate is constant."""
-        return self.bits - sum(span.bits for span in self.spans)
-
 
 @dataclass(frozen=True, slots=True)
 class RoundSignals:
-    """How the devices at work and the server hear of each other in one round."""
+    """How the devices at work, the band and the server hear of each other in one round."""
 
+    band: Band
     decision: simpy.Event
     deadline_s: float
     tolerance_s: float
@@ -66,10 +68,10 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
     """Process of one task; ends by itself, at the device's drop-out, or when the server closes the round."""
     try:
         if task.download_s > 0:
-            stayed = yield from _spend(clock, task, "download", task.download_s, signals)
+            stayed = yield from _spend(clock, task, "download", task.download_s, signals.tolerance_s)
             if not stayed:
                 return
-        stayed = yield from _spend(clock, task, "compute", task.compute_s, signals)
+        stayed = yield from _spend(clock, task, "compute", task.compute_s, signals.tolerance_s)
         if not stayed:
             return
         signals.computed(task)
@@ -77,47 +79,62 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
             task.phase, task.since_s = "wait", clock.now
             yield signals.decision
         if task.taken:
-            stayed = yield from _spend(clock, task, "upload", task.bits / task.rate_bps, signals)
-            if stayed:
-                task.fate = "done"
-                signals.arrived(task)
+            through = yield from _upload(clock, task, signals)
+            if not through:
+                return
+            task.fate = "done"
+            signals.arrived(task)
         task.phase = "ended"
     except simpy.Interrupt:
+        if task.phase == "upload" and task.upload is not None:
+            signals.band.end(task.upload)
         _cut(task, clock.now, "late" if task.taken else "unscheduled")
 
 
 def _spend(
-    clock: Clock,
-    task: Task,
-    activity: Literal["download", "compute", "upload"],
-    length_s: float,
-    signals: RoundSignals,
+    clock: Clock, task: Task, activity: Literal["download", "compute"], length_s: float, tolerance_s: float
 ) -> Generator[simpy.Event, Any, bool]:
     """Pass the time of one activity; False when the device left first."""
     task.phase, task.since_s = activity, clock.now
     end_s = clock.now + length_s
-    # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
-    if abs(end_s - signals.deadline_s) <= signals.tolerance_s:
-        end_s = max(signals.deadline_s, clock.now)
-    if task.leaves_s < end_s - signals.tolerance_s:
+    if task.leaves_s < end_s - tolerance_s:
         yield clock.at(max(task.leaves_s, clock.now), Kind.LEFT, task.device)
         _cut(task, clock.now, "dropped")
         return False
-    yield clock.at(end_s, Kind.ARRIVED if activity == "upload" else Kind.COMPUTED, task.device)
-    sent = task.bits if activity == "upload" else 0.0
-    task.spans.append(
-        Span(activity, task.since_s, end_s, "done", sent, task.bandwidth_hz if activity == "upload" else 0.0)
-    )
+    yield clock.at(end_s, Kind.COMPUTED, task.device)
+    task.spans.append(Span(activity, task.since_s, end_s, "done"))
     return True
 
 
+def _upload(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, bool]:
+    """Send the payload over the band; False when the device left first."""
+    task.phase, task.since_s = "upload", clock.now
+    task.upload = Upload(
+        task.device,
+        task.rx_power_w,
+        task.bandwidth_hz,
+        task.bits,
+        signals.deadline_s,
+        signals.tolerance_s,
+        clock.event(),
+    )
+    signals.band.begin(task.upload)
+    if task.leaves_s < math.inf:
+        signals.band.leave_at(task.upload, task.leaves_s)
+    through = yield task.upload.over
+    _cut(task, clock.now, "done" if through else "dropped")
+    return bool(through)
+
+
 def _cut(task: Task, now_s: float, outcome: Outcome) -> None:
-    """End a task in the middle of an activity; nothing of zero length has a row."""
+    """End a task at the end of an upload or in the middle of any activity; nothing of zero length has a row."""
     activity = task.phase
     if activity in ("download", "compute", "upload") and now_s > task.since_s:
-        sent = (now_s - task.since_s) * task.rate_bps if activity == "upload" else 0.0
-        hz = task.bandwidth_hz if activity == "upload" else 0.0
-        task.spans.append(Span(activity, task.since_s, now_s, outcome, sent, hz))  # type: ignore[arg-type]
+        span = Span(activity, task.since_s, now_s, outcome)  # type: ignore[arg-type]
+        if activity == "upload" and task.upload is not None:
+            span.bits = task.upload.sent_bits
+            span.bandwidth_hz = task.upload.hertz_seconds / (now_s - task.since_s)
+        task.spans.append(span)
     task.phase = "ended"
     if task.taken:
         task.fate = outcome

@@ -1,0 +1,103 @@
+"""The band over time, against the specification's worked schedules and an independent fluid integration."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.channels import min_bandwidth_hz, rate_bps
+from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.uplink import Band, Upload
+
+NOISE_W_PER_HZ = 1e-20
+
+
+def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
+    """(end, sent bits, through) of each upload."""
+    clock = Clock()
+    band = Band(clock, band_hz, NOISE_W_PER_HZ, sharing)
+    ends = {}
+
+    def device(number):
+        yield clock.at(starts_s[number], Kind.COMPUTED, number)
+        power_w = snr_hz[number] * NOISE_W_PER_HZ
+        upload = Upload(number, power_w, weights_hz[number], bits[number], np.inf, 0.0, clock.event())
+        band.begin(upload)
+        if leaves_s is not None and leaves_s[number] < np.inf:
+            band.leave_at(upload, leaves_s[number])
+        through = yield upload.over
+        ends[number] = (clock.now, upload.sent_bits, through)
+
+    for number in range(len(starts_s)):
+        clock.process(device(number))
+    clock.run()
+    return [ends[number] for number in range(len(starts_s))]
+
+
+def fluid(band_hz, starts_s, bits, snr_hz, weights_hz):
+    """The same schedule by stepping from event to event over plain arrays; end instants."""
+    left, now_s = np.array(bits, dtype=float), 0.0
+    starts_s, ends_s = np.array(starts_s), np.full(len(bits), np.inf)
+    while np.isinf(ends_s).any():
+        active = (starts_s <= now_s) & np.isinf(ends_s)
+        shares = np.where(active, weights_hz, 0.0)
+        shares = shares * band_hz / shares.sum() if active.any() else shares
+        rates = np.zeros(len(bits))
+        rates[active] = shares[active] * np.log2(1 + np.array(snr_hz)[active] / shares[active])
+        to_end_s = np.min(left[active] / rates[active]) if active.any() else np.inf
+        coming = starts_s[starts_s > now_s]
+        step_s = min(to_end_s, coming.min() - now_s if len(coming) else np.inf)
+        left -= rates * step_s
+        now_s = coming.min() if len(coming) and step_s == coming.min() - now_s else now_s + step_s
+        ends_s[active & (left <= 1e-6)] = now_s
+    return ends_s
+
+
+def test_two_equal_uploads_that_start_together_share_the_band_to_the_end():
+    ends = play("reshared", 1e6, [0.0, 0.0], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
+    assert [end for end, *_ in ends] == pytest.approx([1.823735, 1.823735], abs=1e-6)
+
+
+def test_a_second_upload_halves_the_band_and_carries_the_remaining_bits_over():
+    # Alone 9,967,226.259 bit/s until 0.5 s, then both at 5,483,252.726; the second ends on its own at full rate.
+    ends = play("reshared", 1e6, [0.0, 0.5], [1e7, 1e7], [1e9, 1e9], [1.0, 1.0])
+    assert [end for end, *_ in ends] == pytest.approx([1.414856, 1.914856], abs=1e-6)
+
+
+def test_fifty_random_uploads_end_as_a_fluid_integration_says():
+    rng = np.random.default_rng(0)
+    starts = np.sort(rng.uniform(0, 3, 50))
+    bits, snr, weights = rng.uniform(1e5, 5e6, 50), 10 ** rng.uniform(6, 9, 50), rng.uniform(1e3, 1e6, 50)
+    ends = play("reshared", 5e6, starts, bits, snr, weights)
+    assert [end for end, *_ in ends] == pytest.approx(list(fluid(5e6, starts, bits, snr, weights)), abs=1e-6)
+    assert [sent for _, sent, _ in ends] == pytest.approx(list(bits))
+
+
+uploads = st.lists(st.tuples(st.floats(0, 1), st.floats(1e4, 1e7), st.floats(1e6, 1e9)), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(uploads)
+def test_with_least_bandwidths_re_sharing_ends_nobody_later_than_reserved(rows):
+    starts, bits, snr = (list(column) for column in zip(*rows, strict=True))
+    needs = min_bandwidth_hz(bits, 2.0 - np.array(starts), np.array(snr) * NOISE_W_PER_HZ, NOISE_W_PER_HZ)
+    fits = np.flatnonzero(np.isfinite(needs))
+    if len(fits) == 0:
+        return
+    starts, bits, snr = ([column[row] for row in fits] for column in (starts, bits, snr))
+    band_hz = float(needs[fits].sum())
+    reserved = play("reserved", band_hz, starts, bits, snr, needs[fits])
+    reshared = play("reshared", band_hz, starts, bits, snr, needs[fits])
+    for (end, *_), (other, *_) in zip(reserved, reshared, strict=True):
+        assert end == pytest.approx(2.0)
+        assert other <= end * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_a_device_that_leaves_frees_its_share_only_where_it_is_shared(sharing):
+    # Half the band each; the first leaves at 0.5 s.
+    ends = play(sharing, 1e6, [0.0, 0.0], [1e7, 1e7], [1e9, 1e9], [5e5, 5e5], [0.5, np.inf])
+    half, whole = (float(rate_bps(hz, 1e9 * NOISE_W_PER_HZ, NOISE_W_PER_HZ)) for hz in (5e5, 1e6))
+    assert ends[0] == (0.5, pytest.approx(0.5 * half), False)
+    later = half if sharing == "reserved" else whole
+    assert ends[1][0] == pytest.approx(0.5 + (1e7 - 0.5 * half) / later)
