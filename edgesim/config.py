@@ -50,6 +50,8 @@ class RadioConfig(Section):
     """Whether an upload keeps its reservation or the active ones split the band anew at every change."""
     shadowing: Literal["per_round", "per_run"] | None = None
     """How often shadowing is drawn; the environment file decides when absent."""
+    fading: Literal["none", "rayleigh"] | None = None
+    """Block fading of each upload; the environment file decides when absent."""
 
 
 class AvailabilityConfig(Section):
@@ -186,6 +188,8 @@ class RunConfig(Section):
             raise ValueError("rounds must be at least 1 in every frame")
         if self.data.dataset == "none" and self.learning.training == "real":
             raise ValueError("data.dataset = 'none' is for learning.training = 'none'")
+        if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
+            raise ValueError(f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})")
         if self.round.min_candidates > self.devices.count:
             raise ValueError("round.min_candidates must not be above devices.count")
         return self

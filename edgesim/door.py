@@ -5,65 +5,97 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import min_bandwidth_hz, rate_bps
-from edgesim.config import RunConfig
+from edgesim.channels import min_bandwidth_hz
+from edgesim.config import RoundConfig, RunConfig
 from edgesim.engine.decision import Timeline, foresee, hear_reports
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.selection.view import Selector
 
 _ROUNDS_LOOKED_AT = 10
+_LONGEST_S = 1e6
 
 
-def check_policy(config: RunConfig, selector: Selector) -> None:
-    """Refuse a policy that looks at training in a run that does not train; raises `EdgesimError`."""
-    if config.learning.training == "none" and selector.looks_at:
+def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:
+    """Refuse a policy that looks at what the run does not have; raises `EdgesimError`."""
+    policy = f"selection.policy {config.selection.policy!r} looks at"
+    trained = sorted(selector.looks_at - {"class_counts"})
+    if config.learning.training == "none" and trained:
         raise EdgesimError(
-            f"selection.policy {config.selection.policy!r} looks at {', '.join(sorted(selector.looks_at))}, "
-            "which a timing-only run does not have; set learning.training = 'real'"
+            f"{policy} {', '.join(trained)}, which a timing-only run does not have; set learning.training = 'real'"
         )
+    if class_count == 0 and "class_counts" in selector.looks_at:
+        raise EdgesimError(f"{policy} class counts, which data.dataset = 'none' does not have; name a data set")
+    if "gradient_deviations" in selector.looks_at and config.learning.batch_size < 2:
+        raise EdgesimError(f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2")
 
 
 def check_reach(world: World, payload_bits: float, samples: NDArray[np.int64]) -> None:
-    """Refuse a deadline or a band that serves nobody in any of the first rounds, with ``samples`` to process each.
+    """Refuse a deadline or a band that serves nobody in any of the first rounds.
 
-    The draws are those of the run itself. Raises `EdgesimError` that says which deadline or band would do.
+    ``samples`` are those that each device processes in a round, [devices]. The draws are those of the run itself.
+    Raises `EdgesimError` that says which deadline or band would do.
     """
-    config = world.config
-    ids = np.arange(config.devices.count, dtype=np.int64)
-    noise_w_per_hz = world.environment.noise_w_per_hz
-    least_hz, enough_s, wide_band_s = math.inf, math.inf, math.inf
-    for number in range(1, _ROUNDS_LOOKED_AT + 1):
-        timeline = _timeline(world, ids, samples, number)
-        if len(timeline.ids) == 0:
-            continue
-        rx_power_w = world.rx_power_w(timeline.ids, number)
-        left_s = config.round.tmax_s - timeline.ready_s
-        least_hz = min(least_hz, float(np.min(min_bandwidth_hz(payload_bits, left_s, rx_power_w, noise_w_per_hz))))
-        if least_hz <= config.radio.bandwidth_hz:
-            return
-        alone_s = timeline.ready_s + payload_bits / rate_bps(config.radio.bandwidth_hz, rx_power_w, noise_w_per_hz)
-        enough_s = min(enough_s, float(np.min(alone_s)))
-        limit_bps = rx_power_w / (noise_w_per_hz * math.log(2))
-        wide_band_s = min(wide_band_s, float(np.min(timeline.ready_s + payload_bits / limit_bps)))
-    if math.isinf(enough_s):
+    knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
+    least_hz = _least_need_hz(world, payload_bits, samples, knobs)
+    if least_hz <= band_hz:
+        return
+    remedy = _deadline_that_would_do(world, payload_bits, samples)
+    if math.isinf(least_hz):
         raise EdgesimError(
-            f"round.report_by_s = {config.round.report_by_s:g}: no device has computed by then; allow more time"
-        )
-    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s"
-    if wide_band_s >= config.round.tmax_s:
-        raise EdgesimError(
-            f"round.tmax_s = {config.round.tmax_s:g}: no device can compute and upload {payload_bits:,.0f} bits "
-            f"by the deadline, whatever the band; {remedy}"
+            f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {payload_bits:,.0f} bits by the "
+            f"deadline, whatever the band; {remedy}"
         )
     raise EdgesimError(
-        f"radio.bandwidth_hz = {config.radio.bandwidth_hz:g}: the band serves nobody by the deadline; give at least "
+        f"radio.bandwidth_hz = {band_hz:g}: the band serves nobody by the deadline; give at least "
         f"{_round_up(least_hz)} Hz, or {remedy}"
     )
 
 
-def _timeline(world: World, ids: NDArray[np.int64], samples: NDArray[np.int64], number: int) -> Timeline:
+def _least_need_hz(world: World, payload_bits: float, samples: NDArray[np.int64], knobs: RoundConfig) -> float:
+    """The least bandwidth that any device needs in any of the first rounds; inf if none would do."""
+    ids = np.arange(world.config.devices.count, dtype=np.int64)
+    least_hz = math.inf
+    for number in range(1, _ROUNDS_LOOKED_AT + 1):
+        timeline = _timeline(world, ids, samples, number, knobs)
+        if len(timeline.ids):
+            left_s = knobs.tmax_s - timeline.ready_s
+            rx_power_w = world.rx_power_w(timeline.ids, number)
+            needs_hz = min_bandwidth_hz(payload_bits, left_s, rx_power_w, world.environment.noise_w_per_hz)
+            least_hz = min(least_hz, float(needs_hz.min()))
+        if least_hz <= world.config.radio.bandwidth_hz:
+            break
+    return least_hz
+
+
+def _deadline_that_would_do(world: World, payload_bits: float, samples: NDArray[np.int64]) -> str:
+    """The least deadline, to 1 %, that serves somebody; the time to report by grows with it."""
     knobs = world.config.round
+    assert knobs.report_by_s is not None
+    report_share = knobs.report_by_s / knobs.tmax_s
+
+    def serves(tmax_s: float) -> bool:
+        longer = knobs.model_copy(update={"tmax_s": tmax_s, "report_by_s": tmax_s * report_share})
+        return _least_need_hz(world, payload_bits, samples, longer) <= world.config.radio.bandwidth_hz
+
+    short_s = knobs.tmax_s
+    enough_s = 2 * short_s
+    while not serves(enough_s):
+        short_s, enough_s = enough_s, 2 * enough_s
+        if enough_s > _LONGEST_S:
+            return f"no deadline below {_LONGEST_S:g} s would do"
+    while enough_s > 1.01 * short_s:
+        middle_s = (short_s + enough_s) / 2
+        short_s, enough_s = (short_s, middle_s) if serves(middle_s) else (middle_s, enough_s)
+    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s"
+    if knobs.delay_knowledge == "reported":
+        remedy += f" and round.report_by_s to {report_share:.3g} of it"
+    return remedy
+
+
+def _timeline(
+    world: World, ids: NDArray[np.int64], samples: NDArray[np.int64], number: int, knobs: RoundConfig
+) -> Timeline:
     compute_s = world.compute_s(ids, number, samples)
     if knobs.delay_knowledge == "reported":
         assert knobs.report_by_s is not None

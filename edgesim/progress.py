@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from queue import Empty
 from types import TracebackType
 from typing import Self
@@ -30,9 +31,10 @@ class Message:
 class Listener:
     """Sends a run's news through a queue, a few times a second at most."""
 
-    def __init__(self, run: str, queue: "Queue[Message]") -> None:
+    def __init__(self, run: str, queue: "Queue[Message]", stop: Event) -> None:
         self._run = run
         self._queue = queue
+        self._stop = stop
         self._sent_s = 0.0
 
     def on_start(self, what: str) -> None:
@@ -40,7 +42,9 @@ class Listener:
         self._queue.put(Message(self._run, 0, what))
 
     def on_round(self, done: RoundDone) -> None:
-        """The run finished a round."""
+        """The run finished a round; raises KeyboardInterrupt when the study is to stop."""
+        if self._stop.is_set():
+            raise KeyboardInterrupt
         now_s = time.monotonic()
         if now_s - self._sent_s >= _SECONDS_BETWEEN_MESSAGES:
             self._sent_s = now_s
@@ -53,18 +57,23 @@ def describe(done: RoundDone) -> str:
     return f"{accuracy}t = {done.t_s:,.1f} s"
 
 
-def expected_rounds(config: RunConfig) -> int | None:
-    """Rounds of a run; None where only ``stop_at_s`` ends it. One number counts once: frames come with the data."""
+def expected_rounds(config: RunConfig) -> int:
+    """Rounds of a complete config, the least where only ``stop_at_s`` ends it.
+
+    One number counts once, since the number of frames comes with the data.
+    """
+    if config.rounds is None:
+        return int((config.stop_at_s or 0.0) / config.round.tmax_s + 1e-9)
     return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
 
 
 def bar(console: Console) -> Progress:
     """The columns that every progress bar of edgesim has."""
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[text]}"),
+        TextColumn("{task.fields[text]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -79,7 +88,7 @@ class Display:
         self._console = console
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
-        self._ended = 0
+        self._over: set[str] = set()
         self._progress = bar(console)
         self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
         self._bars: dict[str, TaskID] = {}
@@ -103,6 +112,8 @@ class Display:
                 message = queue.get_nowait()
             except Empty:
                 return
+            if message.run in self._over:
+                continue
             if message.run not in self._bars:
                 total = self._rounds[message.run]
                 self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
@@ -111,12 +122,12 @@ class Display:
 
     def ended(self, run: str, status: str, reason: str) -> None:
         """A run is over; a failure is printed at once."""
+        self._over.add(run)
         if status != "finished":
-            self._console.print(f"[red]{status}[/red] {run}: {reason}", highlight=False)
+            self._console.print(f"{status} {run}: {reason}", highlight=False, markup=False, style="red")
         if run in self._bars:
             self._progress.update(self._bars[run], visible=False)
         self._advance(run, self._rounds[run])
-        self._ended += 1
         self._show_count()
 
     def _advance(self, run: str, rounds: int) -> None:
@@ -125,4 +136,4 @@ class Display:
         self._done[run] = rounds
 
     def _show_count(self) -> None:
-        self._progress.update(self._all, text=f"rounds, {self._ended} of {len(self._rounds)} runs")
+        self._progress.update(self._all, text=f"rounds, {len(self._over)} of {len(self._rounds)} runs")

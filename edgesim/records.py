@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tomli_w
 
@@ -52,10 +53,15 @@ class RunWriter:
     def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
         self.folder = folder
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / "config.toml", tomli_w.dumps(dict(config)))
+        except OSError as error:
+            raise EdgesimError(
+                f"{folder}: cannot be made a run folder: {error.strerror}; choose another --out"
+            ) from None
         for name in SCHEMAS:  # of an unfinished run that is run again
             (folder / f"{name}.parquet").unlink(missing_ok=True)
-        (folder / "config.toml").write_text(tomli_w.dumps(dict(config)))
         self._write_run()
         self._sinks = {name: pa.OSFile(str(folder / f"{name}.arrow"), "wb") for name in SCHEMAS}
         self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
@@ -80,18 +86,29 @@ class RunWriter:
         for name in SCHEMAS:
             self._streams[name].close()
             self._sinks[name].close()
+        last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
         for name in SCHEMAS:
-            stream = self.folder / f"{name}.arrow"
-            pq.write_table(_read_stream(stream, name), self.folder / f"{name}.parquet")
+            table = _read_stream(self.folder / f"{name}.arrow", name)
+            if status != "finished" and "round" in table.column_names:
+                # Rows of a round that was being written down when the run was stopped.
+                table = table.filter(pc.less_equal(table["round"], last))
+            part = self.folder / f"{name}.parquet.part"
+            pq.write_table(table, part)
+            part.replace(self.folder / f"{name}.parquet")
         for name in SCHEMAS:
             (self.folder / f"{name}.arrow").unlink()
         self._run |= {"status": status, **facts}
         self._write_run()
 
     def _write_run(self) -> None:
-        temporary = self.folder / "run.json.part"
-        temporary.write_text(json.dumps(self._run, indent=2) + "\n")
-        temporary.replace(self.folder / "run.json")
+        write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file that is never seen half-written."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def read_table(folder: Path, table: str) -> pd.DataFrame:

@@ -10,7 +10,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import simpy
 
 from edgesim import door, records
@@ -61,13 +60,16 @@ def run(
     folder: Path,
     on_round: Callable[[Progress], None] = lambda _: None,
     on_start: Callable[[str], None] = lambda _: None,
+    target: float | None = None,
 ) -> Result:
     """Simulate one run into a folder.
 
     A finished run of the same config is reused, an unfinished one is run again. ``on_round`` hears of every
-    round, ``on_start`` of what is being prepared. Raises `EdgesimError` on bad input, before anything is
-    written. A diverging loss ends the run as ``failed`` with its finished rounds kept; Ctrl-C ends it as
-    ``interrupted`` and is raised again.
+    round, ``on_start`` of what is being prepared. ``target`` is an accuracy that the start model must not have yet.
+
+    Raises `EdgesimError`: on bad input before anything is written, and when the start model is good enough or
+    training cannot be done. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
+    raised again. In all these cases the finished rounds are kept.
     """
     config = complete(config)
     if is_finished(folder, config):
@@ -80,7 +82,7 @@ def run(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
-    door.check_policy(config, selector)
+    door.check_policy(config, selector, federation.class_count)
     learner = _make_learner(config, federation, streams)
     payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
     door.check_reach(world, payload_bits, work_samples[1])
@@ -105,7 +107,12 @@ def run(
     try:
         counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
         write_devices(writer, config, world.population, [frame.sizes for frame in federation.frames], counts)
-        report.start(learner.evaluate(1))
+        start = learner.evaluate(1)
+        report.start(start)
+        if start is not None and target is not None and start.accuracy >= target:
+            raise EdgesimError(
+                f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
+            )
         reason = _advance(clock, server, _round_numbers(numbers), config)
         learner.save(folder)
         status = "finished"
@@ -137,8 +144,8 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
     process = clock.process(server.run(numbers))
     if config.stop_at_s is None:
         return str(clock.run(process))
-    # A round that closes at stop_at_s counts, whatever the rounding of the clock over many rounds.
-    stop = clock.at(config.stop_at_s + 1e-9 * config.round.tmax_s + 4 * float(np.spacing(config.stop_at_s)), Kind.STOP)
+    # A round that closes at stop_at_s counts: over 100,000 rounds the clock's sum is off by some 1e-7 of a round.
+    stop = clock.at(config.stop_at_s + 1e-6 * config.round.tmax_s, Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     return str(process.value) if process.triggered else f"stop_at_s = {config.stop_at_s:g}"
 
@@ -179,13 +186,16 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -
 
 def is_finished(folder: Path, config: RunConfig) -> bool:
     """Whether the folder holds this complete config's run, finished; raises `EdgesimError` for anything else in it."""
+    if folder.exists() and not folder.is_dir():
+        raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
     if not folder.exists() or not any(folder.iterdir()):
         return False
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
     if records.read_config(folder) != as_toml(config):
         raise EdgesimError(f"{folder}: holds a run of another config; choose another --out or remove it")
-    return bool(records.read_run(folder).get("status") == "finished")
+    # Killed between the two files, a run has a config and nothing else.
+    return (folder / "run.json").is_file() and records.read_run(folder).get("status") == "finished"
 
 
 def _facts(learner: Learner) -> dict[str, Any]:
@@ -197,15 +207,29 @@ def _facts(learner: Learner) -> dict[str, Any]:
         "python": platform.python_version(),
         "versions": {name: metadata.version(name) for name in packages},
         "platform": f"{sys.platform} {platform.machine()}",
-        "command": sys.argv[:1],
+        "command": sys.argv,
+        "cpu": _cpu(),
         **learner.facts(),
     }
 
 
+def _cpu() -> str:
+    """The processor's own name, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
 def _git_commit() -> str | None:
-    """Commit of the checkout that runs; None for an installed copy."""
+    """Commit of the checkout that runs, with ``+`` where files were changed since; None for an installed copy."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
         return None
-    answer = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
+    try:
+        answer = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
     return answer.stdout.strip() or None

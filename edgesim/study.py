@@ -13,6 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig, parse, set_key, set_value
 from edgesim.errors import EdgesimError
 from edgesim.progress import Display, Listener, Message, expected_rounds
+from edgesim.records import write_whole
+from edgesim.selection import resolve_options
 
 Knob = str | float
 
@@ -65,23 +68,30 @@ def grid(
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
 
     ``base`` is a nested mapping as in a config file. A run's folder is named by its knobs and seed, such as
-    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``. Raises `EdgesimError` when a
-    combination is not a valid config.
+    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``, for keys that do not vary. Raises
+    `EdgesimError` when a combination is not a valid config, or would be run twice.
     """
-    runs = []
+    for override in overrides:
+        key = override.partition("=")[0].strip()
+        if key in axes or key == "seed":
+            raise EdgesimError(f"--set {override}: the study itself varies {key}")
+    runs: dict[str, PlannedRun] = {}
     for values in itertools.product(*axes.values()):
         knobs = dict(zip(map(_knob, axes), values, strict=True))
         name = "-".join(_label(knob, value) for knob, value in knobs.items())
         for seed in seeds:
             nested = json.loads(json.dumps(base))
+            for override in overrides:
+                set_value(nested, override)
             for key, value in zip(axes, values, strict=True):
                 set_key(nested, key, value)
             set_key(nested, "seed", seed)
-            for override in overrides:
-                set_value(nested, override)
-            config = simulation.complete(parse(nested, f"run {name}-s{seed}"))
-            runs.append(PlannedRun(f"{name}-s{seed}", knobs, seed, config))
-    return runs
+            folder = f"{name}-s{seed}"
+            if folder in runs:
+                raise EdgesimError(f"run {folder} is in the study twice: give every value and seed once")
+            config = simulation.complete(parse(nested, f"run {folder}"))
+            runs[folder] = PlannedRun(folder, knobs, seed, config)
+    return list(runs.values())
 
 
 def _knob(key: str) -> str:
@@ -92,7 +102,9 @@ def _knob(key: str) -> str:
 
 def _label(knob: str, value: Knob) -> str:
     """A string knob names itself; a number follows its knob's name without the unit."""
-    return value if isinstance(value, str) else f"{knob.rsplit('_', 1)[0].replace('_', '')}{value:g}"
+    if isinstance(value, str):
+        return value.replace("/", "_")
+    return f"{knob.rsplit('_', 1)[0].replace('_', '')}{value:.12g}"
 
 
 def run_study(study: Study, out: Path, jobs: int | None = None, console: Console | None = None) -> dict[str, Ending]:
@@ -102,14 +114,18 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     before anything runs when a run's folder holds another config, and afterwards when no run finished.
     """
     console = console or Console()
+    resolve_options(study.reference, {})
     for planned in study.runs:
         simulation.is_finished(out / planned.folder, planned.config)
-    out.mkdir(parents=True, exist_ok=True)
-    endings: dict[str, Ending] = {}
     try:
-        rounds = {run.folder: expected_rounds(run.config) or 1 for run in study.runs}
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EdgesimError(f"{out}: cannot be made a study's folder: {error.strerror}; choose another --out") from None
+    endings: dict[str, Ending] = {}
+    rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
+    try:
         with Display(console, study.name, rounds) as display:
-            _run_all(study, out, jobs or os.cpu_count() or 1, endings, display)
+            _run_all(study, out, jobs or _cores(), endings, display)
     finally:
         _write_plan(study, out, endings)
     if all(ending.status != "finished" for ending in endings.values()):
@@ -119,70 +135,101 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     return endings
 
 
+def _cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _run_all(study: Study, out: Path, jobs: int, endings: dict[str, Ending], display: Display) -> None:
     pending = list(study.runs)
     suspects: list[PlannedRun] = []
     while pending:
-        in_flight = _run_pool(pending, out, jobs, endings, display)
-        pending = [run for run in pending if run.folder not in endings and run not in in_flight]
+        in_flight = _run_pool(pending, out, study.target, jobs, endings, display)
+        left = [run for run in pending if run.folder not in endings and run not in in_flight]
+        if len(left) == len(pending):
+            raise EdgesimError(
+                "the processes that run the study end before they begin; does the script call it outside of "
+                "if __name__ == '__main__', or is there no memory left?"
+            )
+        pending = left
         suspects += in_flight
     # A killed worker takes its pool along: whoever was in flight is tried once more, alone.
     for run in suspects:
-        if _run_pool([run], out, 1, endings, display):
+        _run_pool([run], out, study.target, 1, endings, display)
+        if run.folder not in endings:
             endings[run.folder] = Ending("failed", "its process was killed (out of memory?)")
             display.ended(run.folder, endings[run.folder].status, endings[run.folder].reason)
 
 
 def _run_pool(
-    runs: Sequence[PlannedRun], out: Path, jobs: int, endings: dict[str, Ending], display: Display
+    runs: Sequence[PlannedRun],
+    out: Path,
+    target: float | None,
+    jobs: int,
+    endings: dict[str, Ending],
+    display: Display,
 ) -> list[PlannedRun]:
     """Run in a pool of processes; returns the runs that were in flight if a process was killed, else nothing."""
     # "spawn": a forked copy of a process in which torch or BLAS threads run can hang.
     context = get_context("spawn")
     queue: Queue[Message] = context.Queue()
-    with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue,)) as pool:
+    stop = context.Event()
+    with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue, stop)) as pool:
         futures: dict[Future[Ending], PlannedRun] = {
-            pool.submit(_run_one, run.config, out / run.folder): run for run in runs
+            pool.submit(_run_one, run.config, out / run.folder, target): run for run in runs
         }
         waiting = set(futures)
         try:
             while waiting:
                 done, waiting = wait(waiting, timeout=0.1)
                 display.listen(queue)
-                for future in done:
-                    if not isinstance(future.exception(), BrokenProcessPool):
-                        folder = futures[future].folder
-                        endings[folder] = future.result()
-                        display.ended(folder, endings[folder].status, endings[folder].reason)
+                _collect(done, futures, endings, display)
         except KeyboardInterrupt:
+            # The workers of a terminal have heard of it too; others hear of it now, and end within a round.
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+            _collect({future for future in waiting if not future.cancelled()}, futures, endings, display)
             raise
+    display.listen(queue)
     return [run for run in runs if run.folder not in endings and display.has_started(run.folder)]
+
+
+def _collect(
+    done: set[Future[Ending]],
+    futures: Mapping[Future[Ending], PlannedRun],
+    endings: dict[str, Ending],
+    display: Display,
+) -> None:
+    for future in done:
+        if not isinstance(future.exception(), BrokenProcessPool):
+            folder = futures[future].folder
+            endings[folder] = future.result()
+            display.ended(folder, endings[folder].status, endings[folder].reason)
 
 
 class _Worker:
     """What a worker process remembers between runs: where news go, and whether the user stopped the study."""
 
     queue: "Queue[Message]"
-    stopped = False
+    stop: Event
 
 
-def _connect(queue: "Queue[Message]") -> None:
-    _Worker.queue = queue
+def _connect(queue: "Queue[Message]", stop: Event) -> None:
+    _Worker.queue, _Worker.stop = queue, stop
 
 
-def _run_one(config: RunConfig, folder: Path) -> Ending:
+def _run_one(config: RunConfig, folder: Path, target: float | None) -> Ending:
     """One run in a worker process; every error becomes an ending, so that the others finish."""
-    if _Worker.stopped:
+    if _Worker.stop.is_set():
         return Ending("interrupted", "stopped by the user")
-    listener = Listener(folder.name, _Worker.queue)
+    listener = Listener(folder.name, _Worker.queue, _Worker.stop)
     listener.on_start("start")
     try:
-        result = simulation.run(config, folder, on_round=listener.on_round, on_start=listener.on_start)
+        result = simulation.run(config, folder, listener.on_round, listener.on_start, target)
     except EdgesimError as error:
         return Ending("failed", str(error))
     except KeyboardInterrupt:
-        _Worker.stopped = True
+        _Worker.stop.set()
         return Ending("interrupted", "stopped by the user")
     except Exception as error:
         traceback.print_exc()
@@ -206,4 +253,4 @@ def _write_plan(study: Study, out: Path, endings: Mapping[str, Ending]) -> None:
             for run in study.runs
         ],
     }
-    (out / "study.json").write_text(json.dumps(plan, indent=2) + "\n")
+    write_whole(out / "study.json", json.dumps(plan, indent=2) + "\n")

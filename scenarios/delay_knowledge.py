@@ -32,7 +32,7 @@ def main(
     for deadline_s in numbers(tmax):
         base = {
             "rounds": rounds,
-            "data": {"dataset": "none"},
+            "data": {"dataset": "digits"},
             "learning": {"training": "none"},
             "round": {"payload_bits": PAPER_CNN_BITS, "plan_quantile": quantile, "report_by_s": deadline_s},
         }

@@ -54,6 +54,13 @@ def test_run_show_and_plot_work_as_typed(config, tmp_path):
     assert (tmp_path / "runs/run/plots/gantt.svg").exists()
 
 
+def test_a_run_that_only_a_time_ends_shows_its_progress(config, tmp_path):
+    (tmp_path / "timed.toml").write_text(CONFIG.replace("rounds = 3", "stop_at_s = 2.0"))
+    status, output = edgesim("run", "timed.toml")
+    assert status == 0
+    assert "2/2" in output
+
+
 def test_a_second_run_of_the_same_config_is_reused(config):
     edgesim("run", "run.toml")
     assert "reused" in edgesim("run", "run.toml")[1]
@@ -87,6 +94,7 @@ def test_help_is_everywhere(command):
         ("data.dataset=didgits", ["didgits", "digits"]),
         ("data.samples_per_device=4000", ["class", "4000"]),
         ("round.tmax_s=0.05", ["round.tmax_s = 0.05", "at least"]),
+        ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
         ("radio.bandwidth_hz=100", ["radio.bandwidth_hz = 100", "at least"]),
         ("availability.model=table", ["availability", "file"]),
     ],

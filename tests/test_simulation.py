@@ -50,6 +50,16 @@ def test_another_seed_leaves_another_world(tmp_path):
     assert not activities(tmp_path / "1").equals(activities(tmp_path / "2"))
 
 
+@pytest.mark.skipif("not __import__('torch').cuda.is_available()", reason="needs a CUDA device")
+def test_on_a_gpu_two_runs_leave_the_same_bytes_and_learn_what_a_cpu_learns(tmp_path):
+    for name, device in (("a", "cuda"), ("b", "cuda"), ("c", "cpu")):
+        simulation.run(config("fedteddi", 3, learning={"device": device}), tmp_path / name)
+    for file in ("model.safetensors", "updates.parquet"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    gpu, cpu = (read_table(tmp_path / name, "rounds")["test_loss"] for name in "ac")
+    assert gpu.tolist() == pytest.approx(cpu.tolist(), rel=1e-2)
+
+
 def test_the_written_config_reproduces_the_run(tmp_path):
     simulation.run(config("fed-cbs", training="none"), tmp_path / "a")
     simulation.run(parse(read_config(tmp_path / "a"), "written"), tmp_path / "b")
@@ -58,15 +68,15 @@ def test_the_written_config_reproduces_the_run(tmp_path):
 
 def test_two_policies_of_one_seed_see_the_same_compute_delays(tmp_path):
     delays = {}
-    for policy in ("random", "pure-drift"):
-        simulation.run(config(policy, training="none"), tmp_path / policy)
+    for policy, training in (("random", "none"), ("best-norm", "real")):
+        simulation.run(config(policy, training=training), tmp_path / policy)
         computing = activities(tmp_path / policy).query("activity == 'compute' and t_end_s - t_start_s < 0.7")
         lengths = computing["t_end_s"] - computing["t_start_s"]
         delays[policy] = dict(zip(zip(computing["round"], computing["device"], strict=True), lengths, strict=True))
-    common = delays["random"].keys() & delays["pure-drift"].keys()
+    common = delays["random"].keys() & delays["best-norm"].keys()
     assert len(common) > 80
     assert [delays["random"][key] for key in common] == pytest.approx(
-        [delays["pure-drift"][key] for key in common], abs=1e-12
+        [delays["best-norm"][key] for key in common], abs=1e-12
     )
 
 
@@ -228,6 +238,40 @@ def test_a_deadline_that_nobody_meets_is_refused_with_one_that_would_do(tmp_path
     assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
 
 
+def test_with_reports_a_hopeless_deadline_is_refused_with_one_that_would_do(tmp_path):
+    knobs = {"delay_knowledge": "reported", "tmax_s": 0.1}
+    with pytest.raises(EdgesimError, match=r"round.tmax_s = 0.1: no device .* round.report_by_s to 0.5 of it") as error:
+        simulation.run(config(training="none", round=knobs), tmp_path / "run")
+    enough_s = float(str(error.value).split("at least ")[1].split(" s")[0])
+    simulation.run(config(training="none", rounds=10, round=knobs | {"tmax_s": enough_s}), tmp_path / "run")
+    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
+
+
+@pytest.mark.parametrize("policy", ["fed-cbs", "pure-drift"])
+def test_a_policy_that_looks_at_classes_is_refused_without_a_data_set(tmp_path, policy):
+    with pytest.raises(EdgesimError, match=r"class counts.*name a data set"):
+        simulation.run(config(policy, training="none", data={"dataset": "none"}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_fedteddi_needs_two_samples_in_a_batch(tmp_path):
+    with pytest.raises(EdgesimError, match=r"learning.batch_size must be at least 2"):
+        simulation.run(config("fedteddi", learning={"batch_size": 1}), tmp_path / "run")
+
+
+def test_an_output_path_that_cannot_be_a_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file/run"):
+        with pytest.raises(EdgesimError, match="choose another --out"):
+            simulation.run(config(training="none"), out)
+
+
+def test_a_run_killed_before_its_status_was_written_is_run_again(tmp_path):
+    simulation.run(config(training="none"), tmp_path)
+    (tmp_path / "run.json").unlink()
+    assert not simulation.run(config(training="none"), tmp_path).reused
+
+
 def test_a_band_that_serves_nobody_is_refused_with_one_that_would_do(tmp_path):
     with pytest.raises(EdgesimError, match=r"radio.bandwidth_hz = 1000: the band serves nobody.* at least") as error:
         simulation.run(config(training="none", radio={"bandwidth_hz": 1e3}), tmp_path / "run")
@@ -238,7 +282,7 @@ def test_a_band_that_serves_nobody_is_refused_with_one_that_would_do(tmp_path):
 
 def test_reports_due_before_anybody_has_computed_are_refused(tmp_path):
     knobs = {"delay_knowledge": "reported", "report_by_s": 0.01}
-    with pytest.raises(EdgesimError, match="report_by_s"):
+    with pytest.raises(EdgesimError, match=r"at least .* and round.report_by_s to 0.0125 of it"):
         simulation.run(config(training="none", round=knobs), tmp_path / "run")
 
 
@@ -270,6 +314,7 @@ def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_
     result = simulation.run(config(rounds=9, learning=learning), tmp_path)
     assert result.status == "failed"
     assert "not finite" in result.reason
+    assert "round 1" in result.reason
     run = read_run(tmp_path)
     assert run["status"] == "failed"
     assert len(read_table(tmp_path, "rounds")) < 9

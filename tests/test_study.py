@@ -27,7 +27,7 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
         "round.tmax_s": [0.8, 1.0],
         "round.delay_knowledge": ["known"],
     }
-    runs = grid({}, axes, range(2), ["selection.policy=random"])
+    runs = grid({}, axes, range(2), ["round.leftover=equal_finish"])
     assert [run.folder for run in runs[:3]] == [
         "random-tmax0.8-known-s0",
         "random-tmax0.8-known-s1",
@@ -36,6 +36,25 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
     assert runs[-1].knobs == {"policy": "fedteddi", "tmax_s": 1.0, "delay_knowledge": "known"}
     assert runs[2].config.round.tmax_s == 1.0
     assert runs[2].config.seed == 0
+    assert {run.config.round.leftover for run in runs} == {"equal_finish"}
+
+
+@pytest.mark.parametrize("override", ["seed=7", "round.tmax_s=2.0"])
+def test_an_override_of_what_the_study_varies_is_refused(override):
+    with pytest.raises(EdgesimError, match="the study itself varies"):
+        grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0, 1], [override])
+
+
+def test_a_run_that_stands_twice_in_a_study_is_refused():
+    with pytest.raises(EdgesimError, match=r"tmax0.8-s0 is in the study twice"):
+        grid(TIMING, {"round.tmax_s": [0.8, 0.8]}, [0])
+    with pytest.raises(EdgesimError, match="twice"):
+        grid(TIMING, {"round.tmax_s": [0.8]}, [0, 0])
+
+
+def test_values_that_differ_little_have_folders_of_their_own():
+    runs = grid(TIMING, {"round.tmax_s": [0.8, 0.80000001]}, [0])
+    assert len({run.folder for run in runs}) == 2
 
 
 def test_a_bad_combination_is_refused_before_anything_runs():
@@ -74,7 +93,7 @@ def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 1.0]}, [0]))
     with (tmp_path / "log").open("w") as log:
         endings = run_study(study, tmp_path / "study", jobs=2, console=Console(file=log, width=300))
-    assert [ending.status for ending in endings.values()] == ["failed", "finished"]
+    assert {name: ending.status for name, ending in endings.items()} == {"tmax0.01-s0": "failed", "tmax1-s0": "finished"}
     assert "failed tmax0.01-s0: round.tmax_s = 0.01: no device can" in (tmp_path / "log").read_text()
     summary = pd.read_csv(tmp_path / "study/summary.csv")
     assert summary["left_out"].tolist() == [1, 0]
@@ -117,8 +136,42 @@ def test_a_killed_process_fails_its_run_and_the_others_finish(tmp_path, monkeypa
     base = {"rounds": 2, "round": {"payload_bits": 1e7}}
     study = Study("s", grid(base, {"learning.model": ["deadly.model", "mlp"]}, [0]))
     endings = run_study(study, tmp_path / "study", jobs=2, console=quiet())
-    assert [ending.status for ending in endings.values()] == ["failed", "finished"]
+    assert endings["mlp-s0"].status == "finished"
+    assert endings["deadly.model-s0"].status == "failed"
     assert "killed" in endings["deadly.model-s0"].reason
+
+
+UNGUARDED = """
+from pathlib import Path
+from edgesim.study import Study, grid, run_study
+base = {{"rounds": 2, "learning": {{"training": "none"}}, "round": {{"payload_bits": 1e7}}}}
+run_study(Study("s", grid(base, {{"round.tmax_s": [0.8, 1.0]}}, [0])), Path({out!r}), jobs=2)
+"""
+
+
+def test_a_script_without_a_main_guard_ends_with_a_hint(tmp_path):
+    script = tmp_path / "unguarded.py"
+    script.write_text(UNGUARDED.format(out=str(tmp_path / "study")))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert "if __name__ == '__main__'" in done.stderr
+
+
+def test_a_study_is_refused_a_file_as_its_folder_and_an_unknown_reference(tmp_path):
+    runs = grid(TIMING, {"round.tmax_s": [0.8]}, [0])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EdgesimError, match="choose another --out"):
+        run_study(Study("s", runs), tmp_path / "file/study", console=quiet())
+    with pytest.raises(EdgesimError, match="did you mean 'random'"):
+        run_study(Study("s", runs, reference="randm"), tmp_path / "study", console=quiet())
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_path):
+    base = {"rounds": 2, "round": {"payload_bits": 1e7}}
+    study = Study("s", grid(base, {"selection.policy": ["random"]}, [0]), target=0.2)
+    with pytest.raises(EdgesimError, match=r"target 0.2 must lie above the start accuracy 0\.[45]"):
+        run_study(study, tmp_path, jobs=1, console=quiet())
 
 
 LONG = """

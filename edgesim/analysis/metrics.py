@@ -45,12 +45,13 @@ def rounds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reach
 def seconds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
     """Simulated seconds at the end of the first evaluated round at or above the target accuracy.
 
-    A run that never gets there counts as its own end, a lower bound: its deadline and its policy decide how
-    long one more round would have taken. Raises `EdgesimError` unless the target lies above ``start``.
+    A run that never gets there counts as one more round of its mean length. Raises `EdgesimError` unless the target
+    lies above ``start``.
     """
     row = _first_at(rounds, target, start)
     if row is None:
-        return Reached(simulated_s(rounds), False)
+        end_s = simulated_s(rounds)
+        return Reached(end_s + end_s / len(rounds), False)
     return Reached(float(row["t_end_s"]), True)
 
 

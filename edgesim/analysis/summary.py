@@ -126,7 +126,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     notes = ["Means over seeds, with 95 % t intervals."]
     if "not_reached" in summary:
         missed, total = int(summary["not_reached"].sum()), int(summary["seeds"].sum())
-        counted = "they count as their last round + 1 and, in seconds, as their end."
+        counted = "they count as one round more than they had."
         notes.append(
             f"Target accuracy {study.target:.4g}: {missed} of {total} runs never reached it; {counted}"
             if missed

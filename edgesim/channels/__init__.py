@@ -1,15 +1,31 @@
-"""The radio: path loss, shadowing, Shannon rate, least bandwidth and the sharing of a band."""
+"""The radio: path loss, shadowing, fading, Shannon rate, least bandwidth and the sharing of a band."""
 
 from edgesim.channels.allocation import equal_finish_s
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
-from edgesim.channels.environment import Environment, Shadowing, load_environment, mean_power_gain
+from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.environment import (
+    Environment,
+    RecordedEnvironment,
+    Shadowing,
+    line_of_sight,
+    load_environment,
+    mean_power_gain,
+    read_environment,
+)
+from edgesim.channels.fading import Fading, power_factor
 
 __all__ = [
+    "CapacityTable",
     "Environment",
+    "Fading",
+    "RecordedEnvironment",
     "Shadowing",
     "equal_finish_s",
+    "line_of_sight",
     "load_environment",
     "mean_power_gain",
     "min_bandwidth_hz",
+    "power_factor",
     "rate_bps",
+    "read_environment",
 ]

@@ -1,13 +1,17 @@
-"""A radio environment: path-loss law, shadowing and noise, read from a TOML file under ``channels/``."""
+"""A radio environment, read from a TOML file under ``channels/``: a path-loss law with its noise, or a record."""
 
 import difflib
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
+from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.capacity_file import read_capacity
 from edgesim.channels.decibels import ratio_from_db, watts_from_dbm
+from edgesim.channels.fading import Fading
 from edgesim.channels.laws import LAWS
 from edgesim.channels.laws.law import Law
 from edgesim.config import Section, read_toml, validate
@@ -24,12 +28,26 @@ class Environment(Section):
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
     path_loss: Law
-    shadowing_std_db: float = Field(ge=0)
+    shadowing_std_db: float | None = Field(None, ge=0)
+    """Deviation of the shadowing; for the laws that bring one for each branch, absent."""
     shadowing: Shadowing
     """Whether the shadowing of a device is drawn once or anew in every round."""
+    fading: Fading = "none"
     noise_dbm_per_hz: float = -174.0
     """Thermal noise at 290 K."""
     noise_figure_db: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _one_place_for_the_deviation(self) -> Self:
+        of_the_law = self.path_loss.shadowing_std_db(True) is not None
+        if of_the_law and self.shadowing_std_db is not None:
+            raise ValueError(
+                "shadowing_std_db: this law has a deviation for each branch; "
+                "set los_shadowing_std_db and nlos_shadowing_std_db in [path_loss]"
+            )
+        if not of_the_law and self.shadowing_std_db is None:
+            raise ValueError("shadowing_std_db: field required by this law; 0 for none")
+        return self
 
     @property
     def noise_w_per_hz(self) -> float:
@@ -37,29 +55,67 @@ class Environment(Section):
         return float(watts_from_dbm(self.noise_dbm_per_hz + self.noise_figure_db))
 
 
-def load_environment(name_or_path: str) -> Environment:
-    """Read and check an environment, given as a path or as the bare name of a file under ``channels/``.
+class RecordedEnvironment(Section):
+    """An uplink of which only the capacity is known, as a table over time."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    name: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    capacity: CapacityTable
+
+
+def read_environment(name_or_path: str) -> Environment | RecordedEnvironment:
+    """Read and check an environment of either kind, a path or the bare name of a file under ``channels/``.
 
     Raises `EdgesimError` that names the file, the key and what was expected.
     """
     path = find("channels", name_or_path, ".toml")
     values = read_toml(path)
+    if "capacity" in values and "path_loss" in values:
+        raise EdgesimError(f"{path}: capacity: an environment has either [capacity] or [path_loss], not both")
+    if "capacity" in values:
+        values["capacity"] = read_capacity(values["capacity"], path)
+        return validate(RecordedEnvironment, values, str(path))
     if "path_loss" in values:
-        values["path_loss"] = _law(values["path_loss"], str(path))
+        values["path_loss"] = _law(values["path_loss"], path)
     return validate(Environment, values, str(path))
 
 
-def _law(table: Any, where: str) -> Law:
+def load_environment(name_or_path: str) -> Environment:
+    """As `read_environment`, for a run: raises `EdgesimError` also for an environment without a path-loss law."""
+    environment = read_environment(name_or_path)
+    if isinstance(environment, RecordedEnvironment):
+        raise EdgesimError(
+            f"{find('channels', name_or_path, '.toml')}: capacity: not yet supported as radio.channel, since the "
+            "synchronous round shares a band in Hz and a table has none; choose an environment with [path_loss]"
+        )
+    return environment
+
+
+def _law(table: Any, path: Path) -> Law:
     known = ", ".join(sorted(LAWS))
     if not isinstance(table, dict) or "law" not in table:
-        raise EdgesimError(f"{where}: path_loss: expected a table [path_loss] with law = one of: {known}")
+        raise EdgesimError(f"{path}: path_loss: expected a table [path_loss] with law = one of: {known}")
     parameters = dict(table)
     name = parameters.pop("law")
     if not isinstance(name, str) or name not in LAWS:
         near = difflib.get_close_matches(str(name), LAWS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {known}"
-        raise EdgesimError(f"{where}: path_loss.law: unknown law {name!r}, {hint}")
-    return validate(LAWS[name], parameters, f"{where}: path_loss")
+        raise EdgesimError(f"{path}: path_loss.law: unknown law {name!r}, {hint}")
+    return validate(LAWS[name], parameters, f"{path}: path_loss")
+
+
+def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike) -> NDArray[np.bool_]:
+    """Whether each device sees its station, [n]: drawn once per device and placement from the law's probability.
+
+    ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los``.
+    """
+    probability = law.los_probability(distance_m)
+    # A law of one branch asks for no draws, which would cost as much as those of the shadowing.
+    if np.all(probability >= 1.0):
+        return np.ones(probability.shape, dtype=bool)
+    return streams.uniform("los", ids) < probability
 
 
 def mean_power_gain(
@@ -69,14 +125,21 @@ def mean_power_gain(
     ids: ArrayLike,
     round: int,
     shadowing: Shadowing | None = None,
+    los: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Average power gain |H|^2 of each device, linear: path loss and log-normal shadowing, no fading.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
-    the environment. Draws: stream ``shadowing``, indexed by the round, or by round 0 when drawn once per run.
+    the environment. ``los`` is the answer of `line_of_sight` where the caller keeps it, [n]; drawn when absent.
+    Draws: stream ``shadowing``, indexed by the round, or by round 0 when drawn once per run.
 
-    FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, shadowing_std_db^2).
+    FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
     """
+    law = environment.path_loss
+    sees = line_of_sight(law, distance_m, streams, ids) if los is None else los
+    std_db = law.shadowing_std_db(sees)
+    if std_db is None:
+        std_db = np.asarray(environment.shadowing_std_db)
     per_round = (shadowing or environment.shadowing) == "per_round"
-    shadow_db = environment.shadowing_std_db * streams.normal("shadowing", ids, round if per_round else 0)
-    return ratio_from_db(-(environment.path_loss.loss_db(distance_m) + shadow_db))
+    shadow_db = std_db * streams.normal("shadowing", ids, round if per_round else 0)
+    return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))

@@ -51,25 +51,15 @@ class Report:
                 "energy_j": energy_j,
             },
         )
-        self.writer.write(
-            "updates",
-            {
-                "round": [number] * len(merged.ids),
-                "device": merged.ids,
-                "weight": merged.weight,
-                "staleness": np.zeros(len(merged.ids), dtype=np.int32),
-                "loss": merged.loss,
-                "accuracy": merged.accuracy,
-                "update_norm": merged.update_norm,
-            }
-            if merged.loss is not None
-            else {
-                "round": [number] * len(merged.ids),
-                "device": merged.ids,
-                "weight": merged.weight,
-                "staleness": np.zeros(len(merged.ids), dtype=np.int32),
-            },
-        )
+        updates = {
+            "round": [number] * len(merged.ids),
+            "device": merged.ids,
+            "weight": merged.weight,
+            "staleness": np.zeros(len(merged.ids), dtype=np.int32),
+        }
+        if merged.loss is not None:
+            updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
+        self.writer.write("updates", updates)
         self._metrics(number, evaluation)
         self.writer.write(
             "metrics",
@@ -89,8 +79,8 @@ class Report:
                 "late": [fates.count("late")],
                 "dropped": [fates.count("dropped")],
                 "jobs_trained": [this.training.jobs_trained],
-                "bits_up": [sum(span.bits for _, span in rows)],
-                "bits_down": [sum(task.bits for task in tasks)],
+                "bits_up": [sum(span.bits for _, span in rows if span.activity == "upload")],
+                "bits_down": [self._bits_down(tasks)],
                 "bandwidth_hz": [sum(task.bandwidth_hz for task in tasks)],
                 "energy_j": [sum(energy_j)],
                 "train_loss": [None if merged.loss is None or not len(merged.ids) else merged.weight @ merged.loss],
@@ -99,6 +89,10 @@ class Report:
                 "macro_f1": [evaluation.macro_f1 if evaluation else None],
             },
         )
+
+    def _bits_down(self, tasks: list[Task]) -> float:
+        """The model goes to everyone who computes; without a download time it arrives at once and whole."""
+        return sum(next((span.bits for span in task.spans if span.activity == "download"), task.bits) for task in tasks)
 
     def timing(self, number: int, wall_s: Mapping[str, float]) -> None:
         """Wall seconds of the parts of a round."""

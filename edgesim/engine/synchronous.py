@@ -56,8 +56,8 @@ class OpenRound:
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
-    infeasible_share: float = 0.0
-    """Share of the candidates whose least bandwidth is above the band."""
+    infeasible_share: float = 1.0
+    """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time."""
     wall_s: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -174,7 +174,8 @@ class Synchronous:
             need_hz = needs_hz(self.world, self.payload_bits, timeline, number.round)
             if len(need_hz) == 0:
                 return np.empty(0, dtype=np.int64), np.empty(0)
-            this.infeasible_share = float(np.mean(need_hz > config.radio.bandwidth_hz))
+            feasible = np.count_nonzero(need_hz <= config.radio.bandwidth_hz)
+            this.infeasible_share = 1.0 - feasible / len(this.candidates)
             view = RoundView(
                 round=number.round,
                 frame=number.frame,

@@ -102,7 +102,8 @@ def _spend(
         _cut(task, clock.now, "dropped")
         return False
     yield clock.at(end_s, Kind.COMPUTED, task.device)
-    task.spans.append(Span(activity, task.since_s, end_s, "done"))
+    received = task.bits if activity == "download" else 0.0
+    task.spans.append(Span(activity, task.since_s, end_s, "done", received))
     return True
 
 
@@ -134,6 +135,8 @@ def _cut(task: Task, now_s: float, outcome: Outcome) -> None:
         if activity == "upload" and task.upload is not None:
             span.bits = task.upload.sent_bits
             span.bandwidth_hz = task.upload.hertz_seconds / (now_s - task.since_s)
+        if activity == "download":
+            span.bits = task.bits * (now_s - task.since_s) / task.download_s
         task.spans.append(span)
     task.phase = "ended"
     if task.taken:

@@ -57,6 +57,7 @@ class TorchLearner:
         self.global_weights: Tensor = self.model.snapshot()
         self._start: StartModel | None = None
         self._in_frame = False
+        self._round = 0
         self._best: tuple[float, Tensor] | None = None
 
     @property
@@ -76,6 +77,7 @@ class TorchLearner:
     def open_round(self, round: int, frame: int) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1)."""
         self._in_frame = True
+        self._round = round
         return TorchRound(self, round, frame)
 
     def evaluate(self, frame: int) -> Evaluation:
@@ -89,7 +91,7 @@ class TorchLearner:
             samples = self._test_samples(frame)
             evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples])
             if not np.isfinite(evaluation.loss):
-                raise Diverged(f"frame {frame}: the test loss is not finite; lower learning.lr")
+                raise Diverged(f"round {self._round}: the test loss is not finite; lower learning.lr")
             if self._in_frame and self._keeps_best(frame):
                 self._consider(frame)
         return evaluation
@@ -189,6 +191,8 @@ class TorchRound(CountKnowledge):
             with reproducible(self._learner.torch_device):
                 updates = torch.stack([results[row].update for row in order])
                 self._learner.global_weights = fedavg.aggregate(self._start, updates, alpha[order])
+                if not bool(self._learner.global_weights.isfinite().all()):
+                    raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
         return Merged(
             ids,
             alpha,

@@ -1,6 +1,7 @@
 """The start model: trained on the old classes, and kept in a cache that all runs share."""
 
 import hashlib
+import inspect
 import json
 import os
 import tempfile
@@ -16,11 +17,11 @@ from torch import Tensor
 
 from edgesim.config import LearningConfig
 from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning import local_sgd
 from edgesim.learning.batches import step_edges
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.local_sgd import train
 from edgesim.learning.models import source_text
 from edgesim.learning.numerics import device_kind, seeded
 from edgesim.learning.tensors import DeviceData
@@ -88,7 +89,7 @@ def _pretrain(
         epoch += 1
         order = streams.generator("pretrain-order", round=epoch).permutation(samples)
         with seeded(data.device, int(streams.seeds("pretrain", 0, epoch))):
-            progress = train(model, data, order, edges, learning.lr, learning.momentum, velocity)
+            progress = local_sgd.train(model, data, order, edges, learning.lr, learning.momentum, velocity)
         if progress.first_bad_step is not None:
             raise Diverged(
                 f"pre-training, epoch {epoch}, step {progress.first_bad_step}: the training loss is not "
@@ -107,8 +108,9 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, learning: L
         "dataset": federation.dataset.digest,
         "old_classes": federation.old_classes.tolist(),
         "model": learning.model,
-        "model_source": hashlib.sha256(source_text(learning.model).encode()).hexdigest(),
+        "model_source": _digest(source_text(learning.model)),
         "tensors": {name: list(tensor.shape) for name, tensor in model.module.state_dict().items()},
+        "training_source": _digest(inspect.getsource(local_sgd)),
         "lr": learning.lr,
         "momentum": learning.momentum,
         "batch_size": learning.batch_size,
@@ -119,6 +121,10 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, learning: L
         "device": device_kind(data.device),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _read(path: Path, model: FlatModel, device: torch.device) -> StartModel | None:

@@ -43,7 +43,7 @@ class FedTeddi:
     """Algorithm 1; its state are the class weights L^(c), learnt from the devices that arrived."""
 
     Options: ClassVar[type[view.Options]] = FedTeddiOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset({"gradient_deviations", "class_gradients"})
+    looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts", "gradient_deviations", "class_gradients"})
 
     def __init__(self, options: FedTeddiOptions, device_count: int, class_count: int) -> None:
         self.options = options
@@ -53,6 +53,7 @@ class FedTeddi:
         """Yield devices in the greedy's order until the objective would rise."""
         source, know = self.options.p_source, view.knowledge
         class_weights = self.state.current(view.frame)
+        # Over the candidates: a device that is absent, or has not reported, has no gradient to tell of.
         alpha = view.samples / view.samples.sum()
         sigma = float(alpha @ know.gradient_deviations(view.ids))
         terms = objective_terms(

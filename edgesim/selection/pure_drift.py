@@ -1,5 +1,7 @@
 """Pure Drift: whose label mix changed most (a baseline of FedTeddi, section V)."""
 
+from typing import ClassVar
+
 from edgesim.selection.shares import share_changes
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending
@@ -8,6 +10,8 @@ from edgesim.selection.view import Choice, RoundView
 
 class PureDrift(Stateless):
     """Devices by falling ``sum_c |p_{n,l}^(c) - p_{n,l-1}^(c)|``, ties in random order."""
+
+    looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts"})
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the largest change of label mix first."""

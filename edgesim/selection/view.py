@@ -109,7 +109,8 @@ class Selector(Protocol):
 
     Options: ClassVar[type[Options]]
     looks_at: ClassVar[frozenset[str]]
-    """Which learning quantities it reads (`losses`, `update_norms`, ...): not to be had in timing-only runs."""
+    """What it reads beyond the view's arrays: ``class_counts`` (not to be had without a data set), and ``losses``,
+    ``update_norms``, ``gradient_deviations``, ``class_gradients`` (not to be had in timing-only runs)."""
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None: ...
 

@@ -152,6 +152,7 @@ def test_equal_finish_spreads_the_leftover_and_ends_the_round_earlier(tmp_path):
     assert round_["t_end_s"] == pytest.approx(0.861332627, abs=1e-9)
     assert list(uploads["bandwidth_hz"]) == pytest.approx([163_279.567, 336_720.433], abs=1e-3)
     assert list(uploads["t_end_s"]) == pytest.approx([0.861332627] * 2, abs=1e-9)
+    assert list(round_[["candidates", "selected", "arrived", "late", "dropped", "bits_up"]]) == [3, 2, 2, 0, 0, 2e6]
 
 
 def test_a_device_that_leaves_mid_upload_is_dropped_at_that_instant_and_the_round_waits_for_the_deadline(
@@ -185,7 +186,7 @@ def test_reported_delays_leave_time_from_the_last_report_on(tmp_path):
         ],
     )
     assert round_["t_end_s"] == 1.0
-    assert list(round_[["selected", "arrived"]]) == [1, 1]
+    assert list(round_[["candidates", "selected", "arrived", "late", "dropped", "bits_up"]]) == [3, 1, 1, 0, 0, 1e6]
 
 
 def test_planned_on_a_quantile_the_round_ends_at_the_last_arrival(tmp_path):
@@ -205,10 +206,18 @@ def test_planned_on_a_quantile_the_round_ends_at_the_last_arrival(tmp_path):
 
 def test_planned_too_tightly_an_upload_is_late_and_its_row_ends_at_the_close(tmp_path):
     round_, activities = play(tmp_path, [2, 0, 1], delay_knowledge="planned")
-    uploads = activities[activities["activity"] == "upload"]
-    same(rows(uploads), [(2, "upload", 0.7, 1.0, "late", 997_162.921, 420_815.506)])
+    same(
+        rows(activities),
+        [
+            (0, "compute", 0, 0.2, "unscheduled", 0, 0),
+            (1, "compute", 0, 0.5, "unscheduled", 0, 0),
+            (2, "compute", 0, 0.7, "done", 0, 0),
+            (2, "upload", 0.7, 1.0, "late", 997_162.921, 420_815.506),
+        ],
+    )
     assert round_["t_end_s"] == 1.0
-    assert list(round_[["selected", "arrived", "late"]]) == [1, 0, 1]
+    assert list(round_[["candidates", "selected", "arrived", "late", "dropped"]]) == [3, 1, 0, 1, 0]
+    assert round_["bits_up"] == pytest.approx(997_162.921, abs=1e-3)
 
 
 def test_close_at_the_deadline_waits_even_when_everyone_arrived(tmp_path):
@@ -247,9 +256,11 @@ def test_a_silent_drop_out_keeps_the_server_waiting_for_reports_until_report_by_
 
 
 def test_a_download_comes_first_and_costs_time_and_energy(tmp_path):
-    _, activities = play(tmp_path, [0], download_s=0.1)
+    round_, activities = play(tmp_path, [0], download_s=0.1)
     first = activities.iloc[0]
     assert (first["activity"], first["t_end_s"], first["energy_j"]) == ("download", 0.1, pytest.approx(0.09))
+    assert first["bits"] == 1e6
+    assert list(round_[["bits_down", "bits_up"]]) == [3e6, 1e6]
     assert activities.iloc[2]["activity"] == "upload"
     assert activities.iloc[2]["t_start_s"] == pytest.approx(0.3)
 

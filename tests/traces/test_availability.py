@@ -113,7 +113,7 @@ def test_the_share_of_available_devices_is_the_probability_and_slots_are_indepen
 
 def test_availability_changes_only_at_the_edges_of_slots() -> None:
     model, ids = bernoulli(), np.arange(20)
-    inside = [model.available(ids, (3 + share) * SLOT_S).tolist() for share in (0.0, 0.25, 0.999999)]
+    inside = [model.available(ids, (3 + share) * SLOT_S).tolist() for share in (0.0, 0.25, 0.99999)]
     assert inside[0] == inside[1] == inside[2]
     assert model.available(ids, 4.0 * SLOT_S).tolist() != inside[0]
 

@@ -1,11 +1,17 @@
 """Path-loss laws by the name that an environment file gives: one file and one line each."""
 
 from edgesim.channels.laws.free_space import FreeSpace
+from edgesim.channels.laws.inh_office import IndoorOffice
 from edgesim.channels.laws.law import Law
 from edgesim.channels.laws.log_distance import LogDistance
+from edgesim.channels.laws.uma import UrbanMacro
+from edgesim.channels.laws.umi_street_canyon import UrbanMicroStreetCanyon
 
 LAWS: dict[str, type[Law]] = {
     "free-space": FreeSpace,
+    "inh-office": IndoorOffice,
     "log-distance": LogDistance,
+    "uma": UrbanMacro,
+    "umi-street-canyon": UrbanMicroStreetCanyon,
 }
 """Every law that ``path_loss.law`` may name."""

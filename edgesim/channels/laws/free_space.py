@@ -4,9 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from edgesim.channels.laws.law import Law
-
-_SPEED_OF_LIGHT_M_PER_S = 299_792_458.0
+from edgesim.channels.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
 
 
 class FreeSpace(Law):
@@ -16,7 +14,7 @@ class FreeSpace(Law):
     station_height_m: float = Field(ge=0)
     device_height_m: float = Field(ge=0)
 
-    def loss_db(self, distance_m: ArrayLike) -> NDArray[np.float64]:
-        """20 log10(4 pi d_3D f / c), in dB; distances above 0 m."""
+    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
+        """20 log10(4 pi d_3D f / c), in dB; distances above 0 m, always in sight."""
         direct_m = np.hypot(distance_m, self.station_height_m - self.device_height_m)
-        return 20.0 * np.log10(4.0 * np.pi * direct_m * self.carrier_hz / _SPEED_OF_LIGHT_M_PER_S)
+        return 20.0 * np.log10(4.0 * np.pi * direct_m * self.carrier_hz / SPEED_OF_LIGHT_M_PER_S)

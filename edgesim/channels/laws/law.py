@@ -7,10 +7,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgesim.config import Section
 
+SPEED_OF_LIGHT_M_PER_S = 299_792_458.0
+
 
 class Law(Section):
-    """Parameters of a path-loss law, the keys of ``[path_loss]`` in an environment file."""
+    """Parameters of a path-loss law, the keys of ``[path_loss]`` in an environment file.
+
+    A law of one branch implements `loss_db` alone; one that tells line of sight (LOS) from obstruction (NLOS)
+    answers the other two questions as well.
+    """
 
     @abstractmethod
-    def loss_db(self, distance_m: ArrayLike) -> NDArray[np.float64]:
-        """Path loss in dB at horizontal distances above 0 m, elementwise."""
+    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
+        """Path loss in dB at horizontal distances above 0 m, where ``los`` holds and where not; they broadcast."""
+
+    def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
+        """Chance of line of sight at horizontal distances, elementwise: 1 for a law of one branch."""
+        return np.ones(np.shape(distance_m))
+
+    def shadowing_std_db(self, los: ArrayLike) -> NDArray[np.float64] | None:
+        """The law's own shadowing deviation in dB, elementwise; None where the environment file states one."""
+        return None

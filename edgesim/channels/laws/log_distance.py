@@ -13,7 +13,7 @@ class LogDistance(Law):
     loss_at_1_km_db: float
     slope_db_per_decade: float = Field(gt=0)
 
-    def loss_db(self, distance_m: ArrayLike) -> NDArray[np.float64]:
-        """Loss(1 km) + slope log10(d / 1 km), in dB; distances above 0 m."""
+    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
+        """Loss(1 km) + slope log10(d / 1 km), in dB; distances above 0 m, one branch for all."""
         distance = np.asarray(distance_m, dtype=np.float64)
         return self.loss_at_1_km_db + self.slope_db_per_decade * np.log10(distance / 1000.0)

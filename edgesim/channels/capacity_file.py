@@ -1,0 +1,122 @@
+"""Reads a capacity table: CSV or Parquet with the columns t_s, bps, named by ``[capacity]`` of an environment file."""
+
+import warnings
+from pathlib import Path
+from typing import Any, Literal, NoReturn, Self
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from edgesim.channels.capacity import CapacityTable
+from edgesim.config import Section, validate
+from edgesim.errors import EdgesimError
+
+COLUMNS = ("t_s", "bps")
+
+
+class CapacityKeys(Section):
+    """The keys of ``[capacity]``: where the rows are and what follows the last one."""
+
+    file: str = Field(min_length=1)
+    """Path of the table, relative to the environment file."""
+    end_s: float | None = Field(None, gt=0)
+    """Instant at which the last row ends."""
+    after_end: Literal["wrap", "hold"] | None = None
+    """``wrap``: the table begins again at end_s; ``hold``: the last row never ends; otherwise nothing is known."""
+
+    @model_validator(mode="after")
+    def _the_last_row_has_one_end(self) -> Self:
+        if self.after_end == "hold" and self.end_s is not None:
+            raise ValueError("end_s: not for after_end = 'hold', whose last row never ends; remove one of them")
+        if self.after_end != "hold" and self.end_s is None:
+            raise ValueError("end_s: expected the instant at which the last row ends, or after_end = 'hold'")
+        return self
+
+
+def read_capacity(table: Any, environment: Path) -> CapacityTable:
+    """The table that the ``[capacity]`` section of an environment file names; other columns are ignored.
+
+    Raises `EdgesimError` that names the environment file and the key, or the table's file, the line (CSV, the
+    header is line 1) or row (Parquet, from 1), the column and what was expected.
+    """
+    if not isinstance(table, dict):
+        raise EdgesimError(f"{environment}: capacity: expected a table [capacity] with file and end_s or after_end")
+    keys = validate(CapacityKeys, table, f"{environment}: capacity")
+    path = environment.parent / keys.file
+    if not path.is_file():
+        raise EdgesimError(f"{environment}: capacity: file: no file {str(path)!r}; give a path from this file's folder")
+    t_s, bps = _columns(path)
+    if keys.end_s is not None and keys.end_s <= t_s[-1]:
+        raise EdgesimError(
+            f"{environment}: capacity: end_s: expected an instant after the start of the last row of {path.name}, "
+            f"{t_s[-1]:g} s (got {keys.end_s:g})"
+        )
+    until_s = np.inf if keys.end_s is None else keys.end_s
+    return CapacityTable(str(path), t_s, bps, until_s, wraps=keys.after_end == "wrap")
+
+
+def _columns(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Checked times and capacities; refuses the first row that breaks a rule."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
+    try:
+        frame = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
+    except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
+        # Parsers report over several lines; the first one says what is wrong.
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}") from None
+    if frame.empty:
+        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
+
+    def refuse(row: int, column: str, expected: str) -> NoReturn:
+        place = f"{'line' if path.suffix == '.csv' else 'row'} {frame.index[row]}"
+        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
+
+    t_s, bps = (np.asarray(pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)) for name in COLUMNS)
+    rules = [
+        ("t_s", ~np.isfinite(t_s), "a finite number"),
+        ("bps", ~np.isfinite(bps), "a finite number"),
+        ("bps", bps < 0, "bit/s, 0 or more"),
+        ("t_s", (np.arange(len(t_s)) == 0) & (t_s != 0), "0 in the first row; count the times from there"),
+        ("t_s", np.append(False, np.diff(t_s) <= 0), "a later time than in the row before"),
+    ]
+    for column, broken, expected in rules:
+        if broken.any():
+            refuse(int(np.argmax(broken)), column, expected)
+    if not bps.any():
+        raise EdgesimError(f"{path}: bps: expected at least one row above 0; no upload would ever end")
+    return t_s, bps
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        # Pandas only warns when it cuts off the fields of a row that is too long.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame: pd.DataFrame = pd.read_csv(
+            path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
+        )
+    _need_columns(path, [str(name) for name in frame.columns])
+    # Blank lines are dropped only here, so that the numbers of rows and lines go together.
+    frame.index = pd.RangeIndex(2, len(frame) + 2)
+    rows: pd.DataFrame = frame[list(COLUMNS)].dropna(how="all")
+    return rows
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    with pq.ParquetFile(path) as file:
+        _need_columns(path, file.schema_arrow.names)
+        frame: pd.DataFrame = file.read(columns=list(COLUMNS)).to_pandas(ignore_metadata=True)
+    frame.index = pd.RangeIndex(1, len(frame) + 1)
+    return frame
+
+
+def _need_columns(path: Path, found: list[str]) -> None:
+    missing = [name for name in COLUMNS if name not in found]
+    if missing:
+        raise EdgesimError(
+            f"{path}: column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}; found {', '.join(found)}"
+        )

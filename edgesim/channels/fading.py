@@ -1,0 +1,21 @@
+"""Block fading: one power factor of mean 1 for each upload, on top of the average gain."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgesim.streams import Streams
+
+Fading = Literal["none", "rayleigh"]
+
+
+def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int) -> NDArray[np.float64]:
+    """Factor on the received power of each device's upload in a round, [n]; its mean is 1.
+
+    ``rayleigh``: |h|^2 of a complex normal h with E|h|^2 = 1, which is Exp(1) (Tse and Viswanath, "Fundamentals
+    of Wireless Communication", 2005, section 2.4.2). ``none``: 1. Draws: stream ``fading``.
+    """
+    if kind == "none":
+        return np.ones(np.shape(ids))
+    return streams.exponential("fading", ids, round)

@@ -1,0 +1,28 @@
+"""Indoor office, InH, mixed: 3GPP TR 38.901, tables 7.4.1-1 (path loss) and 7.4.2-1 (LOS probability)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from edgesim.channels.laws.tr_38_901 import Tr38901Law
+
+
+class IndoorOffice(Tr38901Law):
+    """Station at the ceiling, devices on desks; fitted for direct distances of 1 to 150 m."""
+
+    station_height_m: float = Field(3.0, gt=0)
+    device_height_m: float = Field(1.0, ge=0)
+    los_shadowing_std_db: float = Field(3.0, ge=0)
+    nlos_shadowing_std_db: float = Field(8.03, ge=0)
+
+    def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
+        """Chance of line of sight at horizontal distances in the mixed office, elementwise."""
+        distance = np.asarray(distance_m, dtype=np.float64)
+        near = np.exp(-np.maximum(distance - 1.2, 0.0) / 4.7)
+        return np.where(distance < 6.5, near, 0.32 * np.exp(-(distance - 6.5) / 32.6))
+
+    def _los_db(self, distance_m: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 32.4 + 17.3 * self._log_direct_m(distance_m) + 20.0 * self._log_carrier_ghz
+
+    def _nlos_db(self, distance_m: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 38.3 * self._log_direct_m(distance_m) + 17.3 + 24.9 * self._log_carrier_ghz
