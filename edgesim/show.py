@@ -108,7 +108,11 @@ def _cells(row: Mapping[Any, Any], shown: Mapping[str, tuple[str, str]]) -> list
         if name in _WITH_INTERVAL and not pd.isna(row[f"{name}_low"]):
             text += f" ± {_number(row[f'{name}_high'] - row[name], form)}"
         cells.append(text)
-        cells += [_number(row[column], look) for _, column, look in _COMPARISONS.get(name, ()) if column in row]
+        cells += [
+            "<0.001" if column.endswith("_p") and row[column] < 0.001 else _number(row[column], look)
+            for _, column, look in _COMPARISONS.get(name, ())
+            if column in row
+        ]
     return cells
 
 

@@ -1,8 +1,13 @@
-"""Start models are cached once per test session, away from the user's own cache."""
+"""What all tests share: hypothesis without wall-clock limits, and a cache of start models of their own."""
 
 import os
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no bug; the same examples everywhere make a red run reproducible.
+settings.register_profile("edgesim", deadline=None, derandomize=True)
+settings.load_profile("edgesim")
 
 
 @pytest.fixture(autouse=True, scope="session")

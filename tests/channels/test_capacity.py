@@ -62,6 +62,14 @@ def test_ends_of_a_table_worked_by_hand() -> None:
     assert FOREVER.end_s(4000.0, 5.0) == 105.0
 
 
+def test_whole_runs_through_a_table_with_a_gap_at_its_edge_end_with_their_last_bit() -> None:
+    gap_first = table([0.0, 1.0], [0.0, 10.0], 2.0, wraps=True)
+    assert gap_first.end_s([10.0, 20.0, 25.0], 0.0).tolist() == [2.0, 4.0, 5.5]
+    gap_last = table([0.0, 1.0], [10.0, 0.0], 2.0, wraps=True)
+    assert gap_last.end_s([10.0, 20.0, 25.0], 0.0).tolist() == [1.0, 3.0, 4.5]
+    assert gap_last.end_s(10.0, 1.5) == 3.0
+
+
 def test_an_upload_of_nothing_ends_as_it_starts_even_in_a_gap() -> None:
     assert AGAIN.end_s(0.0, [0.0, 3.0, 6.0, 9.5]).tolist() == [0.0, 3.0, 6.0, 9.5]
 

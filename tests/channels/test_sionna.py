@@ -22,16 +22,18 @@ OFFICE_M = np.array([2.0, 5.0, 10.0, 20.0, 50.0, 100.0])
         ("inh-office", "InHScenario", (3.0, 1.0), OFFICE_M),
     ],
 )
-def test_the_basic_path_loss_agrees_with_sionnas(
+def test_path_loss_and_chance_of_sight_agree_with_sionnas(
     name: str, scenario: str, heights_m: tuple[float, float], distance_m: np.ndarray, los: bool
 ) -> None:
+    if not hasattr(tr38901, scenario):
+        pytest.skip(f"this Sionna has no {scenario}")
     indoors = scenario == "InHScenario"
     antenna = tr38901.Antenna(
         polarization="single", polarization_type="V", antenna_pattern="omni", carrier_frequency=CARRIER_HZ
     )
     theirs = getattr(tr38901, scenario)(
         carrier_frequency=CARRIER_HZ, ut_array=antenna, bs_array=antenna, direction="uplink",
-        precision="double", device="cpu", **({} if indoors else {"o2i_model": "low"}),
+        precision="double", device="cpu", **({"indoor_scenario": "mixed"} if indoors else {"o2i_model": "low"}),
     )  # fmt: skip
     count = len(distance_m)
     devices = np.stack([distance_m, np.zeros(count), np.full(count, heights_m[1])], axis=-1)[None]
@@ -45,5 +47,6 @@ def test_the_basic_path_loss_agrees_with_sionnas(
         in_state=torch.full((1, count), indoors),
         los=los,
     )
-    loss_db = theirs.basic_pathloss.reshape(-1).numpy()
-    np.testing.assert_allclose(load_environment(name).path_loss.loss_db(distance_m, los), loss_db, atol=0.1)
+    law = load_environment(name).path_loss
+    np.testing.assert_allclose(law.loss_db(distance_m, los), theirs.basic_pathloss.reshape(-1).numpy(), atol=0.1)
+    np.testing.assert_allclose(law.los_probability(distance_m), theirs.los_probability.reshape(-1).numpy(), atol=1e-6)
