@@ -335,3 +335,27 @@ def test_ctrl_c_leaves_a_readable_run_folder(tmp_path):
 def test_rounds_per_frame_must_match_the_frames_of_the_data(tmp_path):
     with pytest.raises(EdgesimError, match=r"rounds: 2 numbers were given, but the data have 1 frame"):
         simulation.run(config(rounds=[3, 4], training="none"), tmp_path / "run")
+
+
+def test_rayleigh_fading_makes_uploads_miss_that_the_average_gain_would_let_through(tmp_path):
+    # Least bandwidths end uploads at the deadline on the average gain: every draw below the mean is late.
+    radio = {"fading": "rayleigh"}
+    simulation.run(config(training="none", rounds=60, radio=radio, data={"dataset": "none"}), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    chosen, below_mean = rounds["selected"].sum(), 1 - np.exp(-1)
+    sigma = np.sqrt(below_mean * (1 - below_mean) / chosen)
+    assert rounds["late"].sum() / chosen == pytest.approx(below_mean, abs=3 * sigma)
+
+
+def test_re_shared_bands_let_more_faded_uploads_through_than_reserved_ones(tmp_path):
+    late = {}
+    for sharing in ("reserved", "reshared"):
+        radio = {"fading": "rayleigh", "sharing": sharing}
+        folder = tmp_path / sharing
+        simulation.run(config(training="none", rounds=60, radio=radio, data={"dataset": "none"}), folder)
+        late[sharing] = read_table(folder, "rounds")["late"].sum()
+        uploads = activities(folder).query("activity == 'upload'")
+        airtime_s = uploads["t_end_s"] - uploads["t_start_s"]
+        hertz_seconds = (uploads["bandwidth_hz"] * airtime_s).groupby(uploads["round"]).sum()
+        assert (hertz_seconds <= 20e6 * 0.8 * (1 + 1e-9)).all()
+    assert late["reshared"] < late["reserved"]

@@ -12,6 +12,10 @@ from edgesim.selection.view import RoundView, Selector
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+_SCAN = 64
+"""Offers looked at in one scan, to begin with."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +51,46 @@ def needs_hz(world: World, payload_bits: float, timeline: Timeline, round: int) 
 
 
 def admit(selector: Selector, view: RoundView, band_hz: float) -> Integers:
-    """Walk the selector's order and take whoever's least bandwidth still fits; positions in the view, in order."""
+    """Take whoever's least bandwidth still fits, in the selector's order; positions in the view, in order."""
     taken: list[int] = []
     used_hz = 0.0
     choice = selector.choose(view)
     try:
-        device = next(choice)
+        offer = next(choice)
         while True:
-            row = int(np.searchsorted(view.ids, device))
-            fits = used_hz + view.need_hz[row] <= band_hz
-            if fits:
-                taken.append(row)
-                used_hz += float(view.need_hz[row])
-            device = choice.send(bool(fits))
+            if isinstance(offer, np.ndarray):
+                rows = np.searchsorted(view.ids, offer)
+                fits, used_hz = _fill(view.need_hz[rows], used_hz, band_hz)
+                taken += rows[fits].tolist()
+                offer = choice.send(fits)
+            else:
+                row = int(np.searchsorted(view.ids, offer))
+                alone = used_hz + float(view.need_hz[row]) <= band_hz
+                if alone:
+                    taken.append(row)
+                    used_hz += float(view.need_hz[row])
+                offer = choice.send(alone)
     except StopIteration:
         return np.array(taken, dtype=np.int64)
+
+
+def _fill(needs_hz: Floats, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
+    """Who fits, walking down an order of needs [n]; and the band used then.
+
+    Steps are as many as fit, not as many as are offered: those in between are passed over by array scans.
+    """
+    fits = np.zeros(len(needs_hz), dtype=bool)
+    start, length = 0, _SCAN
+    while start < len(needs_hz):
+        ahead = needs_hz[start : start + length]
+        first = int(np.argmax(used_hz + ahead <= band_hz))
+        if used_hz + ahead[first] <= band_hz:
+            fits[start + first] = True
+            used_hz += float(ahead[first])
+            start, length = start + first + 1, _SCAN
+        else:
+            start, length = start + length, 2 * length
+    return fits, used_hz
 
 
 def share(

@@ -198,7 +198,7 @@ class Synchronous:
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Tell every task whether it uploads, and on which reservation."""
         this.selected = ids
-        rx_power_w = self.world.rx_power_w(ids, this.number.round)
+        rx_power_w = self.world.drawn_rx_power_w(ids, this.number.round)
         for task in this.tasks.values():
             task.taken = False
         for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):

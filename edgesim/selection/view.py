@@ -14,8 +14,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Source = Literal["batch", "dataset"]
 
-#: A selector yields device ids in order and hears whether the admission rule took each.
-Choice = Generator[int, bool, None]
+#: A selector yields a device id and hears whether the admission rule took it; or, where no answer would change what
+#: comes next, an array of ids in order, and hears of all of them at once.
+Choice = Generator[int | Integers, bool | NDArray[np.bool_], None]
 
 
 class Knowledge(Protocol):
@@ -115,7 +116,7 @@ class Selector(Protocol):
     def __init__(self, options: Any, device_count: int, class_count: int) -> None: ...
 
     def choose(self, view: RoundView) -> Choice:
-        """Yield device ids in order; each answer says whether the device was taken."""
+        """Yield device ids, singly or as an array in order; the answers say who was taken."""
 
     def hear(self, report: RoundReport) -> None:
         """Take in the outcome of a round."""

@@ -35,7 +35,7 @@ def brute_force_bits(capacity: CapacityTable, t0_s: float, t1_s: float) -> Fract
 
 @st.composite
 def tables(draw: st.DrawFn) -> CapacityTable:
-    lengths = draw(st.lists(st.floats(0.01, 100.0), min_size=1, max_size=12))
+    lengths = draw(st.lists(st.floats(3.0, 100.0), min_size=1, max_size=8))
     bps = draw(st.lists(st.just(0.0) | st.floats(1e3, 1e9), min_size=len(lengths), max_size=len(lengths)))
     edges = np.append(0.0, np.cumsum(lengths))
     assume(any(bps))
@@ -93,8 +93,8 @@ def test_beyond_its_end_a_table_that_neither_wraps_nor_holds_is_not_asked(ask: o
 def test_bits_between_are_the_exact_sum_over_the_rows(capacity: CapacityTable, a_s: float, b_s: float) -> None:
     t0_s, t1_s = min(a_s, b_s), max(a_s, b_s)
     exact = float(brute_force_bits(capacity, t0_s, t1_s))
-    # Times of some 500 s carry an error of 1e-13 s, bits that of their sum.
-    scale = capacity.bps.max() * 1e-12 * 500 + 1e-12 * float(brute_force_bits(capacity, 0.0, t1_s))
+    # An instant near 500 s is known to 1e-13 s and a sum of 500 s of bits to as small a part of itself.
+    scale = capacity.bps.max() * 1e-12 * 500
     assert capacity.bits_between(t0_s, t1_s) == pytest.approx(exact, abs=scale + 1e-9)
 
 
@@ -103,7 +103,7 @@ def test_at_the_end_the_bits_have_been_carried_and_just_before_they_have_not(
     capacity: CapacityTable, start_s: float, bits: float
 ) -> None:
     end_s = float(capacity.end_s(bits, start_s))
-    assume(end_s < 3000.0)
+    assume(end_s < 1000.0)
     slack = capacity.bps.max() * 1e-9
     assert end_s >= start_s
     assert float(brute_force_bits(capacity, start_s, end_s)) == pytest.approx(bits, abs=slack, rel=1e-9)

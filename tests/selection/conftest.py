@@ -71,14 +71,20 @@ def _view_of(knowledge, ids=None, need_hz=None, gain=None, times_selected=None, 
 def _offers(choice, accept):
     """Devices offered and devices taken, both in order, when ``accept(device, taken)`` answers."""
     offered, taken = [], []
+
+    def answer(device):
+        offered.append(device)
+        accepted = accept(device, taken)
+        if accepted:
+            taken.append(device)
+        return accepted
+
     try:
-        device = next(choice)
+        offer = next(choice)
         while True:
-            offered.append(device)
-            answer = accept(device, taken)
-            if answer:
-                taken.append(device)
-            device = choice.send(answer)
+            several = isinstance(offer, np.ndarray)
+            answers = np.array([answer(device) for device in offer.tolist()]) if several else answer(offer)
+            offer = choice.send(answers)
     except StopIteration:
         return offered, taken
 
