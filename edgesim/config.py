@@ -81,7 +81,13 @@ class RoundConfig(Section):
     report_by_s: float | None = Field(None, gt=0)
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
     plan_quantile: float = Field(0.95, gt=0, lt=1)
+    admission: Literal["band", "count"] = "band"
+    """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
+    count: int | None = Field(None, ge=1)
+    allocator: Literal["least", "equal_share", "equal_finish", "proportional"] = "least"
+    """How the uploads share the band."""
     leftover: Literal["idle", "equal_finish"] = "idle"
+    """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
     close: Literal["arrivals", "deadline"] = "arrivals"
     min_candidates: int = Field(1, ge=1)
     download_s: float = Field(0.0, ge=0)
@@ -92,6 +98,10 @@ class RoundConfig(Section):
     def _consistent(self) -> Self:
         if self.delay_knowledge == "reported" and self.computes != "candidates":
             raise ValueError("delay_knowledge = 'reported' requires computes = 'candidates'")
+        if (self.admission == "count") != (self.count is not None):
+            raise ValueError("count is needed by, and only by, admission = 'count'")
+        if self.leftover != "idle" and self.allocator != "least":
+            raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; leave leftover out")
         if self.report_by_s is not None and self.report_by_s > self.tmax_s:
             raise ValueError(f"report_by_s ({self.report_by_s:g}) must not be above tmax_s ({self.tmax_s:g})")
         if self.download_s >= self.tmax_s:

@@ -359,3 +359,27 @@ def test_re_shared_bands_let_more_faded_uploads_through_than_reserved_ones(tmp_p
         hertz_seconds = (uploads["bandwidth_hz"] * airtime_s).groupby(uploads["round"]).sum()
         assert (hertz_seconds <= 20e6 * 0.8 * (1 + 1e-9)).all()
     assert late["reshared"] < late["reserved"]
+
+
+@pytest.mark.parametrize("policy", ["random", "fed-cbs"])
+@pytest.mark.parametrize("allocator", ["least", "equal_share", "equal_finish", "proportional"])
+def test_any_allocator_works_with_any_policy_and_a_count(tmp_path, allocator, policy):
+    knobs = {"admission": "count", "count": 4, "allocator": allocator}
+    simulation.run(config(policy, training="none", rounds=10, round=knobs), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    assert rounds["selected"].tolist() == [4] * 10
+    assert (rounds["bandwidth_hz"] <= 20e6 * (1 + 1e-9)).all()
+    assert rounds["arrived"].sum() > 20
+
+
+def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):
+    lengths = {}
+    for allocator in ("least", "equal_share", "equal_finish"):
+        knobs = {"admission": "count", "count": 3, "allocator": allocator, "tmax_s": 3.0}
+        folder = tmp_path / allocator
+        simulation.run(config(training="none", rounds=20, round=knobs, data={"dataset": "none"}), folder)
+        rounds = read_table(folder, "rounds")
+        lengths[allocator] = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
+    assert (lengths["equal_finish"] <= lengths["equal_share"] + 1e-9).all()
+    assert (lengths["equal_finish"] <= lengths["least"] + 1e-9).all()
+    assert lengths["equal_finish"].sum() < 0.9 * lengths["equal_share"].sum()

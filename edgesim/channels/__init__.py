@@ -1,6 +1,7 @@
 """The radio: path loss, shadowing, fading, Shannon rate, least bandwidth and the sharing of a band."""
 
-from edgesim.channels.allocation import equal_finish_s
+from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import equal_finish_s
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.channels.capacity import CapacityTable
 from edgesim.channels.environment import (
@@ -15,10 +16,12 @@ from edgesim.channels.environment import (
 from edgesim.channels.fading import Fading, power_factor
 
 __all__ = [
+    "ALLOCATORS",
     "CapacityTable",
     "Environment",
     "Fading",
     "RecordedEnvironment",
+    "Request",
     "Shadowing",
     "equal_finish_s",
     "line_of_sight",

@@ -1,11 +1,11 @@
-"""Who uploads, and with how much of the band: admission by least bandwidth, then the leftover."""
+"""Who uploads, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import equal_finish_s, min_bandwidth_hz
+from edgesim.channels import ALLOCATORS, Request, min_bandwidth_hz
 from edgesim.config import RoundConfig
 from edgesim.engine.world import World
 from edgesim.selection.view import RoundView, Selector
@@ -50,8 +50,13 @@ def needs_hz(world: World, payload_bits: float, timeline: Timeline, round: int) 
     return min_bandwidth_hz(payload_bits, left_s, rx_power_w, world.environment.noise_w_per_hz)
 
 
-def admit(selector: Selector, view: RoundView, band_hz: float) -> Integers:
-    """Take whoever's least bandwidth still fits, in the selector's order; positions in the view, in order."""
+def admit(selector: Selector, view: RoundView, band_hz: float, count: int | None) -> Integers:
+    """Walk the selector's order and take who fits; positions in the view, in order.
+
+    By band: whoever's least bandwidth still fits into ``band_hz``. By count: the first ``count``.
+    """
+    # A count is a band of that width in which everybody needs 1.
+    needs_hz, band_hz = (view.need_hz, band_hz) if count is None else (np.ones(len(view.ids)), float(count))
     taken: list[int] = []
     used_hz = 0.0
     choice = selector.choose(view)
@@ -60,15 +65,15 @@ def admit(selector: Selector, view: RoundView, band_hz: float) -> Integers:
         while True:
             if isinstance(offer, np.ndarray):
                 rows = np.searchsorted(view.ids, offer)
-                fits, used_hz = _fill(view.need_hz[rows], used_hz, band_hz)
+                fits, used_hz = _fill(needs_hz[rows], used_hz, band_hz)
                 taken += rows[fits].tolist()
                 offer = choice.send(fits)
             else:
                 row = int(np.searchsorted(view.ids, offer))
-                alone = used_hz + float(view.need_hz[row]) <= band_hz
+                alone = used_hz + float(needs_hz[row]) <= band_hz
                 if alone:
                     taken.append(row)
-                    used_hz += float(view.need_hz[row])
+                    used_hz += float(needs_hz[row])
                 offer = choice.send(alone)
     except StopIteration:
         return np.array(taken, dtype=np.int64)
@@ -94,22 +99,19 @@ def _fill(needs_hz: Floats, used_hz: float, band_hz: float) -> tuple[Booleans, f
 
 
 def share(
-    world: World,
-    payload_bits: float,
-    timeline: Timeline,
-    need_hz: Floats,
-    taken: Integers,
-    round: int,
+    world: World, payload_bits: float, timeline: Timeline, need_hz: Floats, taken: Integers, round: int
 ) -> Floats:
-    """Bandwidths of the devices taken (positions), [S]: the least ones, or those of the least common finish."""
-    if world.config.round.leftover == "idle" or len(taken) == 0:
-        return need_hz[taken]
-    _, bandwidth_hz = equal_finish_s(
-        payload_bits,
-        timeline.ready_s[taken],
-        world.rx_power_w(timeline.ids[taken], round),
-        world.environment.noise_w_per_hz,
-        world.config.radio.bandwidth_hz,
-        world.config.round.tmax_s,
+    """Bandwidths of the devices taken (positions), [S], by the allocator of the config."""
+    if len(taken) == 0:
+        return np.empty(0)
+    knobs = world.config.round
+    request = Request(
+        payload_bits=np.full(len(taken), payload_bits),
+        ready_s=timeline.ready_s[taken],
+        rx_power_w=world.rx_power_w(timeline.ids[taken], round),
+        need_hz=need_hz[taken],
+        noise_w_per_hz=world.environment.noise_w_per_hz,
+        bandwidth_hz=world.config.radio.bandwidth_hz,
+        deadline_s=knobs.tmax_s,
     )
-    return bandwidth_hz
+    return ALLOCATORS["equal_finish" if knobs.leftover == "equal_finish" else knobs.allocator](request)

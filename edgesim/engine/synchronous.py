@@ -191,7 +191,7 @@ class Synchronous:
                 streams=self.world.streams,
                 knowledge=this.training,
             )
-            taken = admit(self.selector, view, config.radio.bandwidth_hz)
+            taken = admit(self.selector, view, config.radio.bandwidth_hz, config.round.count)
             bandwidth_hz = share(self.world, self.payload_bits, timeline, need_hz, taken, number.round)
             return taken, bandwidth_hz
 

@@ -1,14 +1,36 @@
-"""Sharing one band among a given set of uploads."""
+"""Equal finish: the least common finish time; optimal for the end of a round."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgesim.channels.allocators.request import Floats, Request
 from edgesim.channels.bandwidth import min_bandwidth_hz
 from edgesim.errors import EdgesimError
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _TOLERANCE = 1e-9
 """Relative excess over the band at the latest instant that counts as rounding of the admission rule."""
+
+
+def allocate(request: Request) -> Floats:
+    """Bandwidths that end all uploads at one instant, the least one possible, [S]; beyond the deadline if need be."""
+    latest_s = request.deadline_s
+    while _total_hz(request, latest_s) > request.bandwidth_hz:
+        latest_s *= 2
+    _, bandwidth_hz = equal_finish_s(
+        request.payload_bits,
+        request.ready_s,
+        request.rx_power_w,
+        request.noise_w_per_hz,
+        request.bandwidth_hz,
+        latest_s,
+    )
+    return bandwidth_hz
+
+
+def _total_hz(request: Request, finish_s: float) -> float:
+    left_s = finish_s - request.ready_s
+    return float(min_bandwidth_hz(request.payload_bits, left_s, request.rx_power_w, request.noise_w_per_hz).sum())
 
 
 def equal_finish_s(

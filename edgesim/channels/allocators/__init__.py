@@ -1,0 +1,17 @@
+"""How the uploads of a round share a band: one file each, one signature, one line here."""
+
+from collections.abc import Callable
+
+from edgesim.channels.allocators import equal_finish, equal_share, least, proportional
+from edgesim.channels.allocators.request import Floats, Request
+
+Allocator = Callable[[Request], Floats]
+
+ALLOCATORS: dict[str, Allocator] = {
+    "least": least.allocate,
+    "equal_share": equal_share.allocate,
+    "equal_finish": equal_finish.allocate,
+    "proportional": proportional.allocate,
+}
+
+__all__ = ["ALLOCATORS", "Allocator", "Request"]

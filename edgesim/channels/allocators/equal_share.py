@@ -1,0 +1,11 @@
+"""Equal share: the band divided by the number of uploads."""
+
+import numpy as np
+
+from edgesim.channels.allocators.request import Floats, Request
+
+
+def allocate(request: Request) -> Floats:
+    """The same bandwidth for every upload, [S]."""
+    count = len(request.need_hz)
+    return np.full(count, request.bandwidth_hz / count)

@@ -1,0 +1,17 @@
+"""Least bandwidth: each upload gets just what ends it at the deadline (FedTeddi, Algorithm 1)."""
+
+import numpy as np
+
+from edgesim.channels.allocators.request import Floats, Request
+
+
+def allocate(request: Request) -> Floats:
+    """The least bandwidths, [S]; scaled down together where they do not fit, which makes uploads late.
+
+    An upload that no bandwidth would bring in by the deadline counts with an equal share of the band.
+    """
+    wanted_hz = np.where(np.isfinite(request.need_hz), request.need_hz, request.bandwidth_hz / len(request.need_hz))
+    total_hz = wanted_hz.sum()
+    # Admission adds the needs up in another order: an excess of rounding is none.
+    fits = total_hz <= request.bandwidth_hz * (1 + 1e-12)
+    return wanted_hz if fits else np.asarray(wanted_hz * (request.bandwidth_hz / total_hz))

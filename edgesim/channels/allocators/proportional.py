@@ -1,0 +1,10 @@
+"""Proportional to payload: who has more to send gets more of the band."""
+
+import numpy as np
+
+from edgesim.channels.allocators.request import Floats, Request
+
+
+def allocate(request: Request) -> Floats:
+    """Bandwidths in proportion to the bits to send, [S]."""
+    return np.asarray(request.bandwidth_hz * request.payload_bits / request.payload_bits.sum())
