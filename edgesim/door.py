@@ -5,9 +5,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import min_bandwidth_hz
 from edgesim.config import RoundConfig, RunConfig
-from edgesim.engine.decision import Timeline, foresee, hear_reports
+from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.selection.view import Selector
@@ -59,10 +58,10 @@ def _least_need_hz(world: World, payload_bits: float, samples: NDArray[np.int64]
     for number in range(1, _ROUNDS_LOOKED_AT + 1):
         timeline = _timeline(world, ids, samples, number, knobs)
         if len(timeline.ids):
-            left_s = knobs.tmax_s - timeline.ready_s
-            rx_power_w = world.rx_power_w(timeline.ids, number)
-            needs_hz = min_bandwidth_hz(payload_bits, left_s, rx_power_w, world.environment.noise_w_per_hz)
-            least_hz = min(least_hz, float(needs_hz.min()))
+            everyone = np.arange(len(timeline.ids))
+            least_hz = min(
+                least_hz, float(needs_hz(world, payload_bits, timeline, number, everyone, knobs.tmax_s).min())
+            )
         if least_hz <= world.config.radio.bandwidth_hz:
             break
     return least_hz
@@ -96,15 +95,16 @@ def _deadline_that_would_do(world: World, payload_bits: float, samples: NDArray[
 def _timeline(
     world: World, ids: NDArray[np.int64], samples: NDArray[np.int64], number: int, knobs: RoundConfig
 ) -> Timeline:
+    if knobs.delay_knowledge == "planned":
+        planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile)
+        return Timeline(ids, planned_s, knobs.download_s, None)
     compute_s = world.compute_s(ids, number, samples)
-    if knobs.delay_knowledge == "reported":
-        assert knobs.report_by_s is not None
-        decided_s = min(float(np.max(compute_s)) + knobs.download_s, knobs.report_by_s)
-        reporters = compute_s + knobs.download_s <= decided_s
-        return hear_reports(ids[reporters], compute_s[reporters], decided_s)
-    planned = knobs.delay_knowledge == "planned"
-    planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile) if planned else None
-    return foresee(knobs, ids, compute_s, planned_s)
+    if knobs.delay_knowledge == "known":
+        return Timeline(ids, compute_s, knobs.download_s, None)
+    assert knobs.report_by_s is not None
+    decided_s = min(float(np.max(compute_s)) + knobs.download_s, knobs.report_by_s)
+    reporters = compute_s + knobs.download_s <= decided_s
+    return Timeline(ids[reporters], compute_s[reporters], knobs.download_s, decided_s)
 
 
 def _round_up(value: float) -> str:

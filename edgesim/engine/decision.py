@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.channels import ALLOCATORS, Request, min_bandwidth_hz
-from edgesim.config import RoundConfig
 from edgesim.engine.world import World
+from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
 
 Floats = NDArray[np.float64]
@@ -24,29 +24,25 @@ class Timeline:
 
     ids: Integers
     """Candidates, ascending, [n]."""
-    delay_s: Floats
+    delay_s: Floats | Column
     """What is known of the compute delay, [n]."""
-    ready_s: Floats
-    """When the upload can begin, [n]."""
-    decided_s: float
-    """When the decision falls; inf when it falls with the last report, which is not known beforehand."""
+    download_s: float
+    decided_s: float | None
+    """When the decision falls; None when it falls at the round's start."""
+
+    def ready_s(self, rows: Integers) -> Floats:
+        """When the uploads of some candidates (positions) can begin."""
+        if self.decided_s is not None:
+            return np.full(len(rows), self.decided_s)
+        return np.asarray(self.download_s + self.delay_s[rows])
 
 
-def foresee(config: RoundConfig, ids: Integers, compute_s: Floats, planned_s: Floats | None) -> Timeline:
-    """The timeline under `known` (the draws) or `planned` (``planned_s``, the quantiles): decided at the start."""
-    delay_s = compute_s if planned_s is None else planned_s
-    return Timeline(ids, delay_s, config.download_s + delay_s, 0.0)
-
-
-def hear_reports(ids: Integers, compute_s: Floats, decided_s: float) -> Timeline:
-    """The timeline under `reported`: those who reported by the decision upload from then on."""
-    return Timeline(ids, compute_s, np.full(len(ids), decided_s), decided_s)
-
-
-def needs_hz(world: World, payload_bits: float, timeline: Timeline, round: int) -> Floats:
-    """Least bandwidth that uploads each candidate's payload by the deadline, [n]; inf where none does."""
-    left_s = world.config.round.tmax_s - timeline.ready_s
-    rx_power_w = world.rx_power_w(timeline.ids, round)
+def needs_hz(
+    world: World, payload_bits: float, timeline: Timeline, round: int, rows: Integers, tmax_s: float
+) -> Floats:
+    """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where none does."""
+    rx_power_w = world.rx_power_w(timeline.ids[rows], round)
+    left_s = tmax_s - timeline.ready_s(rows)
     return min_bandwidth_hz(payload_bits, left_s, rx_power_w, world.environment.noise_w_per_hz)
 
 
@@ -56,60 +52,67 @@ def admit(selector: Selector, view: RoundView, band_hz: float, count: int | None
     By band: whoever's least bandwidth still fits into ``band_hz``. By count: the first ``count``.
     """
     # A count is a band of that width in which everybody needs 1.
-    needs_hz, band_hz = (view.need_hz, band_hz) if count is None else (np.ones(len(view.ids)), float(count))
+    needs_hz = view.need_hz if count is None else Column(len(view.ids), lambda rows: np.ones(len(rows)))
+    limit = band_hz if count is None else float(count)
     taken: list[int] = []
-    used_hz = 0.0
+    used = 0.0
     choice = selector.choose(view)
     try:
         offer = next(choice)
         while True:
             if isinstance(offer, np.ndarray):
                 rows = np.searchsorted(view.ids, offer)
-                fits, used_hz = _fill(needs_hz[rows], used_hz, band_hz)
+                fits, used = _fill(needs_hz, rows, used, limit)
                 taken += rows[fits].tolist()
-                offer = choice.send(fits)
+                answer: bool | Booleans = fits
             else:
                 row = int(np.searchsorted(view.ids, offer))
-                alone = used_hz + float(needs_hz[row]) <= band_hz
-                if alone:
+                need_hz = float(needs_hz[row])
+                answer = used + need_hz <= limit
+                if answer:
                     taken.append(row)
-                    used_hz += float(needs_hz[row])
-                offer = choice.send(alone)
+                    used += need_hz
+            if len(taken) == count:
+                choice.close()
+                break
+            offer = choice.send(answer)
     except StopIteration:
-        return np.array(taken, dtype=np.int64)
+        pass
+    return np.array(taken, dtype=np.int64)
 
 
-def _fill(needs_hz: Floats, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
-    """Who fits, walking down an order of needs [n]; and the band used then.
+def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
+    """Who fits, walking down an order of rows [n]; and the band used then.
 
     Steps are as many as fit, not as many as are offered: those in between are passed over by array scans.
     """
-    fits = np.zeros(len(needs_hz), dtype=bool)
+    fits = np.zeros(len(rows), dtype=bool)
     start, length = 0, _SCAN
-    while start < len(needs_hz):
-        ahead = needs_hz[start : start + length]
-        first = int(np.argmax(used_hz + ahead <= band_hz))
-        if used_hz + ahead[first] <= band_hz:
+    while start < len(rows):
+        ahead = needs_hz[rows[start : start + length]]
+        first = 0
+        while True:
+            allowed = used_hz + ahead[first:] <= band_hz
+            if not allowed.any():
+                break
+            first += int(np.argmax(allowed))
             fits[start + first] = True
             used_hz += float(ahead[first])
-            start, length = start + first + 1, _SCAN
-        else:
-            start, length = start + length, 2 * length
+            first += 1
+        start, length = start + length, 2 * length
     return fits, used_hz
 
 
-def share(
-    world: World, payload_bits: float, timeline: Timeline, need_hz: Floats, taken: Integers, round: int
-) -> Floats:
+def share(world: World, payload_bits: float, timeline: Timeline, taken: Integers, round: int) -> Floats:
     """Bandwidths of the devices taken (positions), [S], by the allocator of the config."""
     if len(taken) == 0:
         return np.empty(0)
     knobs = world.config.round
     request = Request(
         payload_bits=np.full(len(taken), payload_bits),
-        ready_s=timeline.ready_s[taken],
+        ready_s=timeline.ready_s(taken),
         rx_power_w=world.rx_power_w(timeline.ids[taken], round),
-        need_hz=need_hz[taken],
+        need_hz=needs_hz(world, payload_bits, timeline, round, taken, knobs.tmax_s),
         noise_w_per_hz=world.environment.noise_w_per_hz,
         bandwidth_hz=world.config.radio.bandwidth_hz,
         deadline_s=knobs.tmax_s,

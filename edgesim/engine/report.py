@@ -61,10 +61,9 @@ class Report:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
         self._metrics(number, evaluation)
-        self.writer.write(
-            "metrics",
-            {"round": [number], "name": ["infeasible_share"], "key": [""], "value": [this.infeasible_share]},
-        )
+        infeasible = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
+        values = infeasible | _wasted(rows, energy_j, set(merged.ids.tolist()))
+        self._write_metrics(number, values)
         fates = [task.fate for task in tasks if task.taken]
         self.writer.write(
             "rounds",
@@ -105,13 +104,17 @@ class Report:
             return
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
         names |= {("class_accuracy", str(label)): value for label, value in evaluation.class_accuracy.items()}
+        self._write_metrics(number, names)
+
+    def _write_metrics(self, number: int, values: Mapping[tuple[str, str], float]) -> None:
+        """Rows of ``metrics`` from values by (name, key)."""
         self.writer.write(
             "metrics",
             {
-                "round": [number] * len(names),
-                "name": [name for name, _ in names],
-                "key": [key for _, key in names],
-                "value": list(names.values()),
+                "round": [number] * len(values),
+                "name": [name for name, _ in values],
+                "key": [key for _, key in values],
+                "value": list(values.values()),
             },
         )
 
@@ -128,6 +131,27 @@ class Report:
 def _outcome(task: Task, span: Span) -> str:
     """Computing of a device that does not upload has led nowhere, whether or not it was finished."""
     return "unscheduled" if span.activity == "compute" and span.outcome == "done" and not task.taken else span.outcome
+
+
+def _wasted(rows: list[tuple[Task, Span]], energy_j: list[float], merged: set[int]) -> dict[tuple[str, str], float]:
+    """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur have none.
+
+    The kinds are those that `edgesim.analysis.waste` reads off the tables.
+    """
+    amounts: dict[tuple[str, str], float] = {}
+    for (task, span), joules in zip(rows, energy_j, strict=True):
+        if task.device not in merged:
+            kind = _why_wasted(task)
+            values = {"wasted_s": span.t_end_s - span.t_start_s, "wasted_bits": span.bits, "wasted_j": joules}
+            for name, value in values.items():
+                amounts[name, kind] = amounts.get((name, kind), 0.0) + value
+    return {place: amount for place, amount in sorted(amounts.items()) if amount > 0}
+
+
+def _why_wasted(task: Task) -> str:
+    if task.taken:
+        return "unused" if task.fate == "done" else str(task.fate)
+    return "dropped" if any(span.outcome == "dropped" for span in task.spans) else "unscheduled"
 
 
 def write_devices(

@@ -11,12 +11,13 @@ import simpy
 from numpy.typing import NDArray
 
 from edgesim.engine.clock import Clock, Kind
-from edgesim.engine.decision import Timeline, admit, foresee, hear_reports, needs_hz, share
+from edgesim.engine.decision import Timeline, admit, needs_hz, share
 from edgesim.engine.report import Report
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Learner, TrainingRound
+from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport, RoundView, Selector
 
 Floats = NDArray[np.float64]
@@ -56,8 +57,9 @@ class OpenRound:
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
-    infeasible_share: float = 1.0
-    """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time."""
+    infeasible_share: float | None = None
+    """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time; only
+    worked out where the band decides who is taken."""
     wall_s: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -101,14 +103,10 @@ class Synchronous:
             self.clock.event(),
         )
         self._alarm(this.closed, this.deadline_s, Kind.DEADLINE)
-        compute_s = self.world.compute_s(ids, number.round, samples)
         if knobs.delay_knowledge == "reported":
-            yield from self._decide_on_reports(this, compute_s)
+            yield from self._decide_on_reports(this, samples)
         else:
-            planned_s = None
-            if knobs.delay_knowledge == "planned":
-                planned_s = self.world.planned_compute_s(ids, samples, knobs.plan_quantile)
-            self._decide_at_once(this, compute_s, foresee(knobs, ids, compute_s, planned_s))
+            self._decide_at_once(this, samples)
         yield this.closed
         self._interrupt_stragglers(this)
         # The interrupts above are events of this instant; the rows are complete once they have run.
@@ -123,27 +121,35 @@ class Synchronous:
         assert callbacks is not None
         callbacks.append(lambda _: _succeed_once(event))
 
-    def _decide_at_once(self, this: OpenRound, compute_s: Floats, timeline: Timeline) -> None:
+    def _decide_at_once(self, this: OpenRound, samples: Integers) -> None:
         """`known` and `planned`: the band is shared at the round's start."""
-        everyone = self.world.config.round.computes == "candidates"
-        if everyone:
-            self._start(this, this.candidates, compute_s)
+        world, knobs, ids, number = self.world, self.world.config.round, this.candidates, this.number.round
+        compute_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], number, samples[rows]))
+        delay_s = compute_s
+        if knobs.delay_knowledge == "planned":
+            delay_s = Column(
+                len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], knobs.plan_quantile)
+            )
+        timeline = Timeline(ids, delay_s, knobs.download_s, None)
+        if knobs.computes == "candidates":
+            self._start(this, ids, np.asarray(compute_s))
         taken, bandwidth_hz = self._decide(this, timeline)
-        if not everyone:
+        if knobs.computes == "selected":
             rows = np.sort(taken)
-            self._start(this, this.candidates[rows], compute_s[rows])
-        self._grant(this, timeline.ids[taken], bandwidth_hz)
+            self._start(this, ids[rows], compute_s[rows])
+        self._grant(this, ids[taken], bandwidth_hz)
 
-    def _decide_on_reports(self, this: OpenRound, compute_s: Floats) -> Generator[simpy.Event, Any, None]:
+    def _decide_on_reports(self, this: OpenRound, samples: Integers) -> Generator[simpy.Event, Any, None]:
         """`reported`: the band is shared at the last report or at ``report_by_s``, among those who reported."""
-        self._start(this, this.candidates, compute_s)
-        report_by_s = self.world.config.round.report_by_s
-        assert report_by_s is not None
-        self._alarm(this.all_reported, this.t_start_s + report_by_s, Kind.DECISION)
+        knobs, ids = self.world.config.round, this.candidates
+        compute_s = self.world.compute_s(ids, this.number.round, samples)
+        self._start(this, ids, compute_s)
+        assert knobs.report_by_s is not None
+        self._alarm(this.all_reported, this.t_start_s + knobs.report_by_s, Kind.DECISION)
         yield this.all_reported
-        reporters = np.isin(this.candidates, list(this.reports))
+        reporters = np.isin(ids, list(this.reports))
         decided_s = self.clock.now - this.t_start_s
-        timeline = hear_reports(this.candidates[reporters], compute_s[reporters], decided_s)
+        timeline = Timeline(ids[reporters], compute_s[reporters], knobs.download_s, decided_s)
         taken, bandwidth_hz = self._decide(this, timeline)
         self._grant(this, timeline.ids[taken], bandwidth_hz)
         this.decision.succeed()
@@ -169,31 +175,35 @@ class Synchronous:
     def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
         """Positions taken, in order, and their bandwidths."""
         with this.timed("decide"):
-            config = self.world.config
-            number = this.number
-            need_hz = needs_hz(self.world, self.payload_bits, timeline, number.round)
-            if len(need_hz) == 0:
+            config, number, ids, world = self.world.config, this.number, timeline.ids, self.world
+            if config.round.admission == "band":
+                this.infeasible_share = 1.0
+            if len(ids) == 0:
                 return np.empty(0, dtype=np.int64), np.empty(0)
-            feasible = np.count_nonzero(need_hz <= config.radio.bandwidth_hz)
-            this.infeasible_share = 1.0 - feasible / len(this.candidates)
+            need_hz = Column(
+                len(ids),
+                lambda rows: needs_hz(world, self.payload_bits, timeline, number.round, rows, config.round.tmax_s),
+            )
             view = RoundView(
                 round=number.round,
                 frame=number.frame,
                 round_in_frame=number.round_in_frame,
                 rounds_in_frame=number.rounds_in_frame,
                 batch_size=config.learning.batch_size,
-                ids=timeline.ids,
-                gain=self.world.gain(timeline.ids, number.round),
+                ids=ids,
+                gain=Column(len(ids), lambda rows: world.gain(ids[rows], number.round)),
                 delay_s=timeline.delay_s,
                 need_hz=need_hz,
-                samples=self.data_sizes[number.frame][timeline.ids],
-                times_selected=self.times_selected[timeline.ids],
-                streams=self.world.streams,
+                samples=self.data_sizes[number.frame][ids],
+                times_selected=self.times_selected[ids],
+                streams=world.streams,
                 knowledge=this.training,
             )
+            if config.round.admission == "band":
+                feasible = np.count_nonzero(np.asarray(need_hz) <= config.radio.bandwidth_hz)
+                this.infeasible_share = 1.0 - feasible / len(this.candidates)
             taken = admit(self.selector, view, config.radio.bandwidth_hz, config.round.count)
-            bandwidth_hz = share(self.world, self.payload_bits, timeline, need_hz, taken, number.round)
-            return taken, bandwidth_hz
+            return taken, share(world, self.payload_bits, timeline, taken, number.round)
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Tell every task whether it uploads, and on which reservation."""

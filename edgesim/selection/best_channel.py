@@ -3,6 +3,8 @@
 The original picks a fixed number of devices; here the band is the limit, as in FedTeddi's comparison.
 """
 
+import numpy as np
+
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending
 from edgesim.selection.view import Choice, RoundView
@@ -13,4 +15,4 @@ class BestChannel(Stateless):
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the strongest channel first."""
-        return walk(view.ids[descending(view.gain)])
+        return walk(view.ids[descending(np.asarray(view.gain))])

@@ -3,7 +3,9 @@
 import numpy as np
 
 from edgesim.selection.stateless import Stateless, walk
-from edgesim.selection.view import Choice, RoundView
+from edgesim.selection.view import Choice, Floats, Integers, RoundView
+
+_AT_FIRST = 1024
 
 
 class RandomChoice(Stateless):
@@ -12,4 +14,14 @@ class RandomChoice(Stateless):
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates in random order."""
         draws = view.streams.uniform("selection/random", view.ids, view.round)
-        return walk(view.ids[np.argsort(draws, kind="stable")])
+        return _by_rising(view.ids, draws)
+
+
+def _by_rising(ids: Integers, draws: Floats) -> Choice:
+    """Offer devices by rising draw, the first thousand before the others are put in order at all."""
+    if len(ids) > 2 * _AT_FIRST:
+        split = np.argpartition(draws, _AT_FIRST)
+        first, rest = np.sort(split[:_AT_FIRST]), np.sort(split[_AT_FIRST:])
+        yield ids[first[np.argsort(draws[first], kind="stable")]]
+        ids, draws = ids[rest], draws[rest]
+    yield from walk(ids[np.argsort(draws, kind="stable")])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
 Floats = NDArray[np.float64]
@@ -43,7 +44,7 @@ class Knowledge(Protocol):
 
 @dataclass(frozen=True)
 class RoundView:
-    """One round's candidates: arrays of one row per candidate, ascending device id."""
+    """One round's candidates: one row per candidate, ascending device id, as an array or a `Column`."""
 
     round: int
     """Number of the round over the whole run, from 1."""
@@ -56,11 +57,11 @@ class RoundView:
     batch_size: int
     ids: Integers
     """Device ids, [n]."""
-    gain: Floats
+    gain: Floats | Column
     """Average power gain on which the scheduler plans, [n]."""
-    delay_s: Floats
+    delay_s: Floats | Column
     """What is known of this round's compute delay, [n]: the draw, the report or the planned quantile."""
-    need_hz: Floats
+    need_hz: Floats | Column
     """Least bandwidth that meets the deadline, [n]; inf where none does."""
     samples: Integers
     """Data-set sizes D_n, [n]."""

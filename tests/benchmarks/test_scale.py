@@ -1,0 +1,116 @@
+"""How cost grows with the devices, timing only; beside each number stands what the project aims at.
+
+Run with ``make bench``; the figures of a machine go into ``extra_info`` of pytest-benchmark's output.
+"""
+
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simpy
+
+from edgesim import simulation
+from edgesim.channels import min_bandwidth_hz
+from edgesim.config import RunConfig, parse
+from edgesim.records import read_table
+from edgesim.streams import Streams
+
+
+def config(devices: int, rounds: int, policy: str = "random") -> RunConfig:
+    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round."""
+    return parse(
+        {
+            "rounds": rounds,
+            "devices": {"count": devices},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+            "selection": {"policy": policy},
+            "round": {
+                "tmax_s": 6.0,
+                "payload_bits": 17_881_664.0,
+                "computes": "selected",
+                "admission": "count",
+                "count": 30,
+                "allocator": "equal_share",
+            },
+        },
+        "benchmark",
+    )
+
+
+@pytest.mark.parametrize("policy", ["random", "best-channel"])
+def test_a_thousand_rounds_of_ten_thousand_devices(benchmark, tmp_path, policy):
+    """Aim: under 10 s."""
+    benchmark.pedantic(lambda: simulation.run(config(10_000, 1000, policy), tmp_path), rounds=1)
+    assert read_table(tmp_path, "rounds")["selected"].tolist() == [30] * 1000
+
+
+@pytest.mark.parametrize("devices", [1_000, 10_000, 100_000, 1_000_000])
+def test_the_cost_of_a_round_over_the_number_of_devices(benchmark, tmp_path, devices):
+    """Aim: at most 100 ms per round at a million."""
+    benchmark.pedantic(lambda: simulation.run(config(devices, 20), tmp_path), rounds=1)
+    timing = read_table(tmp_path, "timing")
+    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
+    assert read_table(tmp_path, "rounds")["selected"].tolist() == [30] * 20
+
+
+def test_the_memory_of_an_idle_device(benchmark):
+    """Aim: at most 100 bytes each, of what a run keeps between rounds."""
+    settings = simulation.complete(config(1_000_000, 1))
+
+    def kept() -> int:
+        tracemalloc.start()
+        world = simulation.make_world(settings, Streams(0))
+        federation = simulation.make_federation(settings, Streams(0))
+        counts = np.zeros(settings.devices.count, dtype=np.int64)
+        size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(world.population) == len(counts) == len(federation.frames[1].sizes)
+        return size
+
+    benchmark.extra_info["bytes_per_device"] = benchmark.pedantic(kept, rounds=1) / 1e6
+
+
+def test_least_bandwidths_of_a_million_devices(benchmark):
+    """Aim: under 1 s."""
+    rng = np.random.default_rng(0)
+    left_s, rx_power_w = rng.uniform(0.1, 1.0, 1_000_000), 10 ** rng.uniform(-14, -10, 1_000_000)
+    needs_hz = benchmark(lambda: min_bandwidth_hz(17_881_664.0, left_s, rx_power_w, 4e-21))
+    assert np.isfinite(needs_hz).mean() > 0.5
+
+
+def test_events_per_second_beside_a_bare_simpy_loop(benchmark, tmp_path: Path):
+    """Aim: at least half the rate of a loop of time-outs, which decides, sends and writes nothing."""
+    rounds, devices = 300, 30
+
+    def bare() -> None:
+        environment = simpy.Environment()
+
+        def device():
+            for _ in range(rounds):
+                yield environment.timeout(0.2)
+                yield environment.timeout(0.8)
+
+        for _ in range(devices):
+            environment.process(device())
+        environment.run()
+
+    settings = parse(
+        {
+            "rounds": rounds,
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+            "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0},
+        },
+        "benchmark",
+    )
+    benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
+    acted = len(read_table(tmp_path, "activities"))
+    started = time.perf_counter()
+    bare()
+    bare_s = time.perf_counter() - started
+    benchmark.extra_info["activities_per_s"] = acted / benchmark.stats["mean"]
+    benchmark.extra_info["bare_timeouts_per_s"] = 2 * rounds * devices / bare_s
+    assert acted == 2 * rounds * devices
