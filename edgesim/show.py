@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from edgesim import records
+from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import footnotes, summarise
+from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 
 #: Column of the summary -> (title, format).
 _LEARNING = {
@@ -26,7 +29,8 @@ _TIMING = {
     "miss_rate": ("missed", "{:.3f}"),
     "infeasible_share": ("infeasible", "{:.3f}"),
     "spectral_efficiency_bps_per_hz": ("bit/s/Hz", "{:.2f}"),
-    "energy_j": ("energy J", "{:.0f}"),
+    "energy_j": ("joules", "{:.0f}"),
+    "wasted_share_j": ("waste", "{:.3f}"),
 }
 _WITH_INTERVAL = ("rounds_to_target", "final_accuracy")
 _COMPARISONS = {
@@ -49,12 +53,42 @@ def print_run(folder: Path, console: Console) -> None:
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
         table.add_row("bits up", f"{rounds['bits_up'].sum():.4g}")
-        table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J")
+        # A run that goes on or was killed may have rows of a round that is not finished.
+        activities = records.read_table(folder, "activities").query("round <= @rounds['round'].max()")
+        _add_energy(table, rounds, activities, records.read_table(folder, "devices"))
         tested = rounds.dropna(subset="test_accuracy")
         if len(tested):
             last = tested.iloc[-1]
             table.add_row("last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}")
     console.print(table)
+    if len(rounds):
+        console.print(_work_table(activities, records.read_table(folder, "updates")))
+
+
+def _add_energy(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> None:
+    """Rows of the run's energy, by activity and over its devices."""
+    by_activity = energy_by_activity_j(activities).sum()
+    parts = ", ".join(f"{name} {joules:,.1f} J" for name, joules in by_activity.items() if joules > 0)
+    table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J" + (f" ({parts})" if parts else ""))
+    low, middle, high = np.quantile(energy_by_device_j(activities, devices), [0.0, 0.5, 1.0])
+    table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
+
+
+def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
+    """What the devices' work came to, a row per kind, and all of it."""
+    work = totals(work_by_kind(activities, updates))
+    whole = work.sum()
+    table = Table(title="work by what came of it", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column("kind")
+    for heading in ("device seconds", "bits", "joules", "of all joules"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for kind, amounts in [*work.iterrows(), ("all", whole)]:
+        if kind == "all":
+            table.add_section()
+        share = f"{amounts['joules'] / whole['joules']:.1%}" if whole["joules"] else ""
+        seconds, bits, joules = (float(amounts[name]) for name in AMOUNTS)
+        table.add_row(str(kind), f"{seconds:,.1f}", f"{bits:.4g}", f"{joules:,.1f}", share)
+    return table
 
 
 def print_study(folder: Path, console: Console) -> None:
@@ -70,7 +104,14 @@ def print_study(folder: Path, console: Console) -> None:
         target = read_study(folder).target
         goal = "" if target is None else f"rounds and seconds to accuracy {target:g}, "
         console.print(_table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
-    console.print(_table(f"{folder}: clients per round, shares, totals per run ({told})", summary, varied, _TIMING))
+    console.print(
+        _table(
+            f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})",
+            summary,
+            varied,
+            _TIMING,
+        )
+    )
     for note in footnotes(summary, folder):
         console.print(note, highlight=False)
 

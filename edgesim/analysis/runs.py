@@ -45,6 +45,11 @@ class Run:
         return read_table(self.folder, "activities")
 
     @property
+    def updates(self) -> pd.DataFrame:
+        """Table ``updates``."""
+        return read_table(self.folder, "updates")
+
+    @property
     def devices(self) -> pd.DataFrame:
         """Table ``devices``."""
         return read_table(self.folder, "devices")

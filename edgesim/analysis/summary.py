@@ -9,6 +9,7 @@ import pandas as pd
 from edgesim.analysis import metrics
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed, paired_t_p, wilcoxon_floor, wilcoxon_p
+from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
 
 LEARNING_MEASURES = ("rounds_to_target", "seconds_to_target", "final_accuracy")
@@ -20,6 +21,7 @@ TIMING_MEASURES = (
     "simulated_s",
     "bits_up",
     "energy_j",
+    "wasted_share_j",
     "infeasible_share",
 )
 
@@ -32,17 +34,16 @@ def measure(run: Run, target: float | None) -> Measures:
 
     ``reached`` is 1 or 0. Raises `EdgesimError` for a target that is not above the run's start accuracy.
     """
-    rounds = run.rounds
+    rounds, activities = run.rounds, run.activities
     values = {
         "scheduled": metrics.mean_scheduled(rounds),
         "arrived": metrics.mean_arrived(rounds),
         "miss_rate": metrics.miss_rate(rounds),
-        "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(
-            rounds, run.activities, run.bandwidth_hz
-        ),
+        "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(rounds, activities, run.bandwidth_hz),
         "simulated_s": metrics.simulated_s(rounds),
         "bits_up": float(rounds["bits_up"].sum()),
         "energy_j": float(rounds["energy_j"].sum()),
+        "wasted_share_j": wasted_share_j(activities, run.updates),
         "infeasible_share": metrics.infeasible_share(run.metrics),
     }
     if not metrics.evaluations(rounds).empty:

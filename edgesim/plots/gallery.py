@@ -13,10 +13,12 @@ from edgesim.errors import EdgesimError
 from edgesim.plots import heat_map, style
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.delay_cdf import draw_delay_cdf
+from edgesim.plots.energy import draw_energy, draw_energy_over_rounds
 from edgesim.plots.gantt import draw_gantt
 from edgesim.plots.groups import labels_of, panels_of
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled
+from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
 MOST_SERIES = 9
 MOST_PANELS = 6
@@ -26,10 +28,11 @@ MOST_PANELS = 6
 def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
 
-    One run: Gantt chart of ``round`` (or of the first busy one), delay CDFs, accuracy when evaluated. Several
-    runs: accuracy, scheduled clients and CDFs by policy. A study: those, the Gantt chart of its first run and, with
-    a target, rounds to reach it, or, when timing-only over two or more numeric knobs, heat maps. Returns the paths
-    of the files. Raises `EdgesimError` for a folder that is neither, or an unknown round.
+    One run: Gantt chart of ``round`` (or of the first busy one), delay CDFs, energy and wasted work over its rounds,
+    accuracy when evaluated. Several runs: accuracy, scheduled clients, CDFs, energy and wasted work by policy. A
+    study: those, the Gantt chart of its first run and, with a target, rounds to reach it, or, when timing-only over
+    two or more numeric knobs, heat maps. Returns the paths of the files. Raises `EdgesimError` for a folder that is
+    neither, or an unknown round.
     """
     if not paths:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
@@ -54,13 +57,18 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
 
 
 def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path]:
-    """Figures over series of runs: delay CDFs, scheduled clients and, when evaluated, what was learnt."""
+    """Figures over series of runs: delays, scheduled clients, energy and, when evaluated, what was learnt."""
     panels = panels_of(runs)
     if len(panels) > MOST_PANELS or len(labels_of(panels)) > MOST_SERIES:
         return []
     files = style.save(draw_delay_cdf(panels), out / "delay_cdf")
     if len(runs) > 1:
         files += style.save(draw_scheduled(panels), out / "scheduled")
+        files += style.save(draw_energy(panels), out / "energy")
+        files += style.save(draw_waste(panels), out / "waste")
+    else:
+        files += style.save(draw_energy_over_rounds(runs[0]), out / "energy")
+        files += style.save(draw_waste_over_rounds(runs[0]), out / "waste")
     evaluated = [run for run in runs if not evaluations(run.rounds).empty]
     if not evaluated:
         return files

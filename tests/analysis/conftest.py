@@ -10,7 +10,10 @@ from edgesim.records import RunWriter
 
 
 def write_run(folder: Path, accuracies: Sequence[float | None], *, start: float | None = 0.5, seed: int = 0) -> Path:
-    """One run of two-second rounds at 1 MHz: 4 scheduled, 3 arrived, 1 late, 6 J, one upload of 3e6 bits."""
+    """One run of two-second rounds at 1 MHz: 4 scheduled, 3 arrived, 1 late, one upload of 3e6 bits merged.
+
+    Of its 6 J a round, 4 J are those of the upload that arrived and 2 J those of the late one.
+    """
     writer = RunWriter(folder, {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}}, {})
     if start is not None:
         writer.write("metrics", {"round": [0], "name": ["test_accuracy"], "key": [""], "value": [start]})
@@ -30,8 +33,10 @@ def write_run(folder: Path, accuracies: Sequence[float | None], *, start: float 
                 "t_end_s": [end_s] * 2,
                 "outcome": ["done", "late"],
                 "bits": [3e6, 0.5e6],
+                "energy_j": [4.0, 2.0],
             },
         )
+        writer.write("updates", {"round": [number], "device": [0], "weight": [1.0], "staleness": [0]})
     writer.close("finished")
     return folder
 

@@ -82,6 +82,8 @@ def test_timing_columns_hold_the_worked_means_of_every_round(study):
     assert random["simulated_s"] == 20.0
     assert random["energy_j"] == 60.0
     assert random["bits_up"] == 35e6
+    assert random["wasted_share_j"] == pytest.approx(1 / 3)  # the late upload's 2 J of 6 J a round
+    assert random["wasted_share_j_low"] == random["wasted_share_j_high"] == pytest.approx(1 / 3)
 
 
 def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_writer):

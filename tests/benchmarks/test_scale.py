@@ -106,11 +106,13 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark, tmp_path: Path):
         },
         "benchmark",
     )
+    started = time.perf_counter()
     benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
+    run_s = time.perf_counter() - started
     acted = len(read_table(tmp_path, "activities"))
     started = time.perf_counter()
     bare()
     bare_s = time.perf_counter() - started
-    benchmark.extra_info["activities_per_s"] = acted / benchmark.stats["mean"]
+    benchmark.extra_info["activities_per_s"] = acted / run_s
     benchmark.extra_info["bare_timeouts_per_s"] = 2 * rounds * devices / bare_s
     assert acted == 2 * rounds * devices

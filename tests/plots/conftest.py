@@ -73,6 +73,9 @@ def write_run(
                 "energy_j": [0.1] * len(rows),
             },
         )
+        merged = [row[0] for row in rows if row[1] == "upload" and row[4] == "done"]
+        updates = {"device": merged, "weight": [1 / max(done, 1)] * done, "staleness": [0] * done}
+        writer.write("updates", {"round": [number] * done, **updates})
         counts = {"candidates": DEVICES, "selected": scheduled, "arrived": done, "late": 1, "dropped": 1}
         writer.write(
             "rounds",

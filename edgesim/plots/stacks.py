@@ -1,0 +1,125 @@
+"""Stacked bars: what a whole is made of, a bar per series of runs or along a run's rounds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from edgesim.analysis.runs import Run
+from edgesim.analysis.statistics import mean_interval
+from edgesim.plots import style
+from edgesim.plots.groups import Panel
+
+Floats = NDArray[np.float64]
+
+MOST_BARS = 60
+"""Rounds of a longer run are drawn in blocks of equally many rounds."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """How one part of the whole looks and is called."""
+
+    label: str
+    color: str
+    hatch: str = ""
+
+    def patch(self) -> dict[str, Any]:
+        """Keyword arguments of its bars and of its place in the legend."""
+        return {"facecolor": self.color, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0}
+
+
+def draw_stacks(
+    panels: Sequence[Panel], parts: Mapping[str, Part], of: Callable[[Run], Mapping[str, float]], label: str
+) -> Figure:
+    """A bar per series: the mean over its seeds of each part of its runs, stacked in the order of ``parts``.
+
+    ``of`` gives the parts of one run by name. The 95 % t interval over seeds of the whole stands on each bar, where
+    the whole has any spread. The legend names the parts that occur.
+    """
+    values = [
+        np.array([_mean_parts([of(run) for run in series.runs], parts) for series in panel.series]) for panel in panels
+    ]
+    shown = _occurring(parts, np.concatenate([table[:, : len(parts)] for table in values]))
+    width, height = style.panel_size(len(panels), 1.8)
+    longest = max(len(series.label) for panel in panels for series in panel.series)
+    # Slanted names of 7 pt need about 0.04 in of height per character.
+    height += 0.04 * longest * -(-len(panels) // 3)
+    with style.figure(width, height + _legend_in(shown, width)) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        for axes, panel, table in zip(grid, panels, values, strict=True):
+            places = np.arange(len(panel.series))
+            bottom = np.zeros(len(places))
+            for name, heights in zip(parts, table.T, strict=False):
+                if name in shown:
+                    axes.bar(places, heights, 0.7, bottom=bottom, **parts[name].patch())
+                bottom = bottom + heights
+            half = table[:, -1]
+            known = np.nan_to_num(half) > 1e-9 * bottom
+            axes.errorbar(
+                places[known], bottom[known], half[known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
+            )
+            names = [series.label for series in panel.series]
+            axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+        for axes in grid[::3]:
+            axes.set_ylabel(label)
+        _legend(figure, shown)
+    return figure
+
+
+def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], label: str, *, share: bool) -> Figure:
+    """The parts of every round of one run, stacked; a long run in blocks of rounds, each by its mean.
+
+    ``table`` has a row per round (its number is the index, without gaps) and a column per part. With ``share`` each
+    block's parts are divided by its whole; a block of which the whole is zero stays empty.
+    """
+    block = -(-len(table) // MOST_BARS)
+    starts = np.arange(0, len(table), block)
+    rounds = table.index.to_numpy()
+    edges = np.append(rounds[starts], rounds[-1] + 1) - 0.5
+    sums = np.add.reduceat(table[list(parts)].to_numpy(dtype=np.float64), starts, axis=0)
+    whole = sums.sum(axis=1) if share else np.diff(edges)
+    values = np.divide(sums, whole[:, None], out=np.zeros_like(sums), where=whole[:, None] > 0)
+    shown = _occurring(parts, values)
+    with style.figure(style.COLUMN_IN, 1.8 + _legend_in(shown, style.COLUMN_IN)) as figure:
+        (axes,) = style.panel_grid(figure, [""])
+        bottom = np.zeros(len(starts))
+        for name, heights in zip(parts, values.T, strict=True):
+            if name in shown:
+                axes.stairs(bottom + heights, edges, baseline=bottom, fill=True, **parts[name].patch())
+            bottom = bottom + heights
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("round (count)" if block == 1 else f"round (count; means over {block} rounds)")
+        axes.set_ylabel(label)
+        _legend(figure, shown)
+    return figure
+
+
+def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part]) -> Floats:
+    """Mean of each part over runs, and half the interval of their whole, [parts + 1]."""
+    table = np.array([[amounts[name] for name in parts] for amounts in runs])
+    whole = mean_interval(table.sum(axis=1))
+    return np.append(table.mean(axis=0), whole.high - whole.mean)
+
+
+def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:
+    """Parts above zero somewhere in values [any, parts]."""
+    return {name: part for (name, part), column in zip(parts.items(), values.T, strict=True) if (column > 0).any()}
+
+
+def _legend_in(shown: Mapping[str, Part], width_in: float) -> float:
+    return style.legend_height_in([part.label for part in shown.values()], width_in) if shown else 0.0
+
+
+def _legend(figure: Figure, shown: Mapping[str, Part]) -> None:
+    if shown:
+        handles = [Patch(**part.patch()) for part in shown.values()]
+        style.legend_below(figure, handles, [part.label for part in shown.values()])

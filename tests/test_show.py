@@ -1,0 +1,113 @@
+"""The tables on the terminal against the same numbers worked out of the run folder."""
+
+import io
+import json
+import re
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.records import RunWriter, read_table
+from edgesim.show import print_run, print_study
+
+CONFIG = {
+    "seed": 4,
+    "rounds": 6,
+    "round": {
+        "payload_bits": 17_881_664.0,
+        "tmax_s": 0.8,
+        "delay_knowledge": "planned",
+        "plan_quantile": 0.5,
+        "download_s": 0.02,
+    },
+    "learning": {"training": "none"},
+}
+
+
+def shown(printer, folder, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    printer(folder, console)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    simulation.run(parse(CONFIG, "test"), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def numbers(text: str, start: str) -> list[float]:
+    """Numbers of the last line that begins so: the table of work comes last."""
+    *_, line = [line for line in text.splitlines() if line.strip(" │").startswith(f"{start} ")]
+    found = re.findall(r"\d[\d,]*\.?\d*(?:e[+-]\d+)?", line.replace(start, "", 1))
+    return [float(number.replace(",", "")) for number in found]
+
+
+def test_a_run_shows_what_came_of_its_work_with_the_share_of_joules(folder):
+    acts = read_table(folder, "activities").assign(seconds=lambda table: table["t_end_s"] - table["t_start_s"])
+    text = shown(print_run, folder)
+    late = acts.groupby(["round", "device"]).filter(lambda task: (task["outcome"] == "late").any())
+    arrived = read_table(folder, "updates")[["round", "device"]]
+    useful = acts.merge(arrived, on=["round", "device"])
+    assert len(late) > 0
+    whole_j = acts["energy_j"].sum()
+    for kind, rows in (("late", late), ("useful", useful), ("all", acts)):
+        seconds, bits, joules = (rows[name].sum() for name in ("seconds", "bits", "energy_j"))
+        found = numbers(text, kind)
+        assert found[:3] == [
+            pytest.approx(seconds, abs=0.05),
+            pytest.approx(bits, rel=1e-3),
+            pytest.approx(joules, abs=0.05),
+        ]
+        assert found[3] == pytest.approx(100 * joules / whole_j, abs=0.05)
+
+
+def test_a_run_shows_its_energy_by_activity_and_over_its_devices(folder):
+    acts = read_table(folder, "activities")
+    text = shown(print_run, folder)
+    by_activity = acts.groupby("activity")["energy_j"].sum()
+    expected = [acts["energy_j"].sum(), *(by_activity[name] for name in ("download", "compute", "upload"))]
+    """Numbers of the last line that begins so: the table of work comes last."""
+    (line,) = [line for line in text.splitlines() if line.strip(" │").startswith("energy  ")]
+    found = [float(number) for number in re.findall(r"([\d.]+) J", line)]
+    assert found == pytest.approx(expected, abs=0.05)
+    spent = acts.groupby("device")["energy_j"].sum()
+    assert len(spent) == 30
+    assert numbers(text, "energy per device") == pytest.approx([spent.min(), spent.median(), spent.max()], abs=0.005)
+
+
+def test_rounds_that_are_not_finished_count_for_nothing(folder):
+    before = shown(print_run, folder)
+    path = folder / "activities.parquet"
+    acts = pd.read_parquet(path)
+    cut = acts[acts["round"] == 6].assign(round=7).astype(acts.dtypes.to_dict())
+    pd.concat([acts, cut]).to_parquet(path)
+    assert shown(print_run, folder) == before
+
+
+def test_a_run_without_a_finished_round_shows_no_work(tmp_path):
+    RunWriter(tmp_path / "none", {"seed": 0, "selection": {"policy": "random"}}, {}).close("interrupted")
+    text = shown(print_run, tmp_path / "none")
+    assert "interrupted" in text
+    assert "useful" not in text
+
+
+def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
+    plan = []
+    for quantile in (0.5, 0.95):
+        knobs = {"policy": "random", "plan_quantile": quantile}
+        planned = {**CONFIG, "round": {**CONFIG["round"], "plan_quantile": quantile}}
+        simulation.run(parse(planned, "test"), tmp_path / f"q{quantile}")
+        plan.append({"folder": f"q{quantile}", "knobs": knobs, "seed": 4, "status": "finished"})
+    study = {"name": "quantiles", "target": None, "reference": "random", "runs": plan}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    text = shown(print_study, tmp_path, 80)
+    (header,) = [line for line in text.splitlines() if line.startswith("plan_quantile")]
+    assert header.split()[-2:] == ["joules", "waste"]
+    for quantile in (0.5, 0.95):
+        acts, updates = (read_table(tmp_path / f"q{quantile}", name) for name in ("activities", "updates"))
+        useful_j = acts.merge(updates[["round", "device"]], on=["round", "device"])["energy_j"].sum()
+        assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
