@@ -89,6 +89,9 @@ class RoundConfig(Section):
     leftover: Literal["idle", "equal_finish"] = "idle"
     """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
     close: Literal["arrivals", "deadline"] = "arrivals"
+    late: Literal["drop", "keep"] = "drop"
+    """Whether an upload that is on the air at the deadline is broken off, or goes on into the next rounds on its own
+    reservation and is merged in the round in which it arrives. A frame's last round breaks all of them off."""
     min_candidates: int = Field(1, ge=1)
     download_s: float = Field(0.0, ge=0)
     payload_bits: Literal["model"] | float = "model"

@@ -103,8 +103,8 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
     return fits, used_hz
 
 
-def share(world: World, payload_bits: float, timeline: Timeline, taken: Integers, round: int) -> Floats:
-    """Bandwidths of the devices taken (positions), [S], by the allocator of the config."""
+def share(world: World, payload_bits: float, timeline: Timeline, taken: Integers, round: int, band_hz: float) -> Floats:
+    """Bandwidths of the devices taken (positions), [S], that share ``band_hz`` by the allocator of the config."""
     if len(taken) == 0:
         return np.empty(0)
     knobs = world.config.round
@@ -114,7 +114,7 @@ def share(world: World, payload_bits: float, timeline: Timeline, taken: Integers
         rx_power_w=world.rx_power_w(timeline.ids[taken], round),
         need_hz=needs_hz(world, payload_bits, timeline, round, taken, knobs.tmax_s),
         noise_w_per_hz=world.environment.noise_w_per_hz,
-        bandwidth_hz=world.config.radio.bandwidth_hz,
+        bandwidth_hz=band_hz,
         deadline_s=knobs.tmax_s,
     )
     return ALLOCATORS["equal_finish" if knobs.leftover == "equal_finish" else knobs.allocator](request)

@@ -31,11 +31,23 @@ class Report:
         """The start model, as round 0 of ``metrics``."""
         self._metrics(0, evaluation)
 
-    def round(self, this: OpenRound, merged: Merged, evaluation: Evaluation | None, t_end_s: float) -> None:
-        """Rows of ``activities``, ``updates``, ``metrics`` and ``rounds``."""
+    def round(
+        self,
+        this: OpenRound,
+        over: list[Task],
+        merged: Merged,
+        staleness: list[int],
+        evaluation: Evaluation | None,
+        t_end_s: float,
+    ) -> None:
+        """Rows of ``activities``, ``updates``, ``metrics`` and ``rounds``.
+
+        A task has its rows in the round in which it ends: ``over`` are those of earlier rounds that ended in this one.
+        """
         number = this.number.round
         tasks = [this.tasks[device] for device in sorted(this.tasks)]
-        rows = [(task, span) for task in tasks for span in task.spans]
+        ended = sorted(over + [task for task in tasks if not task.carried], key=lambda task: task.device)
+        rows = [(task, span) for task in ended for span in task.spans]
         energy_j = [self._energy_j(task.device, span) for task, span in rows]
         self.writer.write(
             "activities",
@@ -55,7 +67,7 @@ class Report:
             "round": [number] * len(merged.ids),
             "device": merged.ids,
             "weight": merged.weight,
-            "staleness": np.zeros(len(merged.ids), dtype=np.int32),
+            "staleness": staleness,
         }
         if merged.loss is not None:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}

@@ -24,6 +24,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+_LONGEST_ROUNDS = 1000
+"""How many deadlines ahead a latecomer's availability is looked up."""
+
+
 @dataclass(frozen=True)
 class RoundNumber:
     """Where a round stands in the run."""
@@ -71,8 +75,19 @@ class OpenRound:
 
 
 @dataclass
+class Carried:
+    """An upload that goes on after the close of the round in which it began."""
+
+    task: Task
+    round: int
+    training: TrainingRound
+    process: simpy.Process
+    arrived: bool = False
+
+
+@dataclass
 class Synchronous:
-    """The synchronous protocol; its state is who was selected how often."""
+    """The synchronous protocol; its state is who was selected how often, and whose upload is still on the air."""
 
     clock: Clock
     world: World
@@ -84,6 +99,8 @@ class Synchronous:
     """Data-set sizes per frame, [devices]."""
     band: Band
     times_selected: Integers
+    carried: dict[int, Carried] = field(default_factory=dict)
+    """Latecomers by device."""
 
     def round(
         self, number: RoundNumber, ids: Integers, samples: Integers
@@ -92,6 +109,9 @@ class Synchronous:
         started = time.perf_counter()
         knobs = self.world.config.round
         now_s = self.clock.now
+        if self.carried:
+            free = ~np.isin(ids, list(self.carried))
+            ids, samples = ids[free], samples[free]
         this = OpenRound(
             number,
             now_s,
@@ -108,10 +128,10 @@ class Synchronous:
         else:
             self._decide_at_once(this, samples)
         yield this.closed
-        self._interrupt_stragglers(this)
+        over = self._end_or_carry(this)
         # The interrupts above are events of this instant; the rows are complete once they have run.
         yield self.clock.timeout(0)
-        evaluation = self._learn(this)
+        evaluation = self._learn(this, over)
         this.wall_s["round"] = time.perf_counter() - started
         self.report.timing(number.round, this.wall_s)
         return evaluation
@@ -199,11 +219,12 @@ class Synchronous:
                 streams=world.streams,
                 knowledge=this.training,
             )
+            band_hz = config.radio.bandwidth_hz - sum(late.task.bandwidth_hz for late in self.carried.values())
             if config.round.admission == "band":
-                feasible = np.count_nonzero(np.asarray(need_hz) <= config.radio.bandwidth_hz)
+                feasible = np.count_nonzero(np.asarray(need_hz) <= band_hz)
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
-            taken = admit(self.selector, view, config.radio.bandwidth_hz, config.round.count)
-            return taken, share(world, self.payload_bits, timeline, taken, number.round)
+            taken = admit(self.selector, view, band_hz, config.round.count)
+            return taken, share(world, self.payload_bits, timeline, taken, number.round, band_hz)
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Tell every task whether it uploads, and on which reservation."""
@@ -223,20 +244,49 @@ class Synchronous:
             _succeed_once(this.all_reported)
 
     def _on_arrived(self, this: OpenRound, task: Task) -> None:
+        if task.carried:
+            self.carried[task.device].arrived = True
+            return
         this.arrived.add(task.device)
         if self.world.config.round.close == "arrivals" and len(this.arrived) == len(this.selected):
             _succeed_once(this.closed)
 
-    def _interrupt_stragglers(self, this: OpenRound) -> None:
+    def _end_or_carry(self, this: OpenRound) -> list[Carried]:
+        """Break off what is still at work, but for latecomers that are kept; returns those that are no longer."""
+        over = [late for late in self.carried.values() if late.task.phase == "ended"]
+        for late in over:
+            del self.carried[late.task.device]
+        keeps = self.world.config.round.late == "keep" and not this.number.last_of_frame
         for device, process in this.processes.items():
-            if process.is_alive and this.tasks[device].phase != "ended":
+            task = this.tasks[device]
+            if process.is_alive and task.phase == "upload" and keeps:
+                self._carry(this, task)
+            elif process.is_alive and task.phase != "ended":
                 process.interrupt()
+        if this.number.last_of_frame:
+            over += self.carried.values()
+            for late in self.carried.values():
+                late.process.interrupt()
+            self.carried.clear()
+        return over
 
-    def _learn(self, this: OpenRound) -> Evaluation | None:
+    def _carry(self, this: OpenRound, task: Task) -> None:
+        task.carried, task.fate = True, "late"
+        late = Carried(task, this.number.round, this.training, this.processes[task.device])
+        self.carried[task.device] = late
+        assert task.upload is not None
+        # So far nobody asked beyond this round's deadline whether the device stays.
+        now_s, horizon_s = self.clock.now, self.clock.now + _LONGEST_ROUNDS * self.world.config.round.tmax_s
+        leaves_s = self.world.availability.available_until(np.array([task.device]), now_s, horizon_s)[0]
+        if np.isfinite(leaves_s):
+            self.band.leave_at(task.upload, float(leaves_s))
+
+    def _learn(self, this: OpenRound, over: list[Carried]) -> Evaluation | None:
         """Aggregate what arrived, evaluate, tell the selector, write the rows."""
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
+        stale = [late for late in over if late.arrived]
         with this.timed("train"):
-            merged = this.training.merge(arrived)
+            merged = this.training.merge(arrived, [(late.training, late.task.device) for late in stale])
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
             self.selector.hear(RoundReport(this.number.round, this.selected, arrived, this.training))
@@ -244,7 +294,8 @@ class Synchronous:
         if this.number.round % self.world.config.evaluation.every == 0 or this.number.last_of_frame:
             with this.timed("evaluate"):
                 evaluation = self.learner.evaluate(this.number.frame)
-        self.report.round(this, merged, evaluation, self.clock.now)
+        staleness = [0] * len(arrived) + [this.number.round - late.round for late in stale]
+        self.report.round(this, [late.task for late in over], merged, staleness, evaluation, self.clock.now)
         return evaluation
 
 

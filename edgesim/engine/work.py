@@ -49,6 +49,8 @@ class Task:
     """The upload on the air, with its remaining bits."""
     fate: Outcome | None = None
     """How a taken task ended for the server: done, late or dropped."""
+    carried: bool = False
+    """Whether its upload went on after the round's close."""
     spans: list[Span] = field(default_factory=list)
 
 

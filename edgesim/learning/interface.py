@@ -1,6 +1,6 @@
 """What the engine asks of learning: the same for real training and for timing-only runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,10 +44,11 @@ class TrainingRound(Knowledge, Gradients, Protocol):
     def due(self, device: int) -> None:
         """Mark the job of a device as due: its simulated work is finished."""
 
-    def merge(self, ids: Integers) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[tuple["TrainingRound", int]] = ()) -> Merged:
         """Run the due jobs of the devices that arrived and merge their updates into the global model.
 
-        No ids keep the model as it is.
+        ``stale`` are devices that arrived from earlier rounds, with the round in which each began; their rows follow
+        those of ``ids``. Nobody at all keeps the model as it is.
         """
 
     @property

@@ -1,6 +1,6 @@
 """Real training: the global model, and one round's jobs and statistics."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from edgesim.learning.batches import batch_samples, statistics_samples, step_edg
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.knowledge import CountKnowledge, shares, size_weighted_shares
 from edgesim.learning.models import make_model
 from edgesim.learning.numerics import device_kind, pick_device, reproducible, seeded
@@ -174,27 +174,33 @@ class TorchRound(CountKnowledge):
         """Mark the job of a device as due: its simulated work is finished."""
         self._promises[int(device)].due = True
 
-    def merge(self, ids: Integers) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[tuple[TrainingRound, int]] = ()) -> Merged:
         """Run the due jobs of the devices that arrived and merge their updates into the global model.
 
-        No ids keep the model as it is. Raises `Diverged`, and ValueError for a device whose job is not due.
+        ``stale`` are devices that arrived from earlier rounds: what they changed of the older model they started from
+        is added to this one. Nobody at all keeps the model as it is. Raises `Diverged`, and ValueError for a device
+        whose job is not due.
         """
-        ids = np.asarray(ids, dtype=np.int64)
-        early = [device for device in ids.tolist() if not self._promises[device].due]
+        promises = [self._promises[device] for device in np.asarray(ids).tolist()]
+        for earlier, device in stale:
+            assert isinstance(earlier, TorchRound)
+            promises.append(earlier._promises[device])
+        merged = np.array([promise.job.device for promise in promises], dtype=np.int64)
+        early = [promise.job.device for promise in promises if not promise.due]
         if early:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
-        results = self._results(ids)
-        alpha = fedavg.weights(self.federation.frames[self.frame].sizes[ids])
-        if len(ids):
+        results = self._fulfil(promises)
+        alpha = fedavg.weights(self.federation.frames[self.frame].sizes[merged])
+        if len(merged):
             # Ascending ids: the floating-point sum must not depend on the order of arrival.
-            order = np.argsort(ids)
+            order = np.argsort(merged)
             with reproducible(self._learner.torch_device):
                 updates = torch.stack([results[row].update for row in order])
                 self._learner.global_weights = fedavg.aggregate(self._start, updates, alpha[order])
                 if not bool(self._learner.global_weights.isfinite().all()):
                     raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
         return Merged(
-            ids,
+            merged,
             alpha,
             np.array([result.loss for result in results]),
             np.array([result.accuracy for result in results]),
@@ -210,7 +216,9 @@ class TorchRound(CountKnowledge):
     def update_norms(self, ids: Integers) -> Floats:
         """Norm of each device's update of this round, [n]; runs the jobs."""
         self.start(ids)
-        return np.array([result.update_norm for result in self._results(ids)])
+        return np.array(
+            [result.update_norm for result in self._fulfil([self._promises[int(device)] for device in ids])]
+        )
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
@@ -248,8 +256,7 @@ class TorchRound(CountKnowledge):
             learner.model.load(weights)
             yield learner.model, learner.data
 
-    def _results(self, ids: Integers) -> list[Result]:
-        promises = [self._promises[int(device)] for device in ids]
+    def _fulfil(self, promises: list[Promise]) -> list[Result]:
         with reproducible(self._learner.torch_device):
             self._jobs_trained += self._learner.back_end.run(promises)
         return [promise.result for promise in promises if promise.result is not None]

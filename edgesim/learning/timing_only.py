@@ -1,6 +1,6 @@
 """A learner that trains nothing and imports no torch: the same events and rows, without losses and models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -10,7 +10,7 @@ from edgesim.algorithms.fedavg import weights
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
-from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.knowledge import CountKnowledge
 from edgesim.learning.payload import model_bits
 from edgesim.selection.view import ClassGradients, Floats, Integers
@@ -28,9 +28,9 @@ class TimingOnlyRound(CountKnowledge):
     def due(self, device: int) -> None:
         """Nothing to mark."""
 
-    def merge(self, ids: Integers) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[tuple[TrainingRound, int]] = ()) -> Merged:
         """The weights that an aggregation would use; losses, accuracies and norms are absent."""
-        ids = np.asarray(ids, dtype=np.int64)
+        ids = np.append(np.asarray(ids, dtype=np.int64), np.array([device for _, device in stale], dtype=np.int64))
         return Merged(ids, weights(self.federation.frames[self.frame].sizes[ids]), None, None, None)
 
     def losses(self, ids: Integers) -> Floats:

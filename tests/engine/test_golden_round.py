@@ -78,6 +78,12 @@ class InOrder:
 
 def play(folder: Path, order, availability=None, **knobs) -> tuple[pd.Series, pd.DataFrame]:
     """One golden round; its row of ``rounds`` and its rows of ``activities``."""
+    play_rounds(folder, 1, order, availability, **knobs)
+    return records.read_table(folder, "rounds").iloc[0], records.read_table(folder, "activities")
+
+
+def play_rounds(folder: Path, count: int, order, availability=None, **knobs) -> None:
+    """Some golden rounds, one after another."""
     config = simulation.complete(
         parse(
             {
@@ -111,9 +117,9 @@ def play(folder: Path, order, availability=None, **knobs) -> tuple[pd.Series, pd
         sizes,
         lambda _: None,
     )
-    clock.run(clock.process(server.run(iter([RoundNumber(1, 1, 1, 1, True)]))))
+    numbers = [RoundNumber(k, 1, k, count, k == count) for k in range(1, count + 1)]
+    clock.run(clock.process(server.run(iter(numbers))))
     writer.close("finished")
-    return records.read_table(folder, "rounds").iloc[0], records.read_table(folder, "activities")
 
 
 def rows(activities: pd.DataFrame) -> list[tuple]:
