@@ -220,6 +220,13 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
     ("script", "arguments", "figures"),
     [
         ("fedteddi.py", ["--quick", "--rounds", "6", "--policies", "random,fed-cbs,fedteddi", "--target", "0.6"], 10),
+        ("fading.py", ["--policies", "fed-cbs", "--seeds", "1", "--rounds", "4", "--target", "0.6"], 8),
+        (
+            "tune_tmax.py",
+            ["--policy", "fed-cbs", "--seeds", "2", "--simulated-s", "4", "--target", "0.6", "--refinements", "1"]
+            + ["--tmax", "0.6,1.2", "--band-mhz", "20,40"],
+            10,
+        ),
         ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 4),
         (
             "tmax_bandwidth.py",

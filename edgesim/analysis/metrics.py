@@ -55,6 +55,18 @@ def seconds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reac
     return Reached(float(row["t_end_s"]), True)
 
 
+def joules_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
+    """Energy that the devices have spent at the end of the first evaluated round at or above the target accuracy.
+
+    A run that never gets there counts as one more round of its mean energy. Raises `EdgesimError` unless the target
+    lies above ``start``.
+    """
+    row = _first_at(rounds, target, start)
+    if row is None:
+        return Reached(float(rounds["energy_j"].sum() + rounds["energy_j"].mean()), False)
+    return Reached(float(rounds.loc[rounds["round"] <= row["round"], "energy_j"].sum()), True)
+
+
 def _first_at(rounds: pd.DataFrame, target: float, start: float) -> pd.Series | None:
     if target <= start:
         raise EdgesimError(f"target {target:g} must lie above the start accuracy {start:g}; choose a higher target")

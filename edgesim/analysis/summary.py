@@ -12,7 +12,7 @@ from edgesim.analysis.statistics import mean_interval, pair_by_seed, paired_t_p,
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
 
-LEARNING_MEASURES = ("rounds_to_target", "seconds_to_target", "final_accuracy")
+LEARNING_MEASURES = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
 TIMING_MEASURES = (
     "scheduled",
     "arrived",
@@ -60,9 +60,15 @@ def _speed(run: Run, target: float) -> Measures:
     try:
         rounds, reached = metrics.rounds_to_target(run.rounds, target, start)
         seconds, _ = metrics.seconds_to_target(run.rounds, target, start)
+        joules, _ = metrics.joules_to_target(run.rounds, target, start)
     except EdgesimError as error:
         raise EdgesimError(f"{run.folder}: {error}") from None
-    return {"rounds_to_target": rounds, "seconds_to_target": seconds, "reached": float(reached)}
+    return {
+        "rounds_to_target": rounds,
+        "seconds_to_target": seconds,
+        "joules_to_target": joules,
+        "reached": float(reached),
+    }
 
 
 def summarise(study_folder: Path) -> pd.DataFrame:

@@ -30,8 +30,8 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
 
     One run: Gantt chart of ``round`` (or of the first busy one), delay CDFs, energy and wasted work over its rounds,
     accuracy when evaluated. Several runs: accuracy, scheduled clients, CDFs, energy and wasted work by policy. A
-    study: those, the Gantt chart of its first run and, with a target, rounds to reach it, or, when timing-only over
-    two or more numeric knobs, heat maps. Returns the paths of the files. Raises `EdgesimError` for a folder that is
+    study: those, the Gantt chart of its first run, with a target rounds to reach it, and over two or more numeric
+    knobs heat maps. Returns the paths of the files. Raises `EdgesimError` for a folder that is
     neither, or an unknown round.
     """
     if not paths:
@@ -87,8 +87,7 @@ def draw_study(study: Study, out: Path) -> list[Path]:
     if not runs:
         raise EdgesimError(f"{study.folder}: no run of the study is finished; run the study first")
     files = style.save(draw_gantt(runs[0], None), out / "gantt") + draw_runs(runs, out, study.target)
-    if all(evaluations(run.rounds).empty for run in runs):
-        files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
+    files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
     return files
 
 

@@ -84,12 +84,18 @@ _NAMES = {
     "miss_rate": "miss rate",
     "infeasible_share": "infeasible share",
     "spectral_efficiency_bps_per_hz": "spectral efficiency",
+    "seconds_to_target": "time to the target",
+    "joules_to_target": "energy to the target",
+    "wasted_share_j": "wasted share of the energy",
     "plan_quantile": "planned quantile $q$",
     "devices": "number of devices",
 }
 _WHOLE_UNITS = {
     "devices": "count",
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",
+    "seconds_to_target": "s",
+    "joules_to_target": "J",
+    "wasted_share_j": "1",
     "scheduled": "clients/round",
     "arrived": "updates/round",
 }

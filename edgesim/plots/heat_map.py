@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from edgesim.plots import style
 from edgesim.plots.groups import Quantity, knob_text, quantity
 
-COLUMNS = ("scheduled", "arrived", "miss_rate", "infeasible_share", "spectral_efficiency_bps_per_hz")
+COLUMNS = (
+    "seconds_to_target",
+    "joules_to_target",
+    "scheduled",
+    "arrived",
+    "miss_rate",
+    "infeasible_share",
+    "spectral_efficiency_bps_per_hz",
+    "wasted_share_j",
+)
 
 
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:

@@ -33,6 +33,12 @@ def test_a_run_that_never_reaches_the_target_counts_as_last_round_plus_one_in_ro
     assert metrics.seconds_to_target(rounds, 0.75, 0.5) == (8.0, False)
 
 
+def test_joules_to_the_target_are_those_spent_until_then():
+    rounds = rounds_with([0.6, None, 0.75, 0.9]).assign(energy_j=[1.0, 2.0, 4.0, 8.0])
+    assert metrics.joules_to_target(rounds, 0.75, 0.5) == (7.0, True)
+    assert metrics.joules_to_target(rounds, 0.95, 0.5) == (15.0 + 3.75, False)
+
+
 @pytest.mark.parametrize("start", [0.75, 0.8])
 def test_a_target_not_above_the_start_accuracy_is_refused_with_both_numbers(start):
     with pytest.raises(EdgesimError, match=rf"target 0\.75 .* start accuracy {start}") as error:
