@@ -1,10 +1,14 @@
 """edgesim: a discrete-event simulator of a wireless edge network whose devices really train."""
 
-from edgesim.config import RunConfig, load, parse
-from edgesim.errors import EdgesimError
-from edgesim.records import read_config, read_run, read_table
-from edgesim.simulation import Result, run
-from edgesim.study import Study, grid, run_study
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgesim.config import RunConfig, load, parse
+    from edgesim.errors import EdgesimError
+    from edgesim.records import read_config, read_run, read_table
+    from edgesim.simulation import Result, run
+    from edgesim.study import Study, grid, run_study
 
 __all__ = [
     "EdgesimError",
@@ -20,3 +24,19 @@ __all__ = [
     "run",
     "run_study",
 ]
+
+_HOMES = {
+    "config": ("RunConfig", "load", "parse"),
+    "errors": ("EdgesimError",),
+    "records": ("read_config", "read_run", "read_table"),
+    "simulation": ("Result", "run"),
+    "study": ("Study", "grid", "run_study"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, loaded when first used: reading a table needs no simulator."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"edgesim.{module}"), name)
+    raise AttributeError(f"module 'edgesim' has no attribute {name!r}")

@@ -32,7 +32,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except EdgesimError as error:
             _stop(f"error: {error}", 2)
         except KeyboardInterrupt:
-            _stop("stopped; finished rounds are kept", 130)
+            _stop("stopped; what was finished is kept", 130)
 
     return wrapped
 
@@ -53,7 +53,7 @@ def run(
     settings = load(config, set_ or [])
     folder = out or Path("runs") / config.stem
     console = Console()
-    with bar(console) as progress:
+    with bar(console, transient=True) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
         result = simulation.run(
             settings,
@@ -64,7 +64,9 @@ def run(
     if result.status != "finished":
         raise EdgesimError(f"{folder}: {result.reason}; the finished rounds are kept")
     if result.reused:
-        console.print(f"{folder}: finished before, reused")
+        console.print(f"{folder}: finished before, reused", highlight=False)
+    if result.restarted:
+        console.print(f"{folder}: was unfinished, run again from the start", highlight=False)
     print_run(folder, console)
 
 
@@ -82,13 +84,16 @@ def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 @plain_errors
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or one study folder.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the figures; <first run>/plots when absent.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the figures; RUN/plots, or comparison beside several, when absent.")
+    ] = None,
     round_: Annotated[int | None, typer.Option("--round", help="Round of the Gantt chart.")] = None,
 ) -> None:
     """Draw every figure that the folders support, as PNG and SVG."""
     from edgesim.plots.gallery import draw
 
-    for path in draw(runs, out or runs[0] / "plots", round_):
+    folder = runs[0] / "plots" if len(runs) == 1 else runs[0].parent / "comparison"
+    for path in draw(runs, out or folder, round_):
         print(path)
 
 

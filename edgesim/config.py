@@ -66,7 +66,9 @@ class AvailabilityConfig(Section):
     """CSV or Parquet of device, start_s, end_s (``table``)."""
 
     @model_validator(mode="after")
-    def _table_has_a_file(self) -> Self:
+    def _fits_the_model(self) -> Self:
+        if self.probability != 1.0 and self.model != "bernoulli":
+            raise ValueError(f"probability is for model = 'bernoulli', not {self.model!r}")
         if (self.model == "table") != (self.file is not None):
             raise ValueError("file is needed by, and only by, model = 'table'")
         return self

@@ -1,5 +1,6 @@
 """Where content lives: the path as given, then the folder of that kind here, then the packaged copy."""
 
+import difflib
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
@@ -25,8 +26,12 @@ def find(kind: str, name: str, suffix: str) -> Path:
         for candidate in (folder / name, folder / f"{name}{suffix}"):
             if candidate.is_file():
                 return candidate
-    known = ", ".join(names(kind, suffix)) or "none"
-    raise EdgesimError(f"{kind}: no file {name!r}; give a path or one of: {known}")
+    known = names(kind, suffix)
+    begun = [item for item in known if item.startswith(name)]
+    near = begun or difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f", did you mean {near[0]!r}?" if near else ";"
+    choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
+    raise EdgesimError(f"{kind}: no file {name!r}{hint}{choice}")
 
 
 def names(kind: str, suffix: str) -> list[str]:

@@ -86,7 +86,7 @@ def _deadline_that_would_do(world: World, payload_bits: float, samples: NDArray[
     while enough_s > 1.01 * short_s:
         middle_s = (short_s + enough_s) / 2
         short_s, enough_s = (short_s, middle_s) if serves(middle_s) else (middle_s, enough_s)
-    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s"
+    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s (which serves somebody in some round)"
     if knobs.delay_knowledge == "reported":
         remedy += f" and round.report_by_s to {report_share:.3g} of it"
     return remedy

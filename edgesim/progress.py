@@ -38,7 +38,9 @@ class Listener:
         self._sent_s = 0.0
 
     def on_start(self, what: str) -> None:
-        """The run prepares something."""
+        """The run prepares something; raises KeyboardInterrupt when the study is to stop."""
+        if self._stop.is_set():
+            raise KeyboardInterrupt
         self._queue.put(Message(self._run, 0, what))
 
     def on_round(self, done: RoundDone) -> None:
@@ -67,8 +69,8 @@ def expected_rounds(config: RunConfig) -> int:
     return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
 
 
-def bar(console: Console) -> Progress:
-    """The columns that every progress bar of edgesim has."""
+def bar(console: Console, transient: bool = False) -> Progress:
+    """The columns that every progress bar of edgesim has; a transient one leaves no line behind."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -78,6 +80,7 @@ def bar(console: Console) -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=console,
+        transient=transient,
     )
 
 
@@ -89,6 +92,7 @@ class Display:
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
         self._over: set[str] = set()
+        self._said: set[str] = set()
         self._progress = bar(console)
         self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
         self._bars: dict[str, TaskID] = {}
@@ -123,7 +127,9 @@ class Display:
     def ended(self, run: str, status: str, reason: str) -> None:
         """A run is over; a failure is printed at once."""
         self._over.add(run)
-        if status != "finished":
+        # One reason may fail every run of a study: said once.
+        if status != "finished" and reason not in self._said:
+            self._said.add(reason)
             self._console.print(f"{status} {run}: {reason}", highlight=False, markup=False, style="red")
         if run in self._bars:
             self._progress.update(self._bars[run], visible=False)

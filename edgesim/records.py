@@ -131,7 +131,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.toml"
     try:
         return tomllib.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise EdgesimError(f"{folder}: not a run folder: config.toml is missing") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EdgesimError(f"{path}: not TOML: {error}") from None
@@ -142,7 +142,7 @@ def read_run(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         run = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise EdgesimError(f"{folder}: not a run folder: run.json is missing") from None
     except ValueError as error:
         raise EdgesimError(f"{path}: not JSON: {error}") from None

@@ -1,5 +1,7 @@
 """What every scenario script needs: lists from the command line, plain errors, the table and the figures at the end."""
 
+import json
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -9,12 +11,15 @@ from edgesim.errors import EdgesimError
 from edgesim.plots.gallery import draw
 from edgesim.show import print_study
 
-__all__ = ["conclude", "names", "numbers", "plain_errors"]
+__all__ = ["conclude", "counts", "names", "numbers", "plain_errors"]
 
 
 def names(text: str) -> list[str]:
-    """A list of names separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """A list of names separated by commas; raises `EdgesimError` when there is none."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise EdgesimError(f"{text!r}: expected at least one value, several separated by commas")
+    return found
 
 
 def numbers(text: str) -> list[float]:
@@ -25,9 +30,28 @@ def numbers(text: str) -> list[float]:
         raise EdgesimError(f"{text!r}: expected numbers separated by commas, such as 0.8,1.0,1.2") from None
 
 
+def counts(text: str) -> list[int]:
+    """A list of whole numbers separated by commas; raises `EdgesimError`."""
+    try:
+        return [int(number) for number in names(text)]
+    except ValueError:
+        raise EdgesimError(f"{text!r}: expected whole numbers separated by commas, such as 10,30") from None
+
+
 def conclude(study_folder: Path) -> None:
-    """Print a study's table and draw its figures into ``plots/`` of its folder."""
+    """Print a study's table and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed."""
     console = Console()
     print_study(study_folder, console)
     figures = draw([study_folder], study_folder / "plots")
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
+    failed = [
+        run for run in json.loads((study_folder / "study.json").read_text())["runs"] if run["status"] != "finished"
+    ]
+    if failed:
+        first = failed[0]
+        console.print(
+            f"{len(failed)} of the runs did not finish, the first one: {first['folder']}: {first['reason']}",
+            markup=False,
+            highlight=False,
+        )
+        sys.exit(1)

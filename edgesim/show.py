@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from edgesim import records
@@ -15,6 +16,7 @@ from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import footnotes, summarise
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
+from edgesim.errors import EdgesimError
 
 #: Column of the summary -> (title, format).
 _LEARNING = {
@@ -34,7 +36,7 @@ _TIMING = {
 }
 _WITH_INTERVAL = ("rounds_to_target", "final_accuracy")
 _COMPARISONS = {
-    "rounds_to_target": (("saving", "saving", "{:+.1%}"), ("p", "rounds_p", "{:.3f}")),
+    "rounds_to_target": (("saving", "saving", "{:+.1%}"), ("p", "rounds_p", "{:.4f}")),
     "final_accuracy": (("p", "accuracy_p", "{:.3f}"),),
 }
 
@@ -93,27 +95,41 @@ def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
 
 def print_study(folder: Path, console: Console) -> None:
     """The summary of a study as tables with their notes; raises `EdgesimError` when there is none."""
-    path = folder / "summary.csv"
-    summary = pd.read_csv(path) if path.is_file() else summarise(folder)
+    study = read_study(folder)
+    if not study.finished:
+        raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
+    summary = _summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
     same = [knob for knob in knobs if summary[knob].nunique() == 1]
     told = ", ".join(f"{knob} {_plain(summary[knob].iloc[0])}" for knob in same)
     told = ", ".join(filter(None, [told, f"{summary['seeds'].max()} seeds"]))
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
     if any(name in summary for name in _LEARNING):
-        target = read_study(folder).target
+        target = study.target
         goal = "" if target is None else f"rounds and seconds to accuracy {target:g}, "
-        console.print(_table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
-    console.print(
-        _table(
-            f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})",
-            summary,
-            varied,
-            _TIMING,
-        )
-    )
+        _print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
+    title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
+    _print_whole(console, _table(title, summary, varied, _TIMING))
     for note in footnotes(summary, folder):
         console.print(note, highlight=False)
+
+
+def _summary(folder: Path) -> pd.DataFrame:
+    """The summary as written, or a new one where the plan has changed since; raises `EdgesimError`."""
+    path = folder / "summary.csv"
+    if not path.is_file() or path.stat().st_mtime_ns < (folder / "study.json").stat().st_mtime_ns:
+        return summarise(folder)
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise EdgesimError(f"{path}: cannot be read: {error}; remove it to have it made anew") from None
+
+
+def _print_whole(console: Console, table: Table) -> None:
+    """Print a table in its full width: on a narrow terminal its lines wrap, but nothing is cut off."""
+    wide = console.options.update(width=10_000)
+    width = max(console.width, Measurement.get(console, wide, table).maximum)
+    console.print(table, width=width, crop=False, soft_wrap=False)
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:

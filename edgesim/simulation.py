@@ -4,7 +4,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -40,6 +40,8 @@ class Result:
     status: Status
     reason: str
     reused: bool = False
+    restarted: bool = False
+    """Whether the folder held this run unfinished; it was run from the start."""
 
 
 def complete(config: RunConfig) -> RunConfig:
@@ -74,6 +76,7 @@ def run(
     config = complete(config)
     if is_finished(folder, config):
         return Result(folder, "finished", "finished before", reused=True)
+    restarted = (folder / "config.toml").is_file()
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
@@ -125,7 +128,7 @@ def run(
         raise
     finally:
         writer.close(status, reason=reason, wall_s=round(time.perf_counter() - started, 3), t_end_s=clock.now)
-    return Result(folder, status, reason)
+    return Result(folder, status, reason, restarted=restarted)
 
 
 def make_world(config: RunConfig, streams: Streams) -> World:
@@ -147,7 +150,9 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
     # A round that closes at stop_at_s counts: over 100,000 rounds the clock's sum is off by some 1e-7 of a round.
     stop = clock.at(config.stop_at_s + 1e-6 * config.round.tmax_s, Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
-    return str(process.value) if process.triggered else f"stop_at_s = {config.stop_at_s:g}"
+    if process.triggered:
+        return str(process.value)
+    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then is left out"
 
 
 def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:
@@ -186,14 +191,19 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -
 
 def is_finished(folder: Path, config: RunConfig) -> bool:
     """Whether the folder holds this complete config's run, finished; raises `EdgesimError` for anything else in it."""
-    if folder.exists() and not folder.is_dir():
-        raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
-    if not folder.exists() or not any(folder.iterdir()):
-        return False
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
+        if not folder.exists() or not any(folder.iterdir()):
+            return False
+    except OSError as error:
+        raise EdgesimError(f"{folder}: cannot be a run folder: {error.strerror}; choose another --out") from None
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
-    if records.read_config(folder) != as_toml(config):
-        raise EdgesimError(f"{folder}: holds a run of another config; choose another --out or remove it")
+    if (key := _first_difference(records.read_config(folder), as_toml(config))) is not None:
+        raise EdgesimError(
+            f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
+        )
     # Killed between the two files, a run has a config and nothing else.
     return (folder / "run.json").is_file() and records.read_run(folder).get("status") == "finished"
 
@@ -211,6 +221,19 @@ def _facts(learner: Learner) -> dict[str, Any]:
         "cpu": _cpu(),
         **learner.facts(),
     }
+
+
+def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first key, as ``section.key``, in which two nested mappings differ; None if they are equal."""
+    for key in sorted({*one, *other}):
+        mine, theirs = one.get(key), other.get(key)
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            inner = _first_difference(mine, theirs)
+            if inner is not None:
+                return f"{key}.{inner}"
+        elif mine != theirs:
+            return key
+    return None
 
 
 def _cpu() -> str:

@@ -6,10 +6,13 @@ A study's folder holds one folder per run, ``study.json`` (the plan and how each
 import itertools
 import json
 import os
+import signal
+import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
@@ -115,6 +118,7 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     """
     console = console or Console()
     resolve_options(study.reference, {})
+    _check_folder(study, out)
     for planned in study.runs:
         simulation.is_finished(out / planned.folder, planned.config)
     try:
@@ -133,6 +137,41 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
         raise EdgesimError(f"{out}: no run finished; the first one: {first.reason}")
     write_summary(out)
     return endings
+
+
+def _check_folder(study: Study, out: Path) -> None:
+    """Refuse a folder that holds a run, another study or something else; raises `EdgesimError`."""
+    try:
+        if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+            return
+    except OSError as error:
+        raise EdgesimError(f"{out}: cannot be a study's folder: {error.strerror}; choose another --out") from None
+    ours = {*study.runs[0].knobs}
+    try:
+        plan = json.loads((out / "study.json").read_text())
+        theirs = {*plan["runs"][0]["knobs"]}
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        # A study that was killed before it wrote its plan has left nothing but its runs.
+        if out.is_dir() and all((out / path.name / "config.toml").is_file() for path in out.iterdir()):
+            return
+        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out") from None
+    if ours != theirs:
+        raise EdgesimError(
+            f"{out}: holds another study, over {', '.join(sorted(theirs))}; choose another --out or remove it"
+        )
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Processes started in here do not hear of Ctrl-C: they are told to stop, between rounds, by their parent."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _cores() -> int:
@@ -175,9 +214,10 @@ def _run_pool(
     queue: Queue[Message] = context.Queue()
     stop = context.Event()
     with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue, stop)) as pool:
-        futures: dict[Future[Ending], PlannedRun] = {
-            pool.submit(_run_one, run.config, out / run.folder, target): run for run in runs
-        }
+        with _no_interrupts():
+            futures: dict[Future[Ending], PlannedRun] = {
+                pool.submit(_run_one, run.config, out / run.folder, target): run for run in runs
+            }
         waiting = set(futures)
         try:
             while waiting:
@@ -185,7 +225,7 @@ def _run_pool(
                 display.listen(queue)
                 _collect(done, futures, endings, display)
         except KeyboardInterrupt:
-            # The workers of a terminal have heard of it too; others hear of it now, and end within a round.
+            # The workers hear of it now, and end within a round.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             _collect({future for future in waiting if not future.cancelled()}, futures, endings, display)
@@ -221,7 +261,7 @@ def _connect(queue: "Queue[Message]", stop: Event) -> None:
 def _run_one(config: RunConfig, folder: Path, target: float | None) -> Ending:
     """One run in a worker process; every error becomes an ending, so that the others finish."""
     if _Worker.stop.is_set():
-        return Ending("interrupted", "stopped by the user")
+        return Ending("not run", "stopped by the user")
     listener = Listener(folder.name, _Worker.queue, _Worker.stop)
     listener.on_start("start")
     try:

@@ -73,7 +73,7 @@ def main(
         base["rounds"] = rounds
     axes = {
         "selection.policy": names(policies),
-        "round.tmax_s": numbers(tmax or deadlines),
+        "round.tmax_s": numbers(deadlines if tmax is None else tmax),
         "round.delay_knowledge": ["known"],
     }
     out = out or Path("runs") / f"fedteddi-{Path(dataset).stem}"

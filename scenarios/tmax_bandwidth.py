@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.scenario import conclude, numbers, plain_errors
+from edgesim.scenario import conclude, counts, numbers, plain_errors
 from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
@@ -37,7 +37,7 @@ def main(
     known = grid(
         base,
         {
-            "devices.count": [int(count) for count in numbers(devices)],
+            "devices.count": counts(devices),
             "radio.bandwidth_hz": [mhz * 1e6 for mhz in numbers(band_mhz)],
             "round.tmax_s": numbers(tmax),
         },

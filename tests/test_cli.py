@@ -1,5 +1,7 @@
 """The command line, as typed: what it prints, and that bad input is one line without a traceback."""
 
+import json
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -22,6 +24,9 @@ training = "none"
 def config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text(CONFIG)
+    images, labels = np.zeros((40, 3, 8, 8), dtype=np.uint8), np.arange(40) % 10
+    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+    np.savez(tmp_path / "channels_first.npz", **arrays)
     return tmp_path / "run.toml"
 
 
@@ -54,11 +59,11 @@ def test_run_show_and_plot_work_as_typed(config, tmp_path):
     assert (tmp_path / "runs/run/plots/gantt.svg").exists()
 
 
-def test_a_run_that_only_a_time_ends_shows_its_progress(config, tmp_path):
+def test_a_run_that_only_a_time_ends_runs_as_typed(config, tmp_path):
     (tmp_path / "timed.toml").write_text(CONFIG.replace("rounds = 3", "stop_at_s = 2.0"))
     status, output = edgesim("run", "timed.toml")
     assert status == 0
-    assert "2/2" in output
+    assert "stop_at_s = 2" in output
 
 
 def test_a_second_run_of_the_same_config_is_reused(config):
@@ -97,6 +102,9 @@ def test_help_is_everywhere(command):
         ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
         ("radio.bandwidth_hz=100", ["radio.bandwidth_hz = 100", "at least"]),
         ("availability.model=table", ["availability", "file"]),
+        ("availability.probability=0.5", ["availability", "probability is for model = 'bernoulli'"]),
+        ("radio.channel=umi", ["did you mean 'umi-street-canyon'"]),
+        ("data.dataset=channels_first.npz", ["channels_first.npz", "channels first", "[n, H, W, C]"]),
     ],
 )
 def test_bad_settings_are_one_line_that_names_the_key_and_the_remedy(config, tmp_path, setting, words):
@@ -111,6 +119,8 @@ def test_missing_and_broken_files_are_named(config, tmp_path):
     (tmp_path / "broken.toml").write_text("seed = = 1")
     assert "broken.toml: not valid TOML" in refused("run", "broken.toml")
     assert "not a run folder" in refused("show", "nowhere")
+    assert "not a run folder" in refused("show", "run.toml")
+    assert "choose another --out" in refused("run", "run.toml", "--out", "x" * 300)
     assert "nowhere" in refused("plot", "nowhere")
 
 
@@ -124,9 +134,26 @@ def test_a_data_set_with_too_few_samples_is_refused(config, tmp_path):
     assert "4" in line
 
 
-def test_an_output_folder_that_holds_another_run_is_refused(config):
+def test_an_unfinished_run_starts_over_and_says_so(config, tmp_path):
     edgesim("run", "run.toml", "--out", "mine")
-    assert "holds a run of another config" in refused("run", "run.toml", "--out", "mine", "--set", "seed=2")
+    facts = json.loads((tmp_path / "mine/run.json").read_text())
+    (tmp_path / "mine/run.json").write_text(json.dumps(facts | {"status": "interrupted"}))
+    assert "was unfinished, run again from the start" in edgesim("run", "run.toml", "--out", "mine")[1]
+
+
+def test_figures_of_several_runs_lie_beside_them_not_in_one_of_them(config, tmp_path):
+    for seed in (1, 2):
+        edgesim("run", "run.toml", "--out", f"runs/{seed}", "--set", f"seed={seed}")
+    assert edgesim("plot", "runs/1", "runs/2")[0] == 0
+    assert (tmp_path / "runs/comparison/delay_cdf.png").exists()
+    assert not (tmp_path / "runs/1/plots").exists()
+
+
+def test_an_output_folder_that_holds_another_run_is_refused_with_the_key_that_differs(config):
+    edgesim("run", "run.toml", "--out", "mine")
+    assert "holds a run of another config (seed differs)" in refused(
+        "run", "run.toml", "--out", "mine", "--set", "seed=2"
+    )
 
 
 def test_a_diverging_run_says_where_and_keeps_its_rounds(config):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from edgesim import simulation
 from edgesim.errors import EdgesimError
 from edgesim.records import read_run
 from edgesim.study import Study, grid, run_study
@@ -113,6 +114,9 @@ def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path):
     run_study(first, tmp_path, console=quiet())
     plan = (tmp_path / "study.json").read_bytes()
     other = Study("s", grid(TIMING | {"rounds": 4}, {"round.tmax_s": [1.2, 0.8]}, [0]))
+    over_other_knobs = Study("s", grid(TIMING, {"devices.count": [10]}, [0]))
+    with pytest.raises(EdgesimError, match=r"holds another study, over tmax_s"):
+        run_study(over_other_knobs, tmp_path, console=quiet())
     with pytest.raises(EdgesimError, match="holds a run of another config"):
         run_study(other, tmp_path, console=quiet())
     assert (tmp_path / "study.json").read_bytes() == plan
@@ -211,6 +215,25 @@ def test_ctrl_c_ends_a_study_with_readable_runs(tmp_path):
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
     plan = json.loads((tmp_path / "study/study.json").read_text())
     assert "finished" not in [run["status"] for run in plan["runs"]]
+
+
+def test_a_folder_of_a_run_or_of_other_things_is_refused_to_a_study(tmp_path):
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8]}, [0]))
+    simulation.run(study.runs[0].config, tmp_path / "run")
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/chapter1.tex").write_text("years of work")
+    for folder in ("run", "thesis"):
+        with pytest.raises(EdgesimError, match="not empty and not a study's folder"):
+            run_study(study, tmp_path / folder, console=quiet())
+
+
+def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failure(tmp_path):
+    arguments = ["--seeds", "1", "--rounds", "2", "--tmax", "0.01,1.0", "--knowledge", "known"]
+    command = [sys.executable, str(SCENARIOS / "delay_knowledge.py"), *arguments, "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "1 of the runs did not finish, the first one: random-tmax0.01-known-s0" in done.stdout.replace("\n", " ")
+    assert (tmp_path / "out/summary.csv").exists()
 
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

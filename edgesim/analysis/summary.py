@@ -149,6 +149,8 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 
 def _comparison_notes(summary: pd.DataFrame, study: Study) -> list[str]:
     pairs = sorted({int(count) for count in summary["pairs"].dropna() if count > 0})
+    if set(summary["policy"]) == {study.reference}:
+        return []
     if not pairs:
         return [f"No finished run of the reference policy {study.reference!r} to compare with."]
     rounds = "rounds by Wilcoxon signed-rank, " if "rounds_p" in summary else ""

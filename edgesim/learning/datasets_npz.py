@@ -74,6 +74,8 @@ def _check_images(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype
         raise EdgesimError(f"{path}: {name} is {dtype}; expected uint8 or float pixels")
     if len(shape) not in (3, 4) or 0 in shape:
         raise EdgesimError(f"{path}: {name} has shape {_words(shape)}; expected [n, H, W, C] or [n, H, W], none empty")
+    if len(shape) == 4 and shape[1] in (1, 3) and shape[3] not in (1, 3, 4):
+        raise EdgesimError(f"{path}: {name} has shape {_words(shape)}, channels first; expected [n, H, W, C]")
     return (shape[3] if len(shape) == 4 else 1, shape[1], shape[2])
 
 

@@ -71,6 +71,8 @@ def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -
             raise TypeError(f"it returned a {type(model).__name__}, expected a torch.nn.Module")
         if any(tensor.dtype != torch.float32 for tensor in _floats(model)):
             raise TypeError("its parameters and buffers must be float32")
+        if not any(parameter.requires_grad for parameter in model.parameters()):
+            raise ValueError("it has no trainable parameter")
         model.eval()
         with torch.no_grad():
             shape = tuple(model(torch.zeros(2, *image_shape)).shape)

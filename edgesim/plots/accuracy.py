@@ -17,6 +17,9 @@ from edgesim.plots.groups import Panel, Series, labels_of
 Floats = NDArray[np.float64]
 Over = Literal["rounds", "seconds"]
 
+_MOST_BANDS = 3
+"""Series up to which intervals are drawn as bands."""
+
 _LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
 
 
@@ -29,7 +32,6 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
     labels = labels_of(panels)
     styles = style.line_styles(labels)
     width, height = style.panel_size(len(panels), 2.0)
-    shade = 0.2 if len(labels) <= 3 else 0.08
     with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         handles = {}
@@ -45,19 +47,18 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                     drawstyle="default" if over == "rounds" else "steps-post",
                     **look.marked(every=max(1, places.size // 6)),
                 )
-                if len(series.runs) > 1:
-                    # A t interval of few seeds can leave the range that an accuracy has.
-                    low = np.clip([band.low for band in bands], 0, 1)
-                    high = np.clip([band.high for band in bands], 0, 1)
-                    axes.fill_between(
-                        places,
-                        low,
-                        high,
-                        color=look.color,
-                        alpha=shade,
-                        linewidth=0,
-                        step=None if over == "rounds" else "post",
-                    )
+                if len(series.runs) < 2:
+                    continue
+                # A t interval of few seeds can leave the range that an accuracy has.
+                low = np.clip([band.low for band in bands], 0, 1)
+                high = np.clip([band.high for band in bands], 0, 1)
+                if len(labels) <= _MOST_BANDS:
+                    step: Literal["post"] | None = None if over == "rounds" else "post"
+                    axes.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0, step=step)
+                else:
+                    # Eight bands on top of each other are mud: bars at some places, each series at its own.
+                    own = _own_places(places, labels.index(series.label), len(labels))
+                    axes.vlines(places[own], low[own], high[own], color=look.color, linewidth=0.7)
             if target is not None:
                 axes.axhline(target, color="#555555", linewidth=0.7)
                 axes.annotate(
@@ -78,6 +79,13 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
             axes.set_ylabel("test accuracy (1)")
         style.legend_below(figure, [handles[label] for label in labels], labels)
     return figure
+
+
+def _own_places(places: Floats, position: int, series: int) -> NDArray[np.int64]:
+    """Six indices into the places, shifted so that no two series share one."""
+    gap = max(1, places.size // 6)
+    shift = gap * (position + 0.5) / series
+    return np.unique((shift + gap * np.arange(places.size // gap)).astype(np.int64).clip(max=places.size - 1))
 
 
 def curve(series: Series, over: Over) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from edgesim.analysis.runs import Run
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, Series
 
-_NEW, _OLD = style.PALETTE["vermilion"], style.PALETTE["sky"]
+_NEW, _OLD = "#444444", "#bbbbbb"
 
 
 def draw_scheduled(panels: Sequence[Panel]) -> Figure:
