@@ -17,4 +17,4 @@ def energy_by_device_j(activities: pd.DataFrame, devices: pd.DataFrame) -> NDArr
     """Joules of every device of a run, by ascending id, [devices]; zero for those that never worked."""
     everyone = np.unique(devices["device"])
     spent = activities.groupby("device")["energy_j"].sum().reindex(everyone, fill_value=0.0)
-    return spent.to_numpy(dtype=np.float64)
+    return np.asarray(spent, dtype=np.float64)
