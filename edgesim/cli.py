@@ -93,7 +93,9 @@ def plot(
     from edgesim.plots.gallery import draw
 
     folder = runs[0] / "plots" if len(runs) == 1 else runs[0].parent / "comparison"
-    for path in draw(runs, out or folder, round_):
+    with Console(stderr=True).status("drawing the figures"):
+        paths = draw(runs, out or folder, round_)
+    for path in paths:
         print(path)
 
 

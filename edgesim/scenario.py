@@ -42,7 +42,8 @@ def conclude(study_folder: Path) -> None:
     """Print a study's table and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed."""
     console = Console()
     print_study(study_folder, console)
-    figures = draw([study_folder], study_folder / "plots")
+    with console.status("drawing the figures"):
+        figures = draw([study_folder], study_folder / "plots")
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
     failed = [
         run for run in json.loads((study_folder / "study.json").read_text())["runs"] if run["status"] != "finished"

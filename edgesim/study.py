@@ -135,7 +135,8 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     if all(ending.status != "finished" for ending in endings.values()):
         first = next(iter(endings.values()))
         raise EdgesimError(f"{out}: no run finished; the first one: {first.reason}")
-    write_summary(out)
+    with console.status("summing up"):
+        write_summary(out)
     return endings
 
 

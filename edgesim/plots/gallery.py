@@ -87,7 +87,9 @@ def draw_study(study: Study, out: Path) -> list[Path]:
     if not runs:
         raise EdgesimError(f"{study.folder}: no run of the study is finished; run the study first")
     files = style.save(draw_gantt(runs[0], None), out / "gantt") + draw_runs(runs, out, study.target)
-    files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
+    values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
+    if sum(len(found) > 1 and not any(isinstance(value, str) for value in found) for found in values.values()) > 1:
+        files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
     return files
 
 
