@@ -31,7 +31,7 @@ TEN_CLASSES = {
 HUNDRED_CLASSES = {
     "data": {"samples_per_device": 300},
     "learning": {"model": "resnet18-gn", "lr": 0.01},
-    "rounds": 200,
+    "rounds": [200, 200],
 }
 TARGETS = {"digits": 0.75, "ten": 0.75, "hundred": 0.5}
 
@@ -70,7 +70,7 @@ def main(
     if quick:
         seeds, rounds, tmax = min(seeds, 2), rounds or 20, tmax or deadlines.split(",")[0]
     if rounds:
-        base["rounds"] = rounds
+        base["rounds"] = [rounds, rounds] if kind == "hundred" else rounds
     axes = {
         "selection.policy": names(policies),
         "round.tmax_s": numbers(deadlines if tmax is None else tmax),

@@ -383,3 +383,26 @@ def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):
     assert (lengths["equal_finish"] <= lengths["equal_share"] + 1e-9).all()
     assert (lengths["equal_finish"] <= lengths["least"] + 1e-9).all()
     assert lengths["equal_finish"].sum() < 0.9 * lengths["equal_share"].sum()
+
+
+def test_a_hundred_classes_come_in_two_frames_and_the_second_starts_from_the_best_model_of_the_first(tmp_path):
+    rng = np.random.default_rng(0)
+    means = rng.normal(128, 60, (100, 4, 4))
+    arrays = {}
+    for part, count in (("train", 70), ("test", 5)):
+        labels = np.repeat(np.arange(100), count)
+        pixels = means[labels] + rng.normal(0, 30, (len(labels), 4, 4))
+        arrays |= {f"{part}_labels": labels, f"{part}_images": np.clip(pixels, 0, 255).astype(np.uint8)}
+    np.savez(tmp_path / "hundred.npz", **arrays)
+    data = {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 60}
+    simulation.run(config("fedteddi", data=data, rounds=[4, 3], learning={"lr": 0.1}), tmp_path / "run")
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert rounds["frame"].tolist() == [1, 1, 1, 1, 2, 2, 2]
+    metrics = read_table(tmp_path / "run", "metrics").query("name == 'class_accuracy'")
+    assert metrics.groupby("round").size().tolist() == [40] * 5 + [50] * 3
+    devices = read_table(tmp_path / "run", "devices")
+    held = np.stack(devices["class_counts"].to_numpy()).reshape(3, 30, 100) > 0
+    new = [(held[frame] & ~held[frame - 1]).any(axis=1).sum() for frame in (1, 2)]
+    assert new == [12, 12]
+    assert held[1].any(axis=0)[30:40].all()
+    assert held[2].any(axis=0)[40:50].all()
