@@ -1,19 +1,17 @@
 """Reads a capacity table: CSV or Parquet with the columns t_s, bps, named by ``[capacity]`` of an environment file."""
 
-import warnings
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from edgesim.channels.capacity import CapacityTable
 from edgesim.config import Section, validate
 from edgesim.errors import EdgesimError
+from edgesim.table_file import read_columns, row_word
 
 COLUMNS = ("t_s", "bps")
 
@@ -61,19 +59,12 @@ def read_capacity(table: Any, environment: Path) -> CapacityTable:
 
 def _columns(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Checked times and capacities; refuses the first row that breaks a rule."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
-    try:
-        frame = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
-    except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
-        # Parsers report over several lines; the first one says what is wrong.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}") from None
+    frame = read_columns(path, COLUMNS)
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
 
     def refuse(row: int, column: str, expected: str) -> NoReturn:
-        place = f"{'line' if path.suffix == '.csv' else 'row'} {frame.index[row]}"
+        place = f"{row_word(path)} {frame.index[row]}"
         raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
 
     t_s, bps = (np.asarray(pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)) for name in COLUMNS)
@@ -90,33 +81,3 @@ def _columns(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     if not bps.any():
         raise EdgesimError(f"{path}: bps: expected at least one row above 0; no upload would ever end")
     return t_s, bps
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    with warnings.catch_warnings():
-        # Pandas only warns when it cuts off the fields of a row that is too long.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame: pd.DataFrame = pd.read_csv(
-            path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
-        )
-    _need_columns(path, [str(name) for name in frame.columns])
-    # Blank lines are dropped only here, so that the numbers of rows and lines go together.
-    frame.index = pd.RangeIndex(2, len(frame) + 2)
-    rows: pd.DataFrame = frame[list(COLUMNS)].dropna(how="all")
-    return rows
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    with pq.ParquetFile(path) as file:
-        _need_columns(path, file.schema_arrow.names)
-        frame: pd.DataFrame = file.read(columns=list(COLUMNS)).to_pandas(ignore_metadata=True)
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
-    return frame
-
-
-def _need_columns(path: Path, found: list[str]) -> None:
-    missing = [name for name in COLUMNS if name not in found]
-    if missing:
-        raise EdgesimError(
-            f"{path}: column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}; found {', '.join(found)}"
-        )

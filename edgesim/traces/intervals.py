@@ -1,16 +1,14 @@
 """Interval files: CSV or Parquet with the columns device, start_s, end_s, one row per available period."""
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
+from edgesim.table_file import read_columns, row_word
 
 COLUMNS = ("device", "start_s", "end_s")
 
@@ -31,52 +29,10 @@ def read_intervals(path: Path, device_count: int) -> Intervals:
     names the file, the line (CSV, the header is line 1) or row (Parquet, from 1), the field and what was
     expected.
     """
-    if path.suffix not in (".csv", ".parquet"):
-        raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
-    try:
-        frame = _read_csv(path) if path.suffix == ".csv" else _read_parquet(path)
-    except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
-        # Parsers report over several lines; the first one says what is wrong.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}") from None
+    frame = read_columns(path, COLUMNS)
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
     return _merged(*_checked(frame, path, device_count))
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    with warnings.catch_warnings():
-        # Pandas only warns when it cuts off the fields of a row that is too long.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame: pd.DataFrame = pd.read_csv(
-            path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
-        )
-    _need_columns(path, [str(name) for name in frame.columns])
-    # Blank lines are dropped only here, so that the numbers of rows and lines go together.
-    frame.index = pd.RangeIndex(2, len(frame) + 2)
-    rows: pd.DataFrame = frame[list(COLUMNS)].dropna(how="all")
-    return rows
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        _need_columns(path, schema.names)
-        for name in COLUMNS:
-            kind = schema.field(name).type
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                raise EdgesimError(f"{path}: column {name!r}: expected numbers, found {kind}")
-        frame: pd.DataFrame = file.read(columns=list(COLUMNS)).to_pandas(ignore_metadata=True)
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
-    return frame
-
-
-def _need_columns(path: Path, found: list[str]) -> None:
-    missing = [name for name in COLUMNS if name not in found]
-    if missing:
-        raise EdgesimError(
-            f"{path}: column {missing[0]!r} is missing; expected {', '.join(COLUMNS)}; found {', '.join(found)}"
-        )
 
 
 def _checked(
@@ -87,7 +43,7 @@ def _checked(
     def refuse(bad: NDArray[np.bool_], numbers: NDArray[np.int64], field: str, expected: str) -> None:
         if bad.any():
             number = numbers[np.argmax(bad)]
-            place = f"{path}: {'line' if path.suffix == '.csv' else 'row'} {number}: {field}"
+            place = f"{path}: {row_word(path)} {number}: {field}"
             raise EdgesimError(f"{place}: expected {expected} (got {frame.at[number, field]!s})")
 
     numbers = frame.index.to_numpy()
