@@ -103,7 +103,15 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
     return fits, used_hz
 
 
-def share(world: World, payload_bits: float, timeline: Timeline, taken: Integers, round: int, band_hz: float) -> Floats:
+def share(
+    world: World,
+    payload_bits: float,
+    timeline: Timeline,
+    need_hz: Column,
+    taken: Integers,
+    round: int,
+    band_hz: float,
+) -> Floats:
     """Bandwidths of the devices taken (positions), [S], that share ``band_hz`` by the allocator of the config."""
     if len(taken) == 0:
         return np.empty(0)
@@ -112,7 +120,7 @@ def share(world: World, payload_bits: float, timeline: Timeline, taken: Integers
         payload_bits=np.full(len(taken), payload_bits),
         ready_s=timeline.ready_s(taken),
         rx_power_w=world.rx_power_w(timeline.ids[taken], round),
-        need_hz=needs_hz(world, payload_bits, timeline, round, taken, knobs.tmax_s),
+        need_hz=need_hz[taken],
         noise_w_per_hz=world.environment.noise_w_per_hz,
         bandwidth_hz=band_hz,
         deadline_s=knobs.tmax_s,

@@ -23,7 +23,6 @@ from edgesim.selection.view import RoundReport, RoundView, Selector
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-
 _LONGEST_ROUNDS = 1000
 """How many deadlines ahead a latecomer's availability is looked up."""
 
@@ -198,7 +197,9 @@ class Synchronous:
             config, number, ids, world = self.world.config, this.number, timeline.ids, self.world
             if config.round.admission == "band":
                 this.infeasible_share = 1.0
-            if len(ids) == 0:
+            band_hz = config.radio.bandwidth_hz - sum(late.task.bandwidth_hz for late in self.carried.values())
+            # Where latecomers hold the whole band, what rounding leaves of it is none.
+            if len(ids) == 0 or band_hz <= 1e-9 * config.radio.bandwidth_hz:
                 return np.empty(0, dtype=np.int64), np.empty(0)
             need_hz = Column(
                 len(ids),
@@ -219,12 +220,11 @@ class Synchronous:
                 streams=world.streams,
                 knowledge=this.training,
             )
-            band_hz = config.radio.bandwidth_hz - sum(late.task.bandwidth_hz for late in self.carried.values())
             if config.round.admission == "band":
                 feasible = np.count_nonzero(np.asarray(need_hz) <= band_hz)
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
             taken = admit(self.selector, view, band_hz, config.round.count)
-            return taken, share(world, self.payload_bits, timeline, taken, number.round, band_hz)
+            return taken, share(world, self.payload_bits, timeline, need_hz, taken, number.round, band_hz)
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Tell every task whether it uploads, and on which reservation."""

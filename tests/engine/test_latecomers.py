@@ -44,6 +44,24 @@ def test_a_latecomer_that_leaves_is_dropped_then_and_merged_nowhere(tmp_path):
     assert read_table(tmp_path, "updates").empty
 
 
+@pytest.mark.parametrize("allocator", ["least", "equal_share", "equal_finish", "proportional"])
+def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, allocator):
+    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, "allocator": allocator}
+    config = parse(
+        {
+            "rounds": 12,
+            "learning": {"training": "none"},
+            "round": {"payload_bits": 17_881_664.0, **knobs},
+        },
+        "test",
+    )
+    simulation.run(config, tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    assert set(rounds["selected"]) == {0, 4}
+    assert rounds["late"].sum() > 0
+    assert rounds["bandwidth_hz"].max() <= 20e6 * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
 def test_kept_latecomers_are_merged_once_and_learn(tmp_path, sharing):
     config = parse(
