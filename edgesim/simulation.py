@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -236,6 +237,7 @@ def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str |
     return None
 
 
+@cache
 def _cpu() -> str:
     """The processor's own name, where the system tells it."""
     try:
@@ -245,8 +247,12 @@ def _cpu() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
+@cache
 def _git_commit() -> str | None:
-    """Commit of the checkout that runs, with ``+`` where files were changed since; None for an installed copy."""
+    """Commit of the checkout that runs, with ``+`` where files were changed since; None for an installed copy.
+
+    Asked once per process: what it runs was loaded then.
+    """
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
         return None

@@ -7,6 +7,7 @@ import numpy as np
 from edgesim.config import LearningConfig
 from edgesim.learning.batches import batch_samples
 from edgesim.learning.federation import Federation
+from edgesim.selection.shares import class_shares
 from edgesim.selection.view import Floats, Integers, Source
 from edgesim.streams import Streams
 
@@ -52,12 +53,6 @@ class CountKnowledge:
         return counts
 
 
-def shares(counts: Integers) -> Floats:
-    """Class shares p_n of class counts, [n, C]."""
-    portions: Floats = counts / counts.sum(axis=1, keepdims=True)
-    return portions
-
-
 def size_weighted_shares(sizes: Integers, counts: Integers) -> Floats:
     """Global class shares, [C]: sum over devices of D_n / D times p_n (FedTeddi, section III)."""
-    return np.asarray(sizes / sizes.sum() @ shares(counts))
+    return np.asarray(sizes / sizes.sum() @ class_shares(counts))

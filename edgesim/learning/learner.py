@@ -18,7 +18,7 @@ from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
-from edgesim.learning.knowledge import CountKnowledge, shares, size_weighted_shares
+from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.models import make_model
 from edgesim.learning.numerics import device_kind, pick_device, reproducible, seeded
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -26,6 +26,7 @@ from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.statistics import class_gradient_distances, gradient_deviations, mean_losses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.trainer import Job, LoopBackEnd, Promise, Result
+from edgesim.selection.shares import class_shares
 from edgesim.selection.view import ClassGradients, Floats, Integers
 from edgesim.streams import Streams
 
@@ -247,7 +248,7 @@ class TorchRound(CountKnowledge):
                 distances = class_gradient_distances(
                     model, data, batches, labels, sizes / sizes.sum(), ids, class_count, part
                 )
-        return ClassGradients(distances, shares(counts[ids]), size_weighted_shares(sizes, counts))
+        return ClassGradients(distances, class_shares(counts[ids]), size_weighted_shares(sizes, counts))
 
     @contextmanager
     def _loaded(self, weights: Tensor) -> Iterator[tuple[FlatModel, DeviceData]]:
