@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY = .venv/bin/python
 JOBS ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench peers clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
@@ -27,6 +27,10 @@ lint: .venv/ready
 
 bench: .venv/ready
 	$(PY) -m pytest tests/benchmarks --benchmark-columns=min,mean,rounds
+
+# Installs two other simulators into runs/peers/environments: some gigabytes.
+peers: .venv/ready
+	$(PY) tests/benchmarks/peers/run.py
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

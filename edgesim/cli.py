@@ -1,45 +1,42 @@
 """The `edgesim` command."""
 
-import functools
 import sys
-from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
-from typing import Annotated, NoReturn, ParamSpec, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from edgesim import content, simulation
+from edgesim import content, simulation, trace_command
 from edgesim.config import load
 from edgesim.errors import EdgesimError
-from edgesim.learning.payload import PARAMETER_COUNTS
-from edgesim.progress import bar, describe, expected_rounds
+from edgesim.learning.datasets import DATASETS
+from edgesim.learning.partitions import PARTITIONS
+from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
+from edgesim.plain import plain_errors
+from edgesim.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.selection import SELECTORS
 from edgesim.show import print_run, print_study
+from edgesim.traces import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
-P = ParamSpec("P")
-R = TypeVar("R")
+app.add_typer(trace_command.app, name="trace")
 
 
-def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and status 2, and Ctrl-C into status 130; scenarios use it too."""
-
-    @functools.wraps(command)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return command(*args, **kwargs)
-        except EdgesimError as error:
-            _stop(f"error: {error}", 2)
-        except KeyboardInterrupt:
-            _stop("stopped; what was finished is kept", 130)
-
-    return wrapped
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"edgesim {metadata.version('edgesim')}")
+        raise typer.Exit
 
 
-def _stop(message: str, status: int) -> NoReturn:
-    print(message, file=sys.stderr)
-    sys.exit(status)
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
@@ -58,7 +55,7 @@ def run(
         result = simulation.run(
             settings,
             folder,
-            on_round=lambda done: progress.update(task, completed=done.round, text=describe(done)),
+            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
             on_start=lambda what: progress.update(task, text=what),
         )
     if result.status != "finished":
@@ -102,13 +99,16 @@ def plot(
 @app.command(name="list")
 @plain_errors
 def list_() -> None:
-    """List policies, channels, scenarios and models."""
+    """List policies, partitions, channels, models of presence, traces, scenarios, models and data sets."""
     rows = {
         "policies": sorted(SELECTORS),
+        "partitions": sorted(PARTITIONS),
         "channels": content.names("channels", ".toml"),
+        "presence": sorted(MODELS),
+        "traces": content.names("traces", ".parquet"),
         "scenarios": content.names("scenarios", ".py"),
-        "models": [*sorted(PARAMETER_COUNTS), "package.module.callable"],
-        "datasets": ["digits", "FILE.npz", "cifar10", "cifar100", "none"],
+        "models": [*sorted(PARAMETER_COUNTS | TORCHVISION_COUNTS), "torchvision:NAME", "package.module.callable"],
+        "datasets": [*DATASETS, "FILE.npz", "FOLDER", "none"],
     }
     for kind, names in rows.items():
         print(f"{kind}: {', '.join(names)}")

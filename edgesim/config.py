@@ -2,7 +2,6 @@
 
 import difflib
 import tomllib
-import types
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,11 +32,33 @@ class DevicesConfig(Section):
     download_power_w: float = Field(0.9, ge=0)
     a_s_per_sample: float = Field(0.0005, ge=0)
     mu_samples_per_s: float = Field(2000.0, gt=0)
+    battery_j: float | None = Field(None, gt=0)
+    """Capacity of each battery; devices are on mains when absent."""
+    battery_start: Literal["drawn"] | float | None = None
+    """Charge at t = 0 as a share of the capacity, or drawn uniformly for each device; full when absent."""
+    battery_reserve: float | None = Field(None, gt=0, le=1)
+    """Least charge to check in with, as a share of the capacity; 0.2 when absent."""
+    recharge_w: float | None = Field(None, ge=0)
+    """What a charger feeds each battery all the time; nothing when absent."""
+    profile: str | None = None
+    """File of recorded seconds per sample, a path or a name under ``traces/``: device k of the run computes exactly as
+    fast as device k of the file, whatever the two values above."""
 
     @model_validator(mode="after")
-    def _ring(self) -> Self:
+    def _consistent(self) -> Self:
         if self.min_distance_m >= self.radius_m:
             raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
+        if isinstance(self.battery_start, float) and not 0 <= self.battery_start <= 1:
+            raise ValueError(f"battery_start ({self.battery_start:g}) must be a share from 0 to 1, or 'drawn'")
+        for key in ("battery_start", "battery_reserve", "recharge_w"):
+            if self.battery_j is None and getattr(self, key) is not None:
+                raise ValueError(f"{key} is for devices with a battery; give battery_j, its capacity")
+        reserve = 0.2 if self.battery_reserve is None else self.battery_reserve
+        if isinstance(self.battery_start, float) and self.battery_start < reserve and not self.recharge_w:
+            raise ValueError(
+                f"battery_start ({self.battery_start:g}) is below battery_reserve ({reserve:g}) and nothing recharges "
+                "the batteries, so nobody would ever check in; give recharge_w"
+            )
         return self
 
 
@@ -46,43 +67,75 @@ class RadioConfig(Section):
 
     channel: str = "fedteddi-macro"
     bandwidth_hz: float = Field(20e6, gt=0)
-    sharing: Literal["reserved", "reshared"] = "reserved"
-    """Whether an upload keeps its reservation or the active ones split the band anew at every change."""
+    sharing: Literal["reserved", "reshared", "own"] = "reserved"
+    """Whether an upload keeps its reservation, the active ones split the band anew at every change, or nothing is
+    shared: each device has the link that ``devices.profile`` recorded."""
     shadowing: Literal["per_round", "per_run"] | None = None
     """How often shadowing is drawn; the environment file decides when absent."""
     fading: Literal["none", "rayleigh"] | None = None
     """Block fading of each upload; the environment file decides when absent."""
 
 
-class AvailabilityConfig(Section):
-    """Who is available when."""
+class TopologyConfig(Section):
+    """Which stations serve the devices, and where updates are merged."""
 
-    model: Literal["always", "bernoulli", "table"] = "always"
-    probability: float = Field(1.0, gt=0, le=1)
-    """Chance that a device is available in a slot (``bernoulli``)."""
-    slot_s: float | None = Field(None, gt=0)
-    """Length of a slot (``bernoulli``); the round's deadline when absent."""
     file: str | None = None
-    """CSV or Parquet of device, start_s, end_s (``table``)."""
+    """A file under ``topologies/``; one station at the centre, with the server beside it, when absent."""
+    attach: Literal["strongest", "nearest", "least_loaded"] = "strongest"
+    """The station that serves a device, for the whole run: by lasting gain, distance or devices per hertz."""
+    aggregation: Literal["flat", "hierarchical"] = "flat"
+    """Whether updates are merged in the cloud, or in edge servers first."""
+    cloud_every: int | None = Field(None, ge=1)
+    """Rounds between two averages of the edge servers' models in the cloud (``hierarchical``)."""
 
     @model_validator(mode="after")
-    def _fits_the_model(self) -> Self:
-        if self.probability != 1.0 and self.model != "bernoulli":
-            raise ValueError(f"probability is for model = 'bernoulli', not {self.model!r}")
-        if (self.model == "table") != (self.file is not None):
-            raise ValueError("file is needed by, and only by, model = 'table'")
+    def _consistent(self) -> Self:
+        if self.file is None and self.model_fields_set - {"file"} and self != TopologyConfig():
+            raise ValueError("attach, aggregation and cloud_every are for a topology file; give file")
+        if (self.aggregation == "hierarchical") != (self.cloud_every is not None):
+            raise ValueError("cloud_every is needed by, and only by, aggregation = 'hierarchical'")
         return self
 
 
-class RoundConfig(Section):
-    """The synchronous round."""
+class AvailabilityConfig(BaseModel):
+    """Who is available when; the other keys are the model's own options, checked by the model."""
 
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+    model: str = "always"
+    interruption: Literal["abort", "pause", "ignore"] = "abort"
+    """What becomes of the work of a device that leaves: it is lost, it goes on where it stopped when the device is
+    back, or the device works on unseen."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The model's own keys."""
+        return dict(self.model_extra or {})
+
+
+class RoundConfig(Section):
+    """The protocol: rounds with a deadline, or updates that are merged as they come."""
+
+    protocol: Literal["synchronous", "buffered", "asynchronous"] = "synchronous"
+    """Rounds; or ``count`` devices always at work, whose updates are merged ``buffer`` at a time (FedBuff) or one by
+    one (FedAsync). Without rounds ``tmax_s`` closes nothing; the scheduler's least bandwidths still refer to it."""
+    buffer: int | None = Field(None, ge=1)
+    """Updates that make the next model (``buffered``); FedBuff's 10 when absent."""
+    server_lr: float | None = Field(None, gt=0)
+    """eta_g of FedBuff (``buffered``); 1 when absent."""
+    mixing: float | None = Field(None, gt=0, le=1)
+    """alpha of FedAsync (``asynchronous``); 0.6 when absent."""
+    over_commitment: float = Field(1.0, ge=1)
+    """Invite so many times ``count`` and close at the ``count``-th arrival (FedScale: 1.3)."""
+    moving_deadline: float | None = Field(None, ge=0, lt=1)
+    """a of REFL: the deadline follows (1 - a) times the last round's length + a times itself; fixed when absent.
+    Since no round is longer than its deadline, it only ever falls."""
     tmax_s: float = Field(1.0, gt=0)
     computes: Literal["candidates", "selected"] = "candidates"
     delay_knowledge: Literal["known", "reported", "planned"] = "known"
     report_by_s: float | None = Field(None, gt=0)
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
-    plan_quantile: float = Field(0.95, gt=0, lt=1)
+    plan_quantile: float | None = Field(None, gt=0, lt=1)
+    """Quantile of each device's delay law to plan on (``planned``); 0.95 when absent."""
     admission: Literal["band", "count"] = "band"
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
@@ -92,8 +145,8 @@ class RoundConfig(Section):
     """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
     close: Literal["arrivals", "deadline"] = "arrivals"
     late: Literal["drop", "keep"] = "drop"
-    """Whether an upload that is on the air at the deadline is broken off, or goes on into the next rounds on its own
-    reservation and is merged in the round in which it arrives. A frame's last round breaks all of them off."""
+    """Whether the work of devices taken that have not arrived at the close is broken off, or goes on into the next
+    rounds on its own reservation and is merged in the round in which it arrives. A frame's last round ends it all."""
     min_candidates: int = Field(1, ge=1)
     download_s: float = Field(0.0, ge=0)
     payload_bits: Literal["model"] | float = "model"
@@ -107,24 +160,97 @@ class RoundConfig(Section):
             raise ValueError("count is needed by, and only by, admission = 'count'")
         if self.leftover != "idle" and self.allocator != "least":
             raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; leave leftover out")
+        for key, kind in (("report_by_s", "reported"), ("plan_quantile", "planned")):
+            if getattr(self, key) is not None and self.delay_knowledge != kind:
+                raise ValueError(f"{key} is for delay_knowledge = {kind!r}, not {self.delay_knowledge!r}")
         if self.report_by_s is not None and self.report_by_s > self.tmax_s:
             raise ValueError(f"report_by_s ({self.report_by_s:g}) must not be above tmax_s ({self.tmax_s:g})")
         if self.download_s >= self.tmax_s:
             raise ValueError(f"download_s ({self.download_s:g}) must be below tmax_s ({self.tmax_s:g})")
         if self.payload_bits != "model" and self.payload_bits <= 0:
             raise ValueError("payload_bits must be above 0")
+        if self.over_commitment > 1 and (self.admission != "count" or self.close != "arrivals"):
+            raise ValueError("over_commitment is for admission = 'count' and close = 'arrivals'")
+        for key, protocol in (("buffer", "buffered"), ("server_lr", "buffered"), ("mixing", "asynchronous")):
+            if getattr(self, key) is not None and self.protocol != protocol:
+                raise ValueError(f"{key} is for protocol = {protocol!r}")
+        if self.protocol != "synchronous":
+            self._without_rounds()
         return self
+
+    def _without_rounds(self) -> None:
+        if self.admission != "count":
+            raise ValueError(f"protocol = {self.protocol!r} needs admission = 'count'; count is the devices at work")
+        defaults = {key: type(self).model_fields[key].default for key in sorted(_OF_ROUNDS)}
+        if unused := [key for key, default in defaults.items() if getattr(self, key) != default]:
+            raise ValueError(f"{unused[0]} is for protocol = 'synchronous'")
+
+
+_OF_ROUNDS = {
+    "allocator",
+    "close",
+    "computes",
+    "delay_knowledge",
+    "late",
+    "leftover",
+    "min_candidates",
+    "moving_deadline",
+    "over_commitment",
+}
+
+
+class StalenessConfig(Section):
+    """What updates count that started from an older model (`edgesim.algorithms.staleness`)."""
+
+    weight: Literal["constant", "polynomial", "hinge", "refl"] | None = None
+    """By protocol when absent: constant where latecomers are kept, polynomial for the two others."""
+    a: float | None = Field(None, gt=0)
+    """Exponent (``polynomial``, 0.5) or slope (``hinge``, 10); FedAsync's."""
+    b: int | None = Field(None, ge=0)
+    """Staleness up to which an update counts in full (``hinge``, 4); FedAsync's."""
+    beta: float | None = Field(None, ge=0, le=1)
+    """Share of the part that looks at the update (``refl``, 0.35); REFL's."""
+    limit: int | None = Field(None, ge=0)
+    """Updates that are staler are dropped; none are when absent."""
+
+    @model_validator(mode="after")
+    def _of_the_weight(self) -> Self:
+        own = {"polynomial": {"a"}, "hinge": {"a", "b"}, "refl": {"beta"}}.get(str(self.weight), set())
+        for key in ("a", "b", "beta"):
+            if getattr(self, key) is not None and key not in own:
+                raise ValueError(f"{key} is not for weight = {self.weight!r}")
+        return self
+
+    def resolved(self, protocol: str) -> "StalenessConfig":
+        """With the defaults of the papers written out."""
+        weight = self.weight or ("constant" if protocol == "synchronous" else "polynomial")
+        defaults = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "refl": {"beta": 0.35}}.get(weight, {})
+        given = {key: value for key, value in self.model_dump().items() if value is not None}
+        return self.model_copy(update={"weight": weight} | defaults | given)
 
 
 class DataConfig(Section):
     """Which images, and how they are spread over devices and frames."""
 
     dataset: str = "digits"
-    """``digits``, ``cifar10``, ``cifar100``, a path to an ``.npz``, or ``none`` (timing only)."""
+    """A name of `edgesim.learning.datasets.DATASETS` (``edgesim list`` prints them), a path to an ``.npz`` or to a
+    folder of images or of spoken words (wav files), or ``none`` (timing only)."""
     folder: str = "data"
-    """Where torchvision's datasets lie."""
-    partition: Literal["fedteddi", "iid"] = "fedteddi"
-    samples_per_device: int = Field(60, ge=2)
+    """Where the files of torchvision's data sets lie."""
+    download: bool = False
+    """Whether torchvision's data sets are fetched when they are not there."""
+    image_size: int | None = Field(None, ge=1, le=4096)
+    """Height and width to which the images of a folder are brought; all must have one size when absent."""
+    augment: Literal["none", "flip", "crop-flip"] = "none"
+    """What training does to each image: turn it over, left to right, half the time; and cut it out at random after
+    padding it by 4 pixels (He et al., CVPR 2016, section 4.2)."""
+    partition: str = "fedteddi"
+    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards`` or ``quantity``."""
+    partition_options: dict[str, Any] = {}
+    """The partition's own options, checked by the partition."""
+    samples_per_device: int | None = Field(None, ge=2)
+    """When absent 60 (``fedteddi``, ``iid`` and no dataset), else what dealing the whole training set gives. The laws
+    with sizes of their own deal this many per device on average."""
     permute_labels: bool = False
     """Control: labels permuted over the whole training set before pre-training and partition."""
 
@@ -134,11 +260,17 @@ class LearningConfig(Section):
 
     training: Literal["real", "none"] = "real"
     model: str = "mlp"
-    """``mlp``, ``fedteddi-cnn`` or the dotted path of a callable that returns an ``nn.Module``."""
+    """A name such as ``mlp`` or ``resnet18-gn`` (``edgesim list`` prints them), ``torchvision:`` and the name of one of
+    its classifiers, or the dotted path of a callable that returns an ``nn.Module``."""
     lr: float = Field(0.1, gt=0)
     lr_decay: float = Field(0.9992, gt=0, le=1)
-    """Factor per round, counted over frames."""
+    """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
+    lr_decay_every: int = Field(1, ge=1)
+    lr_min: float = Field(0.0, ge=0)
+    """What decay does not go below."""
     momentum: float = Field(0.5, ge=0, lt=1)
+    proximal: float = Field(0.0, ge=0)
+    """Weight of a term that holds local training near its start weights: FedProx's mu, FedAsync's rho (0.005 there)."""
     batch_size: int = Field(32, ge=1)
     steps: int | None = Field(None, ge=1)
     """Local SGD steps per round (tau); 5 when neither steps nor epochs are given."""
@@ -147,16 +279,32 @@ class LearningConfig(Section):
     keep_best: bool = True
     """Start a further frame from the best model of the frame before (FedTeddi, Algorithm 1)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    back_end: Literal["auto", "loop", "workers", "stacked"] = "auto"
+    """How jobs run: one after another, on several processes, or as one model; ``auto`` goes by model and device."""
+    workers: int | None = Field(None, ge=1, le=1024)
+    """Processes of ``workers``; as many as the run may use cores when absent."""
+    memory_budget_mib: int = Field(4096, ge=1)
+    """Memory that ``stacked`` may fill with clients that train at once."""
+    precision: Literal["float32", "mixed"] = "float32"
+    """``mixed``: forward passes of training run in bfloat16 where that is safe, by torch's autocast."""
     pretrain: bool = True
     """Train the start model on the old classes (those of frame 0)."""
     pretrain_target: float = Field(0.8, gt=0, le=1)
     pretrain_max_epochs: int = Field(30, ge=1)
 
     @model_validator(mode="after")
-    def _steps_or_epochs(self) -> Self:
+    def _fits_together(self) -> Self:
         if self.steps is not None and self.epochs is not None:
             raise ValueError("give steps or epochs, not both")
+        if self.lr_min > self.lr:
+            raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
+        if self.workers is not None and self.back_end in ("loop", "stacked"):
+            raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
         return self
+
+    def lr_in(self, round: int) -> float:
+        """Learning rate of a round, from 1; the first ``lr_decay_every`` rounds train at lr itself."""
+        return max(self.lr_min, self.lr * self.lr_decay ** ((round - 1) // self.lr_decay_every))
 
 
 class EvaluationConfig(Section):
@@ -189,8 +337,10 @@ class RunConfig(Section):
     """Simulated time at which the run ends."""
     devices: DevicesConfig = DevicesConfig()
     radio: RadioConfig = RadioConfig()
+    topology: TopologyConfig = TopologyConfig()
     availability: AvailabilityConfig = AvailabilityConfig()
     round: RoundConfig = RoundConfig()
+    staleness: StalenessConfig = StalenessConfig()
     data: DataConfig = DataConfig()
     learning: LearningConfig = LearningConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -205,27 +355,46 @@ class RunConfig(Section):
             raise ValueError("data.dataset = 'none' is for learning.training = 'none'")
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
             raise ValueError(f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})")
+        if self.radio.sharing == "own" and self.devices.profile is None:
+            raise ValueError("radio.sharing = 'own' needs devices.profile, a file with the column link_bps")
+        if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
+            raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
+        if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
+            raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
+        if self.staleness.weight == "refl" and self.learning.training == "none":
+            raise ValueError(
+                "staleness.weight = 'refl' looks at updates, which learning.training = 'none' does not have"
+            )
         if self.round.min_candidates > self.devices.count:
             raise ValueError("round.min_candidates must not be above devices.count")
         return self
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that hangs on another value written out."""
+        devices = self.devices
+        if devices.battery_j is not None:
+            defaults = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w": 0.0}
+            absent = {key: value for key, value in defaults.items() if getattr(devices, key) is None}
+            devices = devices.model_copy(update=absent)
         learning = self.learning
         if learning.steps is None and learning.epochs is None:
             learning = learning.model_copy(update={"steps": 5})
         round_ = self.round
-        if round_.report_by_s is None:
+        if round_.delay_knowledge == "reported" and round_.report_by_s is None:
             round_ = round_.model_copy(update={"report_by_s": round_.tmax_s / 2})
-        availability = self.availability
-        if availability.slot_s is None:
-            availability = availability.model_copy(update={"slot_s": round_.tmax_s})
+        if round_.protocol == "buffered":
+            absent = {"buffer": round_.buffer or 10, "server_lr": round_.server_lr or 1.0}
+            round_ = round_.model_copy(update=absent)
+        if round_.protocol == "asynchronous":
+            round_ = round_.model_copy(update={"mixing": round_.mixing or 0.6})
+        staleness = self.staleness.resolved(round_.protocol)
+        if round_.delay_knowledge == "planned" and round_.plan_quantile is None:
+            round_ = round_.model_copy(update={"plan_quantile": 0.95})
         rounds = self.rounds
         if rounds is None and self.stop_at_s is None:
             rounds = 60
-        return self.model_copy(
-            update={"rounds": rounds, "learning": learning, "round": round_, "availability": availability}
-        )
+        update = {"rounds": rounds, "devices": devices, "learning": learning, "round": round_, "staleness": staleness}
+        return self.model_copy(update=update)
 
 
 def parse(values: Mapping[str, Any], where: str) -> RunConfig:
@@ -287,7 +456,10 @@ def _first_line(model: type[BaseModel], error: ValidationError) -> str:
     # An unknown key is most often the cause of the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
     detail = details[0]
-    path = ".".join(str(part) for part in detail["loc"] if not _is_union_branch(part))
+    parts = (
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"] if not _is_union_branch(part)
+    )
+    path = "".join(parts).removeprefix(".")
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1, cutoff=0.5)
@@ -306,7 +478,9 @@ def _is_union_branch(part: object) -> bool:
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
     """Field names of the (sub-)model that a path of keys leads to."""
     for part in path:
-        annotation = model.model_fields[str(part)].annotation
-        inner = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        inner = typing.get_args(annotation) or (annotation,)
         model = next(kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel))
     return sorted(model.model_fields)

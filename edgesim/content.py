@@ -9,7 +9,7 @@ _PACKAGE = Path(__file__).parent
 
 
 def folders(kind: str) -> list[Path]:
-    """Folders searched for content of a kind (``channels``, ``traces``, ``scenarios``), first one first.
+    """Folders searched for content of a kind (``channels``, ``topologies``, ``traces``, ``scenarios``), in order.
 
     An editable install has no packaged copy: there the repository's own folder takes its place.
     """

@@ -5,7 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.channels import RecordedEnvironment
 from edgesim.config import RoundConfig, RunConfig
+from edgesim.devices.topology import Backhaul
 from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
@@ -29,17 +31,22 @@ def check_policy(config: RunConfig, selector: Selector, class_count: int) -> Non
         raise EdgesimError(f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2")
 
 
-def check_reach(world: World, payload_bits: float, samples: NDArray[np.int64]) -> None:
+def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: NDArray[np.int64]) -> None:
     """Refuse a deadline or a band that serves nobody in any of the first rounds.
 
     ``samples`` are those that each device processes in a round, [devices]. The draws are those of the run itself.
     Raises `EdgesimError` that says which deadline or band would do.
     """
     knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
-    least_hz = _least_need_hz(world, payload_bits, samples, knobs)
+    least_hz = _least_need_hz(world, backhaul, payload_bits, samples, knobs)
     if least_hz <= band_hz:
         return
-    remedy = _deadline_that_would_do(world, payload_bits, samples)
+    remedy = _deadline_that_would_do(world, backhaul, payload_bits, samples)
+    if isinstance(world.environment, RecordedEnvironment):
+        raise EdgesimError(
+            f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "
+            f"{payload_bits:,.0f} bits by the deadline; {remedy}"
+        )
     if math.isinf(least_hz):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {payload_bits:,.0f} bits by the "
@@ -51,31 +58,31 @@ def check_reach(world: World, payload_bits: float, samples: NDArray[np.int64]) -
     )
 
 
-def _least_need_hz(world: World, payload_bits: float, samples: NDArray[np.int64], knobs: RoundConfig) -> float:
-    """The least bandwidth that any device needs in any of the first rounds; inf if none would do."""
+def _least_need_hz(
+    world: World, backhaul: Backhaul, payload_bits: float, samples: NDArray[np.int64], knobs: RoundConfig
+) -> float:
+    """The least ``radio.bandwidth_hz`` that serves any device in any of the first rounds; inf if none would do."""
     ids = np.arange(world.config.devices.count, dtype=np.int64)
     least_hz = math.inf
     for number in range(1, _ROUNDS_LOOKED_AT + 1):
-        timeline = _timeline(world, ids, samples, number, knobs)
+        timeline = _timeline(world, backhaul, ids, samples, number, knobs)
         if len(timeline.ids):
-            everyone = np.arange(len(timeline.ids))
-            least_hz = min(
-                least_hz, float(needs_hz(world, payload_bits, timeline, number, everyone, knobs.tmax_s).min())
-            )
+            needs = needs_hz(world, payload_bits, timeline, number, np.arange(len(timeline.ids)))
+            share = world.topology.bandwidth_share[world.population.station[timeline.ids]]
+            least_hz = min(least_hz, float((needs / share).min()))
         if least_hz <= world.config.radio.bandwidth_hz:
             break
     return least_hz
 
 
-def _deadline_that_would_do(world: World, payload_bits: float, samples: NDArray[np.int64]) -> str:
+def _deadline_that_would_do(world: World, backhaul: Backhaul, payload_bits: float, samples: NDArray[np.int64]) -> str:
     """The least deadline, to 1 %, that serves somebody; the time to report by grows with it."""
     knobs = world.config.round
-    assert knobs.report_by_s is not None
-    report_share = knobs.report_by_s / knobs.tmax_s
+    report_share = (knobs.report_by_s or 0.0) / knobs.tmax_s
 
     def serves(tmax_s: float) -> bool:
         longer = knobs.model_copy(update={"tmax_s": tmax_s, "report_by_s": tmax_s * report_share})
-        return _least_need_hz(world, payload_bits, samples, longer) <= world.config.radio.bandwidth_hz
+        return _least_need_hz(world, backhaul, payload_bits, samples, longer) <= world.config.radio.bandwidth_hz
 
     short_s = knobs.tmax_s
     enough_s = 2 * short_s
@@ -93,18 +100,28 @@ def _deadline_that_would_do(world: World, payload_bits: float, samples: NDArray[
 
 
 def _timeline(
-    world: World, ids: NDArray[np.int64], samples: NDArray[np.int64], number: int, knobs: RoundConfig
+    world: World,
+    backhaul: Backhaul,
+    ids: NDArray[np.int64],
+    samples: NDArray[np.int64],
+    number: int,
+    knobs: RoundConfig,
 ) -> Timeline:
+    t_start_s = (number - 1) * knobs.tmax_s
+    received_s = backhaul.broadcast_s(True) + knobs.download_s
+    due_s = knobs.tmax_s - backhaul.of_station_s
     if knobs.delay_knowledge == "planned":
+        assert knobs.plan_quantile is not None
         planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile)
-        return Timeline(ids, planned_s, knobs.download_s, None)
+        return Timeline(ids, planned_s, t_start_s, received_s, due_s, None)
     compute_s = world.compute_s(ids, number, samples)
     if knobs.delay_knowledge == "known":
-        return Timeline(ids, compute_s, knobs.download_s, None)
+        return Timeline(ids, compute_s, t_start_s, received_s, due_s, None)
     assert knobs.report_by_s is not None
-    decided_s = min(float(np.max(compute_s)) + knobs.download_s, knobs.report_by_s)
-    reporters = compute_s + knobs.download_s <= decided_s
-    return Timeline(ids[reporters], compute_s[reporters], knobs.download_s, decided_s)
+    done_s = compute_s + received_s[world.population.station[ids]]
+    decided_s = min(float(np.max(done_s)), knobs.report_by_s)
+    reporters = done_s <= decided_s
+    return Timeline(ids[reporters], compute_s[reporters], t_start_s, received_s, due_s, decided_s)
 
 
 def _round_up(value: float) -> str:

@@ -31,8 +31,9 @@ class Message:
 class Listener:
     """Sends a run's news through a queue, a few times a second at most."""
 
-    def __init__(self, run: str, queue: "Queue[Message]", stop: Event) -> None:
+    def __init__(self, run: str, config: RunConfig, queue: "Queue[Message]", stop: Event) -> None:
         self._run = run
+        self._config = config
         self._queue = queue
         self._stop = stop
         self._sent_s = 0.0
@@ -50,7 +51,7 @@ class Listener:
         now_s = time.monotonic()
         if now_s - self._sent_s >= _SECONDS_BETWEEN_MESSAGES:
             self._sent_s = now_s
-            self._queue.put(Message(self._run, done.round, describe(done)))
+            self._queue.put(Message(self._run, rounds_done(self._config, done), describe(done)))
 
 
 def describe(done: RoundDone) -> str:
@@ -67,6 +68,11 @@ def expected_rounds(config: RunConfig) -> int:
     if config.rounds is None:
         return int((config.stop_at_s or 0.0) / config.round.tmax_s + 1e-9)
     return sum(config.rounds) if isinstance(config.rounds, list) else config.rounds
+
+
+def rounds_done(config: RunConfig, done: RoundDone) -> int:
+    """How far a run has come, in the rounds of `expected_rounds`: deadlines passed where only the time ends it."""
+    return done.round if config.rounds is not None else int(done.t_s / config.round.tmax_s + 1e-9)
 
 
 def bar(console: Console, transient: bool = False) -> Progress:

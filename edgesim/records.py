@@ -1,15 +1,18 @@
 """The run folder: what happened is a row.
 
-Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every finished round; the Parquet
-files are written when the run closes. Readers take whichever is there.
+Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every round that finished before its
+last half second; the Parquet files are written when the run closes. Readers take whichever is there.
 """
 
+import itertools
 import json
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +22,9 @@ import tomli_w
 from edgesim.errors import EdgesimError
 
 SCHEMA_VERSION = 1
+
+_FLUSH_S = 0.5
+"""How long rows may wait in memory, since writing them costs more than many a round."""
 
 _I32, _F64, _TEXT = pa.int32(), pa.float64(), pa.string()
 
@@ -41,6 +47,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     "devices": pa.schema(
         [("device", _I32), ("frame", _I32), ("x_m", _F64), ("y_m", _F64), ("station", _I32)]
         + [("a_s", _F64), ("mu_per_s", _F64), ("samples", _I32), ("class_counts", pa.list_(_I32))]
+    ),
+    "stations": pa.schema(
+        [("station", _I32), ("name", _TEXT), ("x_m", _F64), ("y_m", _F64), ("bandwidth_hz", _F64), ("server", _TEXT)]
     ),
     "metrics": pa.schema([("round", _I32), ("name", _TEXT), ("key", _TEXT), ("value", _F64)]),
     "timing": pa.schema([("round", _I32), ("part", _TEXT), ("wall_s", _F64)]),
@@ -65,24 +74,34 @@ class RunWriter:
         self._write_run()
         self._sinks = {name: pa.OSFile(str(folder / f"{name}.arrow"), "wb") for name in SCHEMAS}
         self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
+        self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
+        self._flushed_s = time.monotonic()
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
-        """Append rows to a table, given as one sequence or array per column (missing columns are null)."""
-        schema = SCHEMAS[table]
-        length = len(next(iter(columns.values())))
-        if length == 0:
+        """Append rows to a table, given as one sequence or array per column (missing columns are null).
+
+        They are on disk when the round is: with the row of ``rounds``, which comes last, or with one that follows
+        within half a second of it.
+        """
+        if len(next(iter(columns.values()))) == 0:
             return
-        arrays = [
-            pa.array(columns[field.name], type=field.type, from_pandas=False)
-            if field.name in columns
-            else pa.nulls(length, field.type)
-            for field in schema
-        ]
-        self._streams[table].write_batch(pa.record_batch(arrays, schema=_versioned(table)))
-        self._sinks[table].flush()
+        self._pending[table].append(columns)
+        if table == "rounds" and time.monotonic() - self._flushed_s >= _FLUSH_S:
+            self._flush()
+
+    def _flush(self) -> None:
+        for name, schema in SCHEMAS.items():
+            pending = self._pending[name]
+            if pending:
+                arrays = [_column(field, pending) for field in schema]
+                self._streams[name].write_batch(pa.record_batch(arrays, schema=_versioned(name)))
+                self._sinks[name].flush()
+                pending.clear()
+        self._flushed_s = time.monotonic()
 
     def close(self, status: str, **facts: Any) -> None:
         """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``."""
+        self._flush()
         for name in SCHEMAS:
             self._streams[name].close()
             self._sinks[name].close()
@@ -93,7 +112,8 @@ class RunWriter:
                 # Rows of a round that was being written down when the run was stopped.
                 table = table.filter(pc.less_equal(table["round"], last))
             part = self.folder / f"{name}.parquet.part"
-            pq.write_table(table, part)
+            # One chunk, whenever its rows were flushed: the same tables give the same bytes.
+            pq.write_table(table.combine_chunks(), part)
             part.replace(self.folder / f"{name}.parquet")
         for name in SCHEMAS:
             (self.folder / f"{name}.arrow").unlink()
@@ -102,6 +122,21 @@ class RunWriter:
 
     def _write_run(self) -> None:
         write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
+
+
+def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
+    """One column of several writes, one after another."""
+    chunks = []
+    for part in parts:
+        length = len(next(iter(part.values())))
+        chunks.append(part.get(field.name) if field.name in part else [None] * length)
+    if len(chunks) > 1:
+        chunks = [list(itertools.chain.from_iterable(map(_listed, chunks)))]
+    return pa.array(chunks[0], type=field.type, from_pandas=False)
+
+
+def _listed(chunk: Any) -> Any:
+    return chunk.tolist() if isinstance(chunk, np.ndarray) else chunk
 
 
 def write_whole(path: Path, text: str) -> None:

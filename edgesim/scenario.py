@@ -2,16 +2,20 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from edgesim.cli import plain_errors
+from edgesim.analysis.differences import differences, summarise_differences
 from edgesim.errors import EdgesimError
+from edgesim.plain import plain_errors
+from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
-from edgesim.show import print_study
+from edgesim.plots.style import save
+from edgesim.show import print_differences, print_study
 
-__all__ = ["conclude", "counts", "names", "numbers", "plain_errors"]
+__all__ = ["conclude", "counts", "names", "numbers", "plain_errors", "stop_if_failed"]
 
 
 def names(text: str) -> list[str]:
@@ -38,13 +42,24 @@ def counts(text: str) -> list[int]:
         raise EdgesimError(f"{text!r}: expected whole numbers separated by commas, such as 10,30") from None
 
 
-def conclude(study_folder: Path) -> None:
-    """Print a study's table and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed."""
+def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = ()) -> None:
+    """Print a study's table and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
+
+    For every knob with one of its values ``against`` which to hold the others, also their paired differences to it: a
+    table, ``differences-KNOB.csv`` and a figure.
+    """
     console = Console()
     print_study(study_folder, console)
+    for knob, reference in against:
+        _compare(study_folder, knob, reference, console)
     with console.status("drawing the figures"):
         figures = draw([study_folder], study_folder / "plots")
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
+    stop_if_failed(study_folder, console)
+
+
+def stop_if_failed(study_folder: Path, console: Console) -> None:
+    """End with status 1 and a line about the first failure if a run of the study did not finish."""
     failed = [
         run for run in json.loads((study_folder / "study.json").read_text())["runs"] if run["status"] != "finished"
     ]
@@ -56,3 +71,12 @@ def conclude(study_folder: Path) -> None:
             highlight=False,
         )
         sys.exit(1)
+
+
+def _compare(study_folder: Path, knob: str, reference: str, console: Console) -> None:
+    found = differences(study_folder, knob, reference)
+    if found:
+        table = summarise_differences(found)
+        table.to_csv(study_folder / f"differences-{knob}.csv", index=False, lineterminator="\n")
+        print_differences(table, reference, console)
+        save(draw_differences(found, reference), study_folder / "plots" / f"differences-{knob}")

@@ -1,6 +1,8 @@
 """Tables on the terminal: what a run did, what a study found. They read run folders and nothing else."""
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from rich.table import Table
 from edgesim import records
 from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.runs import read_study
+from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.summary import footnotes, summarise
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
@@ -34,6 +37,27 @@ _TIMING = {
     "energy_j": ("joules", "{:.0f}"),
     "wasted_share_j": ("waste", "{:.3f}"),
 }
+#: Columns about the devices' data sets: (heading, measure, statistic, format).
+_SKEW = (
+    ("samples\nleast", "samples", "min", "{:,.0f}"),
+    ("\nmedian", "samples", "median", "{:,.0f}"),
+    ("\nmost", "samples", "max", "{:,.0f}"),
+    ("classes\nleast", "classes", "min", "{:.0f}"),
+    ("\nmedian", "classes", "median", "{:.0f}"),
+    ("\nmost", "classes", "max", "{:.0f}"),
+    ("EMD\nmean", "emd", "mean", "{:.2f}"),
+    ("\nmedian", "emd", "median", "{:.2f}"),
+    ("\nmost", "emd", "max", "{:.2f}"),
+)
+_SKEW_NOTE = "EMD: sum over classes of |share of a device - share of all|, from 0 to 2"
+_DIFFERENCES = {
+    "scheduled": ("scheduled", "{:+.2f}"),
+    "arrived": ("arrived", "{:+.2f}"),
+    "miss_rate": ("missed", "{:+.3f}"),
+    "seconds_to_target": ("seconds", "{:+.1f}"),
+    "joules_to_target": ("joules", "{:+.0f}"),
+    "final_accuracy": ("accuracy", "{:+.3f}"),
+}
 _WITH_INTERVAL = ("rounds_to_target", "final_accuracy")
 _COMPARISONS = {
     "rounds_to_target": (("saving", "saving", "{:+.1%}"), ("p", "rounds_p", "{:.4f}")),
@@ -49,6 +73,8 @@ def print_run(folder: Path, console: Console) -> None:
     table = Table(title=str(folder), show_header=False, title_justify="left")
     table.add_row("status", f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else ""))
     table.add_row("policy, seed", f"{config['selection']['policy']}, {config['seed']}")
+    if run.get("unobserved_share"):
+        table.add_row("presence", f"nobody looked in {run['unobserved_share']:.1%} of the trace's time")
     table.add_row("rounds", f"{len(rounds)}")
     if len(rounds):
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
@@ -58,13 +84,49 @@ def print_run(folder: Path, console: Console) -> None:
         # A run that goes on or was killed may have rows of a round that is not finished.
         activities = records.read_table(folder, "activities").query("round <= @rounds['round'].max()")
         _add_energy(table, rounds, activities, records.read_table(folder, "devices"))
+        _add_battery(table, records.read_table(folder, "metrics"), rounds["round"].iloc[-1])
         tested = rounds.dropna(subset="test_accuracy")
         if len(tested):
             last = tested.iloc[-1]
             table.add_row("last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}")
     console.print(table)
+    _print_data(records.read_table(folder, "devices"), console)
     if len(rounds):
         console.print(_work_table(activities, records.read_table(folder, "updates")))
+
+
+def _print_data(devices: pd.DataFrame, console: Console) -> None:
+    """How the data sets of the devices differ; nothing for a run without classes."""
+    held = holdings(devices)
+    if held:
+        rows = [([holding.when], skew(holding.counts)) for holding in held]
+        console.print(_skew_table("data per device", ["frame"], rows))
+        console.print(_SKEW_NOTE, highlight=False)
+
+
+def print_skews(folder: Path, console: Console) -> None:
+    """How the devices' data sets differ in each combination of a study's knobs, means over its seeds."""
+    skews: dict[tuple[str, ...], list[pd.DataFrame]] = {}
+    study = read_study(folder)
+    for run in study.finished:
+        knobs = [_plain(run.knobs[name]) if name in run.knobs else "" for name in study.knob_names]
+        for holding in holdings(run.devices):
+            skews.setdefault((*knobs, holding.when), []).append(skew(holding.counts))
+    rows = [(names, functools.reduce(operator.add, found) / len(found)) for names, found in skews.items()]
+    print_whole(console, _skew_table(f"{folder}: data per device", [*study.knob_names, "frame"], rows))
+    console.print(_SKEW_NOTE, highlight=False)
+
+
+def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
+    """A row per data division, told apart by its names."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for heading, *_ in _SKEW:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row, found in rows:
+        table.add_row(*row, *(form.format(found.at[measure, column]) for _, measure, column, form in _SKEW))
+    return table
 
 
 def _add_energy(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> None:
@@ -74,6 +136,13 @@ def _add_energy(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame, de
     table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J" + (f" ({parts})" if parts else ""))
     low, middle, high = np.quantile(energy_by_device_j(activities, devices), [0.0, 0.5, 1.0])
     table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
+
+
+def _add_battery(table: Table, metrics: pd.DataFrame, last: int) -> None:
+    """A row of the charge at the end, where the devices have batteries."""
+    at_the_end = metrics[(metrics["name"] == "battery_j") & (metrics["round"] == last)].set_index("key")["value"]
+    if len(at_the_end):
+        table.add_row("charge per device", f"{at_the_end['least']:,.2f} J least, {at_the_end['mean']:,.2f} J mean")
 
 
 def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
@@ -107,11 +176,37 @@ def print_study(folder: Path, console: Console) -> None:
     if any(name in summary for name in _LEARNING):
         target = study.target
         goal = "" if target is None else f"rounds and seconds to accuracy {target:g}, "
-        _print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
+        print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
-    _print_whole(console, _table(title, summary, varied, _TIMING))
+    print_whole(console, _table(title, summary, varied, _TIMING))
     for note in footnotes(summary, folder):
         console.print(note, highlight=False)
+
+
+def print_differences(table: pd.DataFrame, reference: str, console: Console) -> None:
+    """Paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them."""
+    knobs = list(table.columns[: table.columns.get_loc("pairs")])
+    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
+    shown = Table(
+        title=f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {table['pairs'].max()} seeds",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=0,
+        pad_edge=False,
+        show_edge=False,
+    )
+    measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
+    for knob in varied:
+        shown.add_column(knob, no_wrap=True)
+    for heading, _ in measures.values():
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in table.to_dict("records"):
+        cells = [
+            f"{_number(row[name], form)} ± {_number(row[f'{name}_high'] - row[name], form.replace('+', ''))}"
+            for name, (_, form) in measures.items()
+        ]
+        shown.add_row(*(_plain(row[knob]) for knob in varied), *cells)
+    print_whole(console, shown)
 
 
 def _summary(folder: Path) -> pd.DataFrame:
@@ -125,16 +220,22 @@ def _summary(folder: Path) -> pd.DataFrame:
         raise EdgesimError(f"{path}: cannot be read: {error}; remove it to have it made anew") from None
 
 
-def _print_whole(console: Console, table: Table) -> None:
+def print_whole(console: Console, table: Table) -> None:
     """Print a table in its full width: on a narrow terminal its lines wrap, but nothing is cut off."""
     wide = console.options.update(width=10_000)
-    width = max(console.width, Measurement.get(console, wide, table).maximum)
-    console.print(table, width=width, crop=False, soft_wrap=False)
+    least = Measurement.get(console, wide, table).maximum
+    if least > console.width:
+        # The width of a print is bounded by the console's, a table's own is not.
+        table.width = least
+    console.print(table, crop=False)
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
     """One row per combination of knobs, a rule where a knob other than the policy changes."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    # With one policy, or one seed, there is nothing to compare.
+    comparisons = [column for group in _COMPARISONS.values() for _, column, _ in group if column in summary]
+    summary = summary.drop(columns=[column for column in comparisons if summary[column].isna().all()])
     shown = {name: look for name, look in columns.items() if name in summary}
     if "not_reached" in shown and not summary["not_reached"].any():
         del shown["not_reached"]
@@ -174,7 +275,9 @@ def _cells(row: Mapping[Any, Any], shown: Mapping[str, tuple[str, str]]) -> list
 
 
 def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:g}"
+    return str(value)
 
 
 def _number(value: Any, form: str) -> str:

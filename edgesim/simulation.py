@@ -5,30 +5,33 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import simpy
 
-from edgesim import door, records
-from edgesim.channels import load_environment
+from edgesim import door, processes, records
 from edgesim.config import RunConfig
-from edgesim.devices.population import make_population
+from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock, Kind
-from edgesim.engine.report import Report, write_devices
-from edgesim.engine.server import Progress, Server
-from edgesim.engine.synchronous import RoundNumber
-from edgesim.engine.world import World
+from edgesim.engine.make_world import make_world
+from edgesim.engine.report import Report, write_devices, write_stations
+from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
 from edgesim.selection import make_selector, resolve_options
 from edgesim.streams import Streams
-from edgesim.traces.availability import make_availability
+from edgesim.traces import models
+from edgesim.traces.interval_table import IntervalTable
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -46,11 +49,18 @@ class Result:
 
 
 def complete(config: RunConfig) -> RunConfig:
-    """The config with every default written out, the policy's own options too; raises `EdgesimError`."""
+    """The config with every default written out, those of policy, presence and partition too.
+
+    Raises `EdgesimError`.
+    """
     config = config.resolved()
     options = resolve_options(config.selection.policy, config.selection.options)
     selection = type(config.selection).model_validate({"policy": config.selection.policy, **options})
-    return config.model_copy(update={"selection": selection})
+    presence = models.resolve_options(config.availability.model, config.availability.options, config.round.tmax_s)
+    chosen = {"model": config.availability.model, "interruption": config.availability.interruption}
+    availability = type(config.availability).model_validate(chosen | presence)
+    data = partitions.resolve(config.data)
+    return config.model_copy(update={"selection": selection, "availability": availability, "data": data})
 
 
 def as_toml(config: RunConfig) -> dict[str, Any]:
@@ -64,11 +74,13 @@ def run(
     on_round: Callable[[Progress], None] = lambda _: None,
     on_start: Callable[[str], None] = lambda _: None,
     target: float | None = None,
+    cores: int | None = None,
 ) -> Result:
     """Simulate one run into a folder.
 
     A finished run of the same config is reused, an unfinished one is run again. ``on_round`` hears of every
     round, ``on_start`` of what is being prepared. ``target`` is an accuracy that the start model must not have yet.
+    ``cores`` is how many processor cores the run may keep busy, all of this process's when absent.
 
     Raises `EdgesimError`: on bad input before anything is written, and when the start model is good enough or
     training cannot be done. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
@@ -87,67 +99,69 @@ def run(
     )
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     door.check_policy(config, selector, federation.class_count)
-    learner = _make_learner(config, federation, streams)
-    payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
-    door.check_reach(world, payload_bits, work_samples[1])
-    learner.prepare(on_start)
-    writer = records.RunWriter(folder, as_toml(config), _facts(learner))
-    clock = Clock()
-    report = Report(writer, world.population)
-    server = Server(
-        clock,
-        world,
-        selector,
-        learner,
-        report,
-        payload_bits,
-        [frame.sizes for frame in federation.frames],
-        work_samples,
-        on_round,
-    )
-    started = time.perf_counter()
-    status: Status = "failed"
-    reason = "an error in the program"
-    try:
-        counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
-        write_devices(writer, config, world.population, [frame.sizes for frame in federation.frames], counts)
-        start = learner.evaluate(1)
-        report.start(start)
-        if start is not None and target is not None and start.accuracy >= target:
-            raise EdgesimError(
-                f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
-            )
-        reason = _advance(clock, server, _round_numbers(numbers), config)
-        learner.save(folder)
-        status = "finished"
-    except EdgesimError as error:
-        reason = str(error)
-        if not isinstance(error, Diverged):
+    with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
+        payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
+        backhaul = make_backhaul(world.topology, payload_bits, config.topology.aggregation == "hierarchical")
+        learner.serve(backhaul.edge[world.population.station])
+        door.check_reach(world, backhaul, payload_bits, work_samples[1])
+        learner.prepare(on_start)
+        writer = records.RunWriter(folder, as_toml(config), _facts(learner) | models.facts(world.availability))
+        clock = Clock()
+        report = Report(writer, world.population)
+        server = Server(
+            clock,
+            world,
+            selector,
+            learner,
+            report,
+            payload_bits,
+            backhaul,
+            [frame.sizes for frame in federation.frames],
+            work_samples,
+            on_round,
+        )
+        started = time.perf_counter()
+        status: Status = "failed"
+        reason = "an error in the program"
+        try:
+            counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
+            write_stations(writer, world, backhaul)
+            write_devices(writer, config, world.population, [frame.sizes for frame in federation.frames], counts)
+            start = learner.evaluate(1)
+            report.start(start)
+            if start is not None and target is not None and start.accuracy >= target:
+                raise EdgesimError(
+                    f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
+                )
+            reason = _advance(clock, server, _round_numbers(numbers), config)
+            learner.save(folder)
+            status = "finished"
+        except EdgesimError as error:
+            reason = str(error)
+            if not isinstance(error, Diverged):
+                raise
+        except KeyboardInterrupt:
+            status, reason = "interrupted", "stopped by the user"
             raise
-    except KeyboardInterrupt:
-        status, reason = "interrupted", "stopped by the user"
-        raise
-    finally:
-        writer.close(status, reason=reason, wall_s=round(time.perf_counter() - started, 3), t_end_s=clock.now)
+        finally:
+            writer.close(status, reason=reason, wall_s=round(time.perf_counter() - started, 3), t_end_s=clock.now)
     return Result(folder, status, reason, restarted=restarted)
-
-
-def make_world(config: RunConfig, streams: Streams) -> World:
-    """Population, radio environment and availability of a complete config; raises `EdgesimError`."""
-    return World(
-        config,
-        streams,
-        make_population(config.devices, streams),
-        load_environment(config.radio.channel),
-        make_availability(config.availability, config.devices.count, streams),
-    )
 
 
 def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
     """Let simulated time pass until the rounds are done or ``stop_at_s``; the reason why it ended."""
     process = clock.process(server.run(numbers))
+    presence = server.world.availability
+    ends = isinstance(presence, IntervalTable) and np.isfinite(presence.known_until_s)
+    if isinstance(presence, IntervalTable) and ends:
+        callbacks = clock.at(presence.known_until_s, Kind.STOP).callbacks
+        assert callbacks is not None
+        callbacks.append(lambda _: presence.refuse_to_go_on())
     if config.stop_at_s is None:
-        return str(clock.run(process))
+        reason = str(clock.run(process))
+        if isinstance(presence, IntervalTable) and ends and reason != ALL_DONE:
+            presence.refuse_to_go_on()
+        return reason
     # A round that closes at stop_at_s counts: over 100,000 rounds the clock's sum is off by some 1e-7 of a round.
     stop = clock.at(config.stop_at_s + 1e-6 * config.round.tmax_s, Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
@@ -179,7 +193,7 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
             yield RoundNumber(number, frame, k, horizon, k == length)
 
 
-def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -> Learner:
+def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:
     # Timing-only runs import no torch.
     if config.learning.training == "none":
         from edgesim.learning.timing_only import TimingOnlyLearner
@@ -187,7 +201,7 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams) -
         return TimingOnlyLearner(config, federation, streams)
     from edgesim.learning.learner import make_learner
 
-    return make_learner(config, federation, streams)
+    return make_learner(config, federation, streams, cores)
 
 
 def is_finished(folder: Path, config: RunConfig) -> bool:

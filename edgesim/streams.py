@@ -6,6 +6,7 @@ world, and a new draw somewhere shifts no draw elsewhere.
 """
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,4 +106,9 @@ class Streams:
 
     def generator(self, name: str, device: int = 0, round: int = 0) -> np.random.Generator:
         """A NumPy generator for draws of unforeseeable number made while a run is set up."""
-        return np.random.Generator(np.random.Philox(int(self.seeds(name, device, round))))
+        return next(self.generators(name, [device], round))
+
+    def generators(self, name: str, devices: ArrayLike, round: int = 0) -> Iterator[np.random.Generator]:
+        """The `generator` of each of several devices, in a fraction of the time that one by one they would take."""
+        for seed in self.seeds(name, devices, round).tolist():
+            yield np.random.Generator(np.random.Philox(seed))

@@ -5,14 +5,10 @@ A study's folder holds one folder per run, ``study.json`` (the plan and how each
 
 import itertools
 import json
-import os
-import signal
-import threading
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
@@ -26,6 +22,7 @@ from edgesim import simulation
 from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig, parse, set_key, set_value
 from edgesim.errors import EdgesimError
+from edgesim.processes import cores, no_interrupts
 from edgesim.progress import Display, Listener, Message, expected_rounds
 from edgesim.records import write_whole
 from edgesim.selection import resolve_options
@@ -67,12 +64,14 @@ def grid(
     axes: Mapping[str, Sequence[Knob]],
     seeds: Sequence[int],
     overrides: Sequence[str] = (),
+    labels: Mapping[str, Knob] | None = None,
 ) -> list[PlannedRun]:
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
 
     ``base`` is a nested mapping as in a config file. A run's folder is named by its knobs and seed, such as
-    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``, for keys that do not vary. Raises
-    `EdgesimError` when a combination is not a valid config, or would be run twice.
+    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``, for keys that do not vary.
+    ``labels`` are further knobs that name what ``base`` says in several keys at once. Raises `EdgesimError` when a
+    combination is not a valid config, or would be run twice.
     """
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -80,7 +79,7 @@ def grid(
             raise EdgesimError(f"--set {override}: the study itself varies {key}")
     runs: dict[str, PlannedRun] = {}
     for values in itertools.product(*axes.values()):
-        knobs = dict(zip(map(_knob, axes), values, strict=True))
+        knobs = {**(labels or {}), **dict(zip(map(_knob, axes), values, strict=True))}
         name = "-".join(_label(knob, value) for knob, value in knobs.items())
         for seed in seeds:
             nested = json.loads(json.dumps(base))
@@ -100,7 +99,7 @@ def grid(
 def _knob(key: str) -> str:
     """Name of a knob: the last part of its key, or the section where only that tells what is meant."""
     section, _, name = key.rpartition(".")
-    return section if name in ("count", "model") and section else name
+    return section if name in ("count", "file", "model") and section else name
 
 
 def _label(knob: str, value: Knob) -> str:
@@ -129,7 +128,7 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
     try:
         with Display(console, study.name, rounds) as display:
-            _run_all(study, out, jobs or _cores(), endings, display)
+            _run_all(study, out, jobs or cores(), endings, display)
     finally:
         _write_plan(study, out, endings)
     if all(ending.status != "finished" for ending in endings.values()):
@@ -160,24 +159,6 @@ def _check_folder(study: Study, out: Path) -> None:
         raise EdgesimError(
             f"{out}: holds another study, over {', '.join(sorted(theirs))}; choose another --out or remove it"
         )
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    """Processes started in here do not hear of Ctrl-C: they are told to stop, between rounds, by their parent."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _cores() -> int:
-    """Processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run_all(study: Study, out: Path, jobs: int, endings: dict[str, Ending], display: Display) -> None:
@@ -214,10 +195,11 @@ def _run_pool(
     context = get_context("spawn")
     queue: Queue[Message] = context.Queue()
     stop = context.Event()
+    share = max(1, cores() // min(jobs, len(runs)))
     with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue, stop)) as pool:
-        with _no_interrupts():
+        with no_interrupts():
             futures: dict[Future[Ending], PlannedRun] = {
-                pool.submit(_run_one, run.config, out / run.folder, target): run for run in runs
+                pool.submit(_run_one, run.config, out / run.folder, target, share): run for run in runs
             }
         waiting = set(futures)
         try:
@@ -259,14 +241,14 @@ def _connect(queue: "Queue[Message]", stop: Event) -> None:
     _Worker.queue, _Worker.stop = queue, stop
 
 
-def _run_one(config: RunConfig, folder: Path, target: float | None) -> Ending:
-    """One run in a worker process; every error becomes an ending, so that the others finish."""
+def _run_one(config: RunConfig, folder: Path, target: float | None, share: int) -> Ending:
+    """One run in a worker process on its share of cores; every error becomes an ending, so that the others finish."""
     if _Worker.stop.is_set():
         return Ending("not run", "stopped by the user")
-    listener = Listener(folder.name, _Worker.queue, _Worker.stop)
+    listener = Listener(folder.name, config, _Worker.queue, _Worker.stop)
     listener.on_start("start")
     try:
-        result = simulation.run(config, folder, listener.on_round, listener.on_start, target)
+        result = simulation.run(config, folder, listener.on_round, listener.on_start, target, share)
     except EdgesimError as error:
         return Ending("failed", str(error))
     except KeyboardInterrupt:

@@ -1,30 +1,79 @@
 """Tables that users bring, as CSV or Parquet: the columns wanted, row by row, with their places for messages."""
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 
+_FACTS = b"edgesim."
 
-def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+
+def read_columns(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), text: Sequence[str] = ()
+) -> pd.DataFrame:
     """The columns of a file, indexed by line (CSV, the header is line 1) or row (Parquet, from 1).
 
-    Values of a CSV are text, those of Parquet numbers; other columns and blank lines are left out. Raises
-    `EdgesimError` that names the file when it is not readable or lacks a column.
+    Values of a CSV are text, those of Parquet numbers, but for the columns of ``text``. Other columns and blank lines
+    are left out, and so are ``optional`` columns that the file does not have. Raises `EdgesimError` that names the
+    file when it is not readable or lacks a column.
     """
     if path.suffix not in (".csv", ".parquet"):
         raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
     try:
-        return _read_csv(path, columns) if path.suffix == ".csv" else _read_parquet(path, columns)
+        read = _read_csv if path.suffix == ".csv" else _read_parquet
+        return read(path, columns, optional, text)
     except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
-        # Parsers report over several lines; the first one says what is wrong.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}") from None
+        raise _unreadable(path, error) from None
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a CSV or Parquet file; raises `EdgesimError` that names a file it cannot read."""
+    try:
+        if path.suffix == ".parquet":
+            return [str(name) for name in pq.read_schema(path).names]
+        return [str(name).strip() for name in pd.read_csv(path, dtype=str, nrows=0).columns]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+
+
+def numbers_of(column: pd.Series) -> NDArray[np.float64]:
+    """A column of numbers or of text as numbers; nan where the text is none."""
+    try:
+        # Text is parsed here, not by the CSV reader, which is not exact to the last bit in every version.
+        return np.asarray(column.to_numpy(dtype=np.float64))
+    except ValueError:
+        return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64))
+
+
+def read_facts(path: Path) -> dict[str, str]:
+    """What `write_parquet` noted beside a table; nothing for a file of another make."""
+    if path.suffix != ".parquet":
+        return {}
+    found = pq.read_schema(path).metadata or {}
+    return {key.removeprefix(_FACTS).decode(): value.decode() for key, value in found.items() if key.startswith(_FACTS)}
+
+
+def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None:
+    """Write a table with facts beside it, whole or not at all; raises `EdgesimError` that names the file."""
+    if path.suffix != ".parquet":
+        raise EdgesimError(f"{path}: expected a name that ends in .parquet")
+    notes = {_FACTS + key.encode(): value.encode() for key, value in facts.items()}
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.replace_schema_metadata(notes), unfinished, compression="zstd")
+        os.replace(unfinished, path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise EdgesimError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def row_word(path: Path) -> str:
@@ -32,7 +81,13 @@ def row_word(path: Path) -> str:
     return "line" if path.suffix == ".csv" else "row"
 
 
-def _read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:
+    # Parsers report over several lines; the first one says what is wrong.
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}")
+
+
+def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
     with warnings.catch_warnings():
         # Pandas only warns when it cuts off the fields of a row that is too long.
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -42,19 +97,21 @@ def _read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     _need_columns(path, columns, [str(name) for name in frame.columns])
     # Blank lines are dropped only here, so that the numbers of rows and lines go together.
     frame.index = pd.RangeIndex(2, len(frame) + 2)
-    rows: pd.DataFrame = frame[list(columns)].dropna(how="all")
+    wanted = [*columns, *(name for name in optional if name in frame.columns)]
+    rows: pd.DataFrame = frame[wanted].dropna(how="all")
     return rows
 
 
-def _read_parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         _need_columns(path, columns, schema.names)
-        for name in columns:
+        wanted = [*columns, *(name for name in optional if name in schema.names)]
+        for name in wanted:
             kind = schema.field(name).type
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            if name not in text and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 raise EdgesimError(f"{path}: column {name!r}: expected numbers, found {kind}")
-        frame: pd.DataFrame = file.read(columns=list(columns)).to_pandas(ignore_metadata=True)
+        frame: pd.DataFrame = file.read(columns=wanted).to_pandas(ignore_metadata=True)
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     return frame
 

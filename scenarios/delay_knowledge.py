@@ -1,49 +1,65 @@
 """What is the genie of the paper worth?
 
 Who gets through when the scheduler knows the compute delays beforehand (known), waits for reports (reported) or
-plans on a quantile of their law (planned). Timing only: nothing trains.
+plans on a quantile of their law (planned); with --learn also the seconds, joules and accuracy that it is worth.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from edgesim.scenario import conclude, names, numbers, plain_errors
-from edgesim.study import Study, grid, run_study
+from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
 
 
+def ways_to_know(
+    base: dict[str, Any], axes: dict[str, list[Any]], knowledge: list[str], quantiles: list[float], seeds: int
+) -> list[PlannedRun]:
+    """Runs of every deadline and way to know; reports are awaited until the deadline, plans rest on each quantile."""
+    runs = []
+    for deadline_s in axes["round.tmax_s"]:
+        for kind in knowledge:
+            knobs = {"report_by_s": deadline_s} if kind == "reported" else {}
+            kinds = axes | {"round.tmax_s": [deadline_s], "round.delay_knowledge": [kind]}
+            if kind == "planned":
+                kinds["round.plan_quantile"] = quantiles
+            runs += grid(base | {"round": base["round"] | knobs}, kinds, range(seeds))
+    return runs
+
+
 @plain_errors
 def main(
-    policies: Annotated[str, typer.Option(help="Policies that do not look at training.")] = "random",
+    learn: Annotated[bool, typer.Option("--learn", help="Train on digits, and race to a target accuracy.")] = False,
+    policies: Annotated[str | None, typer.Option(help="random when absent, fedteddi with --learn.")] = None,
     knowledge: Annotated[str, typer.Option(help="What the scheduler knows.")] = "known,reported,planned",
+    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.8,0.95,0.99",
     tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "0.8,1.0,1.2",
-    quantile: Annotated[float, typer.Option(help="Quantile that `planned` plans on.")] = 0.95,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 20,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
+    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/delay-knowledge"),
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/delay-knowledge[-learn] when absent.")] = None,
 ) -> None:
     """Compare what the scheduler may know of this round's compute delays."""
-    print(f"Timing only: {seeds} seeds x {rounds} rounds; reports are awaited until the deadline itself.")
-    runs = []
-    for deadline_s in numbers(tmax):
-        base = {
-            "rounds": rounds,
-            "data": {"dataset": "digits"},
-            "learning": {"training": "none"},
-            "round": {"payload_bits": PAPER_CNN_BITS, "plan_quantile": quantile, "report_by_s": deadline_s},
-        }
-        axes = {
-            "selection.policy": names(policies),
-            "round.tmax_s": [deadline_s],
-            "round.delay_knowledge": names(knowledge),
-        }
-        runs += grid(base, axes, range(seeds))
-    run_study(Study(out.name, runs), out, jobs)
-    conclude(out)
+    seeds = seeds or (5 if learn else 12)
+    out = out or Path("runs/delay-knowledge-learn" if learn else "runs/delay-knowledge")
+    what = "Digits" if learn else "Timing only"
+    print(f"{what}: {seeds} seeds x {rounds} rounds; reports are awaited until the deadline itself.")
+    base = {
+        "rounds": rounds,
+        "learning": {"training": "real" if learn else "none"},
+        "round": {"payload_bits": PAPER_CNN_BITS},
+    }
+    axes = {
+        "selection.policy": names(policies or ("fedteddi" if learn else "random")),
+        "round.tmax_s": numbers(tmax),
+    }
+    runs = ways_to_know(base, axes, names(knowledge), numbers(quantiles), seeds)
+    run_study(Study(out.name, runs, target if learn else None, reference=axes["selection.policy"][0]), out, jobs)
+    conclude(out, against=[("delay_knowledge", "known")])
 
 
 if __name__ == "__main__":

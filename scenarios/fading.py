@@ -35,7 +35,7 @@ def main(
         "radio.sharing": ["reserved", "reshared"],
     }
     run_study(Study(out.name, grid(base, axes, range(seeds)), target), out, jobs)
-    conclude(out)
+    conclude(out, against=[("fading", "none"), ("sharing", "reserved")])
 
 
 if __name__ == "__main__":

@@ -40,16 +40,14 @@ def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
     """The paper's setting for a data set, its default deadlines and its name."""
     if dataset == "digits":
         return "digits", DIGITS, "0.8,1.0,1.2"
-    if dataset == "cifar100" or (
-        dataset.endswith(".npz") and load_dataset(DataConfig(dataset=dataset)).class_count > 10
-    ):
+    if dataset == "cifar100" or (Path(dataset).exists() and load_dataset(DataConfig(dataset=dataset)).class_count > 10):
         return "hundred", HUNDRED_CLASSES, "30"
     return "ten", TEN_CLASSES, "0.8,1.0,1.2"
 
 
 @plain_errors
 def main(
-    dataset: Annotated[str, typer.Option(help="digits, cifar10, cifar100 or a path to an .npz.")] = "digits",
+    dataset: Annotated[str, typer.Option(help="A name, an .npz or a folder; 10 or 100 classes.")] = "digits",
     quick: Annotated[bool, typer.Option(help="2 seeds, 20 rounds, one deadline.")] = False,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     tmax: Annotated[str | None, typer.Option(help="Deadlines in seconds, such as 0.8,1.0,1.2.")] = None,

@@ -1,7 +1,7 @@
 """Which deadline and which band? Simulated seconds and joules to a target accuracy, with learning.
 
-All runs last equally many simulated seconds. First a coarse grid of Tmax x band, then, around the cell that is fastest
-to the target, deadlines half-way to its neighbours.
+All runs last equally many simulated seconds. First a coarse grid of Tmax x band, then, around the cells that need the
+fewest seconds and the fewest joules to the target, deadlines and bands half-way to their neighbours.
 """
 
 from pathlib import Path
@@ -18,16 +18,30 @@ from edgesim.study import PlannedRun, Study, grid, run_study
 PAPER_CNN_BITS = 17_881_664.0
 
 
-def cells(base: dict[str, Any], deadlines_s: list[float], bands_hz: list[float], seeds: int) -> list[PlannedRun]:
-    """Runs of every deadline on every band."""
-    return grid(base, {"radio.bandwidth_hz": bands_hz, "round.tmax_s": deadlines_s}, range(seeds))
+MEASURES = {"seconds_to_target": "s", "joules_to_target": "J"}
+
+Cell = tuple[float, float]
+"""A deadline in s and a band in Hz."""
 
 
-def between(values: list[float], best: float) -> list[float]:
+def cells(base: dict[str, Any], chosen: list[Cell], seeds: int) -> list[PlannedRun]:
+    """Runs of some cells of the grid."""
+    axes = [{"radio.bandwidth_hz": [band_hz], "round.tmax_s": [deadline_s]} for deadline_s, band_hz in chosen]
+    return [run for axis in axes for run in grid(base, axis, range(seeds))]
+
+
+def around(tried: set[Cell], deadline_s: float, band_hz: float) -> set[Cell]:
+    """Half-way points from a cell to its neighbours: other deadlines on its band, other bands at its deadline."""
+    deadlines_s = between({other_s for other_s, other_hz in tried if other_hz == band_hz}, deadline_s)
+    bands_hz = between({other_hz for other_s, other_hz in tried if other_s == deadline_s}, band_hz)
+    return {(finer_s, band_hz) for finer_s in deadlines_s} | {(deadline_s, finer_hz) for finer_hz in bands_hz}
+
+
+def between(values: set[float], best: float) -> list[float]:
     """Half-way points from the best value to its neighbours on the grid."""
-    values = sorted(values)
-    place = values.index(best)
-    return [round((best + values[near]) / 2, 6) for near in (place - 1, place + 1) if 0 <= near < len(values)]
+    ordered = sorted(values)
+    place = ordered.index(best)
+    return [round((best + ordered[near]) / 2, 6) for near in (place - 1, place + 1) if 0 <= near < len(ordered)]
 
 
 def best_cell(study_folder: Path, measure: str) -> pd.Series:
@@ -36,15 +50,21 @@ def best_cell(study_folder: Path, measure: str) -> pd.Series:
     return summary.sort_values(["not_reached", measure], kind="stable").iloc[0]
 
 
+def best_of(study_folder: Path, measure: str) -> Cell:
+    """The deadline and the band of `best_cell`."""
+    best = best_cell(study_folder, measure)
+    return float(best["tmax_s"]), float(best["bandwidth_hz"])
+
+
 @plain_errors
 def main(
     policy: Annotated[str, typer.Option(help="Scheduling policy.")] = "fedteddi",
-    tmax: Annotated[str, typer.Option(help="Coarse deadlines in seconds.")] = "0.4,0.6,0.9,1.4,2.2",
-    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "10,20,40",
+    tmax: Annotated[str, typer.Option(help="Coarse deadlines in seconds.")] = "0.25,0.4,0.6,0.9,1.4",
+    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "10,20,40,80",
     simulated_s: Annotated[float, typer.Option(min=1, help="Simulated seconds of every run.")] = 45.0,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cell.")] = 2,
-    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 3,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/tune-tmax"),
 ) -> None:
@@ -55,23 +75,31 @@ def main(
         "round": {"payload_bits": PAPER_CNN_BITS},
     }
     bands_hz = [mhz * 1e6 for mhz in numbers(band_mhz)]
-    tried = numbers(tmax)
-    runs = cells(base, tried, bands_hz, seeds)
+    tried = {(deadline_s, band_hz) for deadline_s in numbers(tmax) for band_hz in bands_hz}
+    runs = cells(base, sorted(tried), seeds)
     run_study(Study(out.name, runs, target), out, jobs)
     for _ in range(refinements):
-        best = best_cell(out, "seconds_to_target")
-        finer = between(tried, best["tmax_s"])
-        runs += cells(base, finer, [best["bandwidth_hz"]], seeds)
-        tried += finer
+        finer = {cell for measure in MEASURES for cell in around(tried, *best_of(out, measure))} - tried
+        runs += cells(base, sorted(finer), seeds)
+        tried |= finer
         run_study(Study(out.name, runs, target), out, jobs)
     conclude(out)
-    for measure, unit in (("seconds_to_target", "s"), ("joules_to_target", "J")):
+    for measure, unit in MEASURES.items():
         best = best_cell(out, measure)
         half = best[f"{measure}_high"] - best[measure]
+        deadlines_s, tried_hz = (sorted({cell[axis] for cell in tried}) for axis in (0, 1))
+        at_edge = [
+            option
+            for option, values, value in (
+                ("--tmax", deadlines_s, best["tmax_s"]),
+                ("--band-mhz", tried_hz, best["bandwidth_hz"]),
+            )
+            if len(values) > 1 and value in (values[0], values[-1])
+        ]
         Console().print(
             f"Least {measure.replace('_', ' ')}: Tmax {best['tmax_s']:g} s on {best['bandwidth_hz'] / 1e6:g} MHz, "
             f"{best[measure]:.1f} ± {half:.1f} {unit} (95 % over {seeds} seeds)"
-            + ("." if min(tried) < best["tmax_s"] < max(tried) else "; that is the grid's edge, widen --tmax."),
+            + (f"; that is the grid's edge, widen {' and '.join(at_edge)}." if at_edge else "."),
             highlight=False,
         )
 

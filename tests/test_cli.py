@@ -1,6 +1,8 @@
 """The command line, as typed: what it prints, and that bad input is one line without a traceback."""
 
 import json
+from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,6 +29,8 @@ def config(tmp_path, monkeypatch):
     images, labels = np.zeros((40, 3, 8, 8), dtype=np.uint8), np.arange(40) % 10
     arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
     np.savez(tmp_path / "channels_first.npz", **arrays)
+    cell = Path(__file__).parents[1] / "channels" / "fedteddi-macro.toml"
+    (tmp_path / "noiseless.toml").write_text(cell.read_text().replace("-174.0", "-4000.0"))
     return tmp_path / "run.toml"
 
 
@@ -74,8 +78,12 @@ def test_a_second_run_of_the_same_config_is_reused(config):
 def test_list_names_policies_channels_and_scenarios(config):
     status, output = edgesim("list")
     assert status == 0
-    for name in ("fedteddi", "fedteddi-macro", "delay_knowledge", "fedteddi-cnn", "digits"):
+    for name in ("fedteddi", "dirichlet-labels", "fedteddi-macro", "delay_knowledge", "fedteddi-cnn", "digits"):
         assert name in output
+
+
+def test_the_version_is_that_of_the_package(config):
+    assert edgesim("--version") == (0, f"edgesim {metadata.version('edgesim')}\n")
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["list"]])
@@ -96,13 +104,29 @@ def test_help_is_everywhere(command):
         ("radio.channel=marsian", ["no file 'marsian'", "fedteddi-macro"]),
         ("data.dataset=cifar10", ["cifar-10-batches-py", "data"]),
         ("data.dataset=nowhere.npz", ["nowhere.npz"]),
+        ("data.dataset=mnist", ["data/MNIST/raw/train-images-idx3-ubyte", "data.download = true"]),
+        ("data.image_size=8", ["data.image_size", "folder of images", "'digits'"]),
+        ("data.augment=flop", ["data.augment", "'flip'"]),
         ("data.dataset=didgits", ["didgits", "digits"]),
         ("data.samples_per_device=4000", ["class", "4000"]),
         ("round.tmax_s=0.05", ["round.tmax_s = 0.05", "at least"]),
         ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
+        ("radio.bandwidth_hz=0", ["radio.bandwidth_hz", "greater than 0"]),
+        ("radio.bandwidth_mhz=20", ["'radio.bandwidth_mhz'", "did you mean 'bandwidth_hz'"]),
+        ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
+        ("devices.battery_j=-5", ["run.toml: devices.battery_j", "greater than 0 (got -5)"]),
+        ("devices.recharge_w=1", ["run.toml: devices: recharge_w", "give battery_j"]),
+        ("round.plan_quantile=0.8", ["run.toml: round: plan_quantile is for delay_knowledge = 'planned'"]),
         ("radio.bandwidth_hz=100", ["radio.bandwidth_hz = 100", "at least"]),
         ("availability.model=table", ["availability", "file"]),
-        ("availability.probability=0.5", ["availability", "probability is for model = 'bernoulli'"]),
+        ("availability.model=tabel", ["availability.model", "unknown model 'tabel'", "did you mean 'table'"]),
+        (
+            "availability.probability=0.5",
+            ["availability.probability", "option of model = 'bernoulli', not of 'always'"],
+        ),
+        ("availability.probabillity=0.5", ["availability", "probabillity"]),
+        ("data.partition=dirichlets", ["unknown partition 'dirichlets'", "did you mean 'dirichlet'"]),
+        ("data.partition_options.alpha=1", ["partition 'fedteddi' takes no options", "'alpha'"]),
         ("radio.channel=umi", ["did you mean 'umi-street-canyon'"]),
         ("data.dataset=channels_first.npz", ["channels_first.npz", "channels first", "[n, H, W, C]"]),
     ],

@@ -25,10 +25,37 @@ def refusal(values: dict) -> str:
         ({"round": {"tmax_s": float("nan")}}, ["round.tmax_s", "finite"]),
         ({"round": {"delay_knowledge": "guess"}}, ["round.delay_knowledge", "'known'", "'guess'"]),
         ({"round": {"delay_knowledge": "reported", "computes": "selected"}}, ["requires computes = 'candidates'"]),
-        ({"round": {"tmax_s": 1.0, "report_by_s": 1.5}}, ["report_by_s (1.5)", "tmax_s (1)"]),
+        (
+            {"round": {"tmax_s": 1.0, "report_by_s": 1.5, "delay_knowledge": "reported"}},
+            ["report_by_s (1.5)", "tmax_s (1)"],
+        ),
+        ({"round": {"plan_quantile": 0.9}}, ["plan_quantile is for delay_knowledge = 'planned', not 'known'"]),
+        ({"round": {"report_by_s": 0.9}}, ["report_by_s is for delay_knowledge = 'reported', not 'known'"]),
+        (
+            {"round": {"report_by_s": 0.9, "delay_knowledge": "planned"}},
+            ["report_by_s is for delay_knowledge = 'reported', not 'planned'"],
+        ),
         ({"devices": {"radius_m": 5.0}}, ["min_distance_m (10)", "radius_m (5)"]),
+        ({"devices": {"battery_j": -5.0}}, ["devices.battery_j", "greater than 0", "-5.0"]),
+        ({"devices": {"battery_j": 0.0}}, ["devices.battery_j", "greater than 0"]),
+        ({"devices": {"battery_j": 5.0, "recharge_w": -0.1}}, ["devices.recharge_w", "greater than or equal to 0"]),
+        (
+            {"devices": {"battery_j": 5.0, "battery_reserve": 1.5}},
+            ["devices.battery_reserve", "less than or equal to 1"],
+        ),
+        ({"devices": {"battery_j": 5.0, "battery_start": 1.5}}, ["devices", "battery_start (1.5)", "from 0 to 1"]),
+        ({"devices": {"battery_j": 5.0, "battery_start": "full"}}, ["devices.battery_start", "'drawn'", "'full'"]),
+        (
+            {"devices": {"battery_j": 5.0, "battery_start": 0.1}},
+            ["battery_start (0.1) is below battery_reserve (0.2)", "nobody would ever check in; give recharge_w"],
+        ),
+        ({"devices": {"recharge_w": 1.0}}, ["devices", "recharge_w is for devices with a battery", "battery_j"]),
         ({"learning": {"steps": 3, "epochs": 1}}, ["steps or epochs"]),
-        ({"availability": {"model": "table"}}, ["availability", "file"]),
+        ({"learning": {"back_end": "loop", "workers": 2}}, ["workers is for", "'workers' or 'auto'", "'loop'"]),
+        ({"learning": {"back_end": "stacked", "workers": 1}}, ["workers is for", "'stacked'"]),
+        ({"learning": {"workers": 1025}}, ["learning.workers", "1024"]),
+        ({"learning": {"lr": 0.1, "lr_min": 0.2}}, ["lr_min (0.2)", "lr (0.1)"]),
+        ({"learning": {"lr_decay_every": 0}}, ["learning.lr_decay_every", "greater than or equal to 1"]),
         ({"data": {"dataset": "none"}}, ["data.dataset = 'none'", "learning.training = 'none'"]),
         ({"rounds": [3, 0]}, ["rounds", "at least 1"]),
         ({"seed": -1}, ["seed", "greater than or equal to 0"]),
@@ -74,7 +101,13 @@ def test_resolving_writes_out_the_defaults_that_hang_on_others():
     config = RunConfig().resolved()
     assert config.rounds == 60
     assert config.learning.steps == 5
-    assert config.round.report_by_s == config.round.tmax_s / 2
-    assert config.availability.slot_s == config.round.tmax_s
+    assert (config.round.report_by_s, config.round.plan_quantile) == (None, None)
+    reported = parse({"round": {"delay_knowledge": "reported", "tmax_s": 0.8}}, "x").resolved()
+    assert (reported.round.report_by_s, reported.round.plan_quantile) == (0.4, None)
+    planned = parse({"round": {"delay_knowledge": "planned"}}, "x").resolved()
+    assert (planned.round.report_by_s, planned.round.plan_quantile) == (None, 0.95)
     assert config.resolved() == config
+    assert config.devices == RunConfig().devices
+    battery = parse({"devices": {"battery_j": 9.0, "recharge_w": 1.0}}, "x").resolved().devices
+    assert (battery.battery_start, battery.battery_reserve, battery.recharge_w) == (1.0, 0.2, 1.0)
     assert parse({"stop_at_s": 9.0}, "x").resolved().rounds is None

@@ -23,16 +23,32 @@ def test_rows_come_back_as_written_and_missing_columns_are_null(tmp_path):
     assert not list(tmp_path.glob("*.arrow"))
 
 
-def test_a_killed_run_leaves_every_finished_round_readable_even_with_a_torn_last_batch(tmp_path):
+def test_a_killed_run_leaves_every_finished_round_readable_even_with_a_torn_last_batch(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_FLUSH_S", 0.0)
     writer = records.RunWriter(tmp_path, {}, {})
     for number in (1, 2, 3):
         writer.write("metrics", metrics(number))
+        writer.write("rounds", {"round": [number]})
     stream = tmp_path / "metrics.arrow"
     whole = stream.read_bytes()
     assert records.read_table(tmp_path, "metrics")["round"].tolist() == [1, 1, 2, 2, 3, 3]
     stream.write_bytes(whole[:-40])
     assert records.read_table(tmp_path, "metrics")["round"].tolist() == [1, 1, 2, 2]
     assert records.read_run(tmp_path)["status"] == "running"
+
+
+def test_tables_have_the_same_bytes_however_often_rows_were_flushed(tmp_path, monkeypatch):
+    for folder, flush_s in (("often", 0.0), ("once", 1e9)):
+        monkeypatch.setattr(records, "_FLUSH_S", flush_s)
+        writer = records.RunWriter(tmp_path / folder, {}, {})
+        for number in range(1, 6):
+            writer.write("metrics", metrics(number))
+            writer.write("updates", {"round": np.array([number]), "device": [7], "weight": [1.0]})
+            writer.write("rounds", {"round": [number]})
+        writer.close("finished")
+    for name in records.SCHEMAS:
+        often, once = ((tmp_path / folder / f"{name}.parquet").read_bytes() for folder in ("often", "once"))
+        assert often == once, name
 
 
 def test_a_run_that_is_run_again_does_not_show_the_rows_of_before(tmp_path):

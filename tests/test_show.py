@@ -4,6 +4,7 @@ import io
 import json
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.config import parse
 from edgesim.records import RunWriter, read_table
-from edgesim.show import print_run, print_study
+from edgesim.show import print_run, print_skews, print_study
 
 CONFIG = {
     "seed": 4,
@@ -37,6 +38,13 @@ def shown(printer, folder, width: int = 100) -> str:
 def folder(tmp_path):
     simulation.run(parse(CONFIG, "test"), tmp_path / "run")
     return tmp_path / "run"
+
+
+def test_a_run_on_batteries_shows_the_charge_that_is_left(tmp_path):
+    devices = {"battery_j": 5.0, "recharge_w": 0.3}
+    simulation.run(parse({**CONFIG, "devices": devices}, "test"), tmp_path)
+    left = read_table(tmp_path, "metrics").query("name == 'battery_j' and round == 6").set_index("key")["value"]
+    assert numbers(shown(print_run, tmp_path), "charge per device") == pytest.approx(left.tolist(), abs=5e-3)
 
 
 def numbers(text: str, start: str) -> list[float]:
@@ -77,6 +85,35 @@ def test_a_run_shows_its_energy_by_activity_and_over_its_devices(folder):
     spent = acts.groupby("device")["energy_j"].sum()
     assert len(spent) == 30
     assert numbers(text, "energy per device") == pytest.approx([spent.min(), spent.median(), spent.max()], abs=0.005)
+
+
+def test_a_run_shows_the_skew_of_its_data_in_every_frame(folder):
+    text = shown(print_run, folder, 80)
+    devices = read_table(folder, "devices")
+    rows = [line.split() for line in text.splitlines() if re.match(r"[01] +\d", line)]
+    assert [row[0] for row in rows] == ["0", "1"]
+    for row, (_, frame) in zip(rows, devices.groupby("frame"), strict=True):
+        counts = np.stack(frame["class_counts"].to_list())
+        mixes = counts / counts.sum(axis=1, keepdims=True)
+        emd = np.abs(mixes - counts.sum(axis=0) / counts.sum()).sum(axis=1)
+        held = (counts > 0).sum(axis=1)
+        expected = [60, 60, 60, held.min(), np.median(held), held.max(), emd.mean(), np.median(emd), emd.max()]
+        assert [float(cell) for cell in row[1:]] == pytest.approx(expected, abs=0.005)
+
+
+def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
+    plan = []
+    for partition in ("dirichlet-labels", "quantity"):
+        config = {**CONFIG, "data": {"partition": partition, "partition_options": {"alpha": 0.5}}}
+        simulation.run(parse(config, "test"), tmp_path / partition)
+        knobs = {"partition": partition, "alpha": 0.5}
+        plan.append({"folder": partition, "knobs": knobs, "seed": 4, "status": "finished"})
+    study = {"name": "partitions", "target": None, "reference": "random", "runs": plan}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    wide, narrow = (shown(print_skews, tmp_path, width).splitlines() for width in (200, 40))
+    assert [line.rstrip() for line in narrow[:5]] == [line.rstrip() for line in wide[:5]]
+    assert "…" not in "".join(narrow)
+    assert any(line.startswith("dirichlet-labels 0.5") for line in narrow)
 
 
 def test_rounds_that_are_not_finished_count_for_nothing(folder):

@@ -160,7 +160,8 @@ def test_mean_clients_that_fit_are_those_of_the_specification(tmp_path, knowledg
         rounds = []
         for seed in range(8):
             folder = tmp_path / f"{tmax_s}-{seed}"
-            knobs = {"delay_knowledge": knowledge, "tmax_s": tmax_s, "report_by_s": tmax_s}
+            knobs = {"delay_knowledge": knowledge, "tmax_s": tmax_s}
+            knobs |= {"report_by_s": tmax_s} if knowledge == "reported" else {}
             none = {"dataset": "none"}
             simulation.run(config(rounds=60, training="none", seed=seed, round=knobs, data=none), folder)
             rounds.append(read_table(folder, "rounds"))
@@ -219,9 +220,10 @@ def test_slots_of_one_deadline_drop_nobody(tmp_path):
 def test_a_table_of_availability_is_slept_through_and_ends_the_run(tmp_path):
     trace = tmp_path / "trace.csv"
     trace.write_text("device,start_s,end_s\n0,5.0,5.9\n1,5.0,5.9\n2,5.2,6.5\n")
-    table = {"model": "table", "file": str(trace)}
+    table = {"model": "table", "file": str(trace), "after_end": "absent"}
     knobs = {"min_candidates": 3, "payload_bits": 1e5}
-    result = simulation.run(config(training="none", availability=table, round=knobs), tmp_path / "run")
+    world = {"availability": table, "devices": {"count": 3}}
+    result = simulation.run(config(training="none", round=knobs, **world), tmp_path / "run")
     rounds = read_table(tmp_path / "run", "rounds")
     assert rounds["t_start_s"].tolist() == [5.2]
     assert "fewer than 3 devices" in result.reason

@@ -122,3 +122,9 @@ def test_generators_repeat_by_address_and_differ_between_addresses() -> None:
     assert draws("partition", 0) == draws("partition", 0)
     assert draws("partition", 0) != draws("partition", 1)
     assert draws("partition", 0) != draws("pretrain", 0)
+
+
+def test_the_generators_of_several_devices_are_those_of_each_alone() -> None:
+    streams = Streams(5)
+    together = [random.random(3).tolist() for random in streams.generators("partition", [4, 0, 9], 2)]
+    assert together == [streams.generator("partition", device, 2).random(3).tolist() for device in (4, 0, 9)]

@@ -6,13 +6,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
 
 from edgesim import simulation
 from edgesim.errors import EdgesimError
-from edgesim.records import read_run
+from edgesim.records import read_config, read_run, read_table
 from edgesim.study import Study, grid, run_study
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
@@ -250,12 +251,24 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
             + ["--tmax", "0.6,1.2", "--band-mhz", "20,40"],
             10,
         ),
-        ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 4),
+        ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 16),
+        (
+            "delay_knowledge.py",
+            ["--learn", "--policies", "fed-cbs", "--seeds", "1", "--rounds", "3", "--tmax", "0.8"]
+            + ["--quantiles", "0.9", "--target", "0.6"],
+            20,
+        ),
         (
             "tmax_bandwidth.py",
             ["--seeds", "1", "--rounds", "3", "--tmax", "0.8,1.2", "--band-mhz", "10,20", "--devices", "10,30"]
             + ["--quantiles", "0.8,0.95"],
             4,
+        ),
+        (
+            "async_vs_sync.py",
+            ["--protocols", "synchronous,refl,fedbuff", "--devices", "20", "--count", "4", "--hours", "0.1"]
+            + ["--seeds", "1", "--target", "0.6"],
+            8,
         ),
     ],
 )
@@ -268,10 +281,43 @@ def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, argumen
     assert [*(tmp_path / "out").rglob("summary.csv")]
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_links(tmp_path, links):
+    periods = [f"{device},{1800 * (device % 2)},7200" for device in range(8)]
+    (tmp_path / "presence.csv").write_text("\n".join(["device,start_s,end_s", *periods]))
+    speeds = [f"{device},0.1" + f",{1e6 * (device + 1)}" * links for device in range(8)]
+    (tmp_path / "speed.csv").write_text("\n".join(["device,s_per_sample" + ",link_bps" * links, *speeds]))
+    command = [sys.executable, str(SCENARIOS / "replay.py"), "presence.csv", "--profile", "speed.csv", "--out", "out"]
+    arguments = ["--count", "3", "--hours", "2", "--tmax", "600", "--seeds", "1", "--target", "0.6"]
+    done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Means over seeds" in done.stdout
+    (run,) = [path.parent for path in (tmp_path / "out").glob("*/config.toml")]
+    assert read_config(run)["devices"]["count"] == 8
+    # The even devices alone are there in the first half hour.
+    took_part = read_table(run, "activities").query("round <= 3 and activity == 'compute'")["device"]
+    assert set(took_part) <= {0, 2, 4, 6}
+    uploads = read_table(run, "activities").query("activity == 'upload' and outcome == 'done'")
+    recorded_s = 17_881_664.0 / (1e6 * (uploads["device"] + 1))
+    assert len(uploads) > 0
+    assert np.allclose(uploads["t_end_s"] - uploads["t_start_s"], recorded_s) == links
+
+
+def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_path):
+    command = [sys.executable, str(SCENARIOS / "partitions.py"), "--seeds", "2", "--alpha", "0.1", "--devices", "20"]
+    done = subprocess.run([*command, "--out", "out"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
+    assert rows["classes"][-6:-3] == ["2", "2", "2"]
+    assert float(rows["iid"][-3]) < 0.5 < 1.2 < float(rows["dirichlet"][-3])
+    assert len([*(tmp_path / "out/plots").glob("*-s0.png")]) == 7
+
+
 @pytest.mark.parametrize("script", sorted(path.name for path in SCENARIOS.glob("*.py")))
 def test_every_scenario_has_its_own_help(script):
     done = subprocess.run(
         [sys.executable, str(SCENARIOS / script), "--help"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
-    assert "--seeds" in done.stdout
+    assert "--out" in done.stdout
+    assert "--seed" in done.stdout

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def weights(sizes: Integers) -> Floats:
+def weights(sizes: Integers | Floats) -> Floats:
     """alpha_n = D_n / sum of D over the devices merged, [S] (FedTeddi, eq. 3); empty for none."""
-    return sizes / np.sum(sizes) if len(sizes) else np.empty(0)
+    return np.asarray(sizes / np.sum(sizes)) if len(sizes) else np.empty(0)
 
 
 def aggregate(start: Tensor, updates: Tensor, alpha: Floats) -> Tensor:

@@ -54,6 +54,11 @@ class Run:
         """Table ``devices``."""
         return read_table(self.folder, "devices")
 
+    @property
+    def stations(self) -> pd.DataFrame:
+        """Table ``stations``."""
+        return read_table(self.folder, "stations")
+
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """Table ``metrics``."""
@@ -68,6 +73,16 @@ class Run:
     def tmax_s(self) -> float:
         """The deadline of a round."""
         return float(self._setting("round", "tmax_s"))
+
+    @property
+    def sharing(self) -> str:
+        """Whether uploads keep their reservations or share the band anew."""
+        return str(self._setting("radio", "sharing"))
+
+    @property
+    def battery(self) -> tuple[float, float]:
+        """Capacity of a battery in J, and the share of it that a device needs to check in."""
+        return float(self._setting("devices", "battery_j")), float(self._setting("devices", "battery_reserve"))
 
     def _setting(self, section: str, key: str) -> Any:
         try:

@@ -35,10 +35,7 @@ def measure(run: Run, target: float | None) -> Measures:
     ``reached`` is 1 or 0. Raises `EdgesimError` for a target that is not above the run's start accuracy.
     """
     rounds, activities = run.rounds, run.activities
-    values = {
-        "scheduled": metrics.mean_scheduled(rounds),
-        "arrived": metrics.mean_arrived(rounds),
-        "miss_rate": metrics.miss_rate(rounds),
+    values = measure_rounds(run, target) | {
         "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(rounds, activities, run.bandwidth_hz),
         "simulated_s": metrics.simulated_s(rounds),
         "bits_up": float(rounds["bits_up"].sum()),
@@ -46,11 +43,22 @@ def measure(run: Run, target: float | None) -> Measures:
         "wasted_share_j": wasted_share_j(activities, run.updates),
         "infeasible_share": metrics.infeasible_share(run.metrics),
     }
+    return {name: value for name, value in values.items() if not np.isnan(value)}
+
+
+def measure_rounds(run: Run, target: float | None) -> Measures:
+    """The measures that the small table ``rounds`` tells; NaN where there is nothing to tell. Raises as `measure`."""
+    rounds = run.rounds
+    values = {
+        "scheduled": metrics.mean_scheduled(rounds),
+        "arrived": metrics.mean_arrived(rounds),
+        "miss_rate": metrics.miss_rate(rounds),
+    }
     if not metrics.evaluations(rounds).empty:
         values["final_accuracy"] = metrics.final_accuracy(rounds)
         if target is not None:
             values |= _speed(run, target)
-    return {name: value for name, value in values.items() if not np.isnan(value)}
+    return values
 
 
 def _speed(run: Run, target: float) -> Measures:

@@ -3,7 +3,8 @@
 A *task* is what one device did in one round. The server used it when the device has a row in ``updates`` whose
 rounds, from ``round - staleness`` to ``round``, include the task's. A row of ``activities`` is then of one kind:
 
-- ``useful``: it ended ``done`` in a task that was used, or ``late`` in one that was used later, with staleness;
+- ``useful``: it ended ``done`` or was ``paused`` in a task that was used, or ended ``late`` in one that was used
+  later, with staleness;
 - ``dropped``, ``late`` and ``unscheduled``: it ended so, or it ended ``done`` in a task of which another row did,
   since the result of a download or of computing is never used without its upload. Of several such ends the first
   in this order counts. A task whose rows are all ``done`` but hold no upload is ``dropped``: the device was taken,
@@ -49,7 +50,7 @@ def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> NDArray[np.object_
     of_row = fate[task]
     for end, kind in _ENDS.items():
         of_row[outcome == end] = kind
-    of_row[used[task] & np.isin(outcome, ["done", "late"])] = USEFUL
+    of_row[used[task] & np.isin(outcome, ["done", "late", "paused"])] = USEFUL
     return of_row
 
 

@@ -8,27 +8,32 @@ from edgesim.channels.environment import (
     Environment,
     RecordedEnvironment,
     Shadowing,
+    lasting_power_gain,
     line_of_sight,
     load_environment,
     mean_power_gain,
-    read_environment,
 )
 from edgesim.channels.fading import Fading, power_factor
+from edgesim.channels.link import Link, OwnLinks, RecordedLink, ShannonLink
 
 __all__ = [
     "ALLOCATORS",
     "CapacityTable",
     "Environment",
     "Fading",
+    "Link",
+    "OwnLinks",
     "RecordedEnvironment",
+    "RecordedLink",
     "Request",
     "Shadowing",
+    "ShannonLink",
     "equal_finish_s",
+    "lasting_power_gain",
     "line_of_sight",
     "load_environment",
     "mean_power_gain",
     "min_bandwidth_hz",
     "power_factor",
     "rate_bps",
-    "read_environment",
 ]

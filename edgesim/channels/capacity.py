@@ -10,6 +10,9 @@ from edgesim.errors import EdgesimError
 
 Floats = NDArray[np.float64]
 
+_NEARLY = 1.0 - 1e-12
+"""Bits that a row completes up to rounding are through at its end, not at the next row that carries anything."""
+
 
 @dataclass(frozen=True, eq=False)
 class CapacityTable:
@@ -52,9 +55,9 @@ class CapacityTable:
         target = target + payload
         if self.wraps:
             # The first instant: a target of whole cycles is met within the last of them, not at the next's start.
-            further = np.maximum(np.ceil(target / self._cycle_bits) - 1.0, 0.0)
+            further = np.maximum(np.ceil(target * _NEARLY / self._cycle_bits) - 1.0, 0.0)
             cycles, target = cycles + further, target - further * self._cycle_bits
-        row = np.maximum(np.searchsorted(self._bits_at_row, target, "left") - 1, 0)
+        row = np.maximum(np.searchsorted(self._bits_at_row, target * _NEARLY, "left") - 1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             within_s = (target - self._bits_at_row[row]) / self.bps[row]
         end = self._cycle_start_s(cycles) + self.t_s[row] + within_s

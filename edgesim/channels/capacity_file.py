@@ -1,4 +1,7 @@
-"""Reads a capacity table: CSV or Parquet with the columns t_s, bps, named by ``[capacity]`` of an environment file."""
+"""Reads a capacity table: CSV or Parquet with the columns t_s, bps, named by ``[capacity]`` of an environment file.
+
+A column ``trace`` tells several tables in one file apart.
+"""
 
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
@@ -11,9 +14,13 @@ from pydantic import Field, model_validator
 from edgesim.channels.capacity import CapacityTable
 from edgesim.config import Section, validate
 from edgesim.errors import EdgesimError
-from edgesim.table_file import read_columns, row_word
+from edgesim.table_file import numbers_of, read_columns, row_word
+
+Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Times in s and capacities in bit/s, [m] each."""
 
 COLUMNS = ("t_s", "bps")
+TRACE = "trace"
 
 
 class CapacityKeys(Section):
@@ -21,6 +28,8 @@ class CapacityKeys(Section):
 
     file: str = Field(min_length=1)
     """Path of the table, relative to the environment file."""
+    trace: str | None = None
+    """Which of the tables, for a file of several."""
     end_s: float | None = Field(None, gt=0)
     """Instant at which the last row ends."""
     after_end: Literal["wrap", "hold"] | None = None
@@ -47,7 +56,7 @@ def read_capacity(table: Any, environment: Path) -> CapacityTable:
     path = environment.parent / keys.file
     if not path.is_file():
         raise EdgesimError(f"{environment}: capacity: file: no file {str(path)!r}; give a path from this file's folder")
-    t_s, bps = _columns(path)
+    t_s, bps = _chosen(read_capacity_rows(path), keys.trace, path, environment)
     if keys.end_s is not None and keys.end_s <= t_s[-1]:
         raise EdgesimError(
             f"{environment}: capacity: end_s: expected an instant after the start of the last row of {path.name}, "
@@ -57,17 +66,40 @@ def read_capacity(table: Any, environment: Path) -> CapacityTable:
     return CapacityTable(str(path), t_s, bps, until_s, wraps=keys.after_end == "wrap")
 
 
-def _columns(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Checked times and capacities; refuses the first row that breaks a rule."""
-    frame = read_columns(path, COLUMNS)
+def _chosen(tables: dict[str, Rows], trace: str | None, path: Path, environment: Path) -> Rows:
+    """The table of that name, or the only one."""
+    if trace is None and len(tables) == 1:
+        return next(iter(tables.values()))
+    if trace not in tables:
+        raise EdgesimError(
+            f"{environment}: capacity: trace: expected one of the traces of {path.name}: {', '.join(tables)} "
+            f"(got {trace!r})"
+        )
+    return tables[trace]
+
+
+def read_capacity_rows(path: Path) -> dict[str, Rows]:
+    """Checked times and capacities by trace, in the file's order; one without a name for a file of a single table.
+
+    Raises `EdgesimError` that names the file and the first line or row that breaks a rule.
+    """
+    frame = read_columns(path, COLUMNS, optional=(TRACE,), text=(TRACE,))
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
+    if TRACE not in frame:
+        return {"": _checked(path, frame)}
+    parts = frame.groupby(frame[TRACE].astype(str), sort=False)
+    return {str(name): _checked(path, part) for name, part in parts}
+
+
+def _checked(path: Path, frame: pd.DataFrame) -> Rows:
+    """The columns of one table; refuses the first row that breaks a rule."""
 
     def refuse(row: int, column: str, expected: str) -> NoReturn:
         place = f"{row_word(path)} {frame.index[row]}"
         raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
 
-    t_s, bps = (np.asarray(pd.to_numeric(frame[name], errors="coerce").to_numpy(np.float64)) for name in COLUMNS)
+    t_s, bps = (numbers_of(frame[name]) for name in COLUMNS)
     rules = [
         ("t_s", ~np.isfinite(t_s), "a finite number"),
         ("bps", ~np.isfinite(bps), "a finite number"),

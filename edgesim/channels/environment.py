@@ -28,14 +28,14 @@ class Environment(Section):
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
     path_loss: Law
-    shadowing_std_db: float | None = Field(None, ge=0)
+    shadowing_std_db: float | None = Field(None, ge=0, le=60)
     """Deviation of the shadowing; for the laws that bring one for each branch, absent."""
     shadowing: Shadowing
     """Whether the shadowing of a device is drawn once or anew in every round."""
     fading: Fading = "none"
-    noise_dbm_per_hz: float = -174.0
-    """Thermal noise at 290 K."""
-    noise_figure_db: float = Field(ge=0)
+    noise_dbm_per_hz: float = Field(-174.0, ge=-250, le=-100)
+    """Thermal noise at 290 K; no receiver is free of noise."""
+    noise_figure_db: float = Field(ge=0, le=100)
 
     @model_validator(mode="after")
     def _one_place_for_the_deviation(self) -> Self:
@@ -65,7 +65,7 @@ class RecordedEnvironment(Section):
     capacity: CapacityTable
 
 
-def read_environment(name_or_path: str) -> Environment | RecordedEnvironment:
+def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
     """Read and check an environment of either kind, a path or the bare name of a file under ``channels/``.
 
     Raises `EdgesimError` that names the file, the key and what was expected.
@@ -82,17 +82,6 @@ def read_environment(name_or_path: str) -> Environment | RecordedEnvironment:
     return validate(Environment, values, str(path))
 
 
-def load_environment(name_or_path: str) -> Environment:
-    """As `read_environment`, for a run: raises `EdgesimError` also for an environment without a path-loss law."""
-    environment = read_environment(name_or_path)
-    if isinstance(environment, RecordedEnvironment):
-        raise EdgesimError(
-            f"{find('channels', name_or_path, '.toml')}: capacity: not yet supported as radio.channel, since the "
-            "synchronous round shares a band in Hz and a table has none; choose an environment with [path_loss]"
-        )
-    return environment
-
-
 def _law(table: Any, path: Path) -> Law:
     known = ", ".join(sorted(LAWS))
     if not isinstance(table, dict) or "law" not in table:
@@ -106,16 +95,23 @@ def _law(table: Any, path: Path) -> Law:
     return validate(LAWS[name], parameters, f"{path}: path_loss")
 
 
-def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike) -> NDArray[np.bool_]:
-    """Whether each device sees its station, [n]: drawn once per device and placement from the law's probability.
+def line_of_sight(
+    law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0
+) -> NDArray[np.bool_]:
+    """Whether each device sees a station, [n]: drawn once per link and placement from the law's probability.
 
-    ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los``.
+    ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los`` of the station.
     """
     probability = law.los_probability(distance_m)
     # A law of one branch asks for no draws, which would cost as much as those of the shadowing.
     if np.all(probability >= 1.0):
         return np.ones(probability.shape, dtype=bool)
-    return streams.uniform("los", ids) < probability
+    return streams.uniform(_of_station("los", station), ids) < probability
+
+
+def _of_station(stream: str, station: int) -> str:
+    """Links to different stations are drawn apart; the first station keeps the plain name."""
+    return f"{stream}-{station}" if station else stream
 
 
 def mean_power_gain(
@@ -123,23 +119,39 @@ def mean_power_gain(
     distance_m: ArrayLike,
     streams: Streams,
     ids: ArrayLike,
-    round: int,
+    round: int | NDArray[np.int64],
     shadowing: Shadowing | None = None,
     los: ArrayLike | None = None,
+    station: int = 0,
 ) -> NDArray[np.float64]:
-    """Average power gain |H|^2 of each device, linear: path loss and log-normal shadowing, no fading.
+    """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
     the environment. ``los`` is the answer of `line_of_sight` where the caller keeps it, [n]; drawn when absent.
-    Draws: stream ``shadowing``, indexed by the round, or by round 0 when drawn once per run.
+    Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 when drawn once per run.
 
     FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
     """
     law = environment.path_loss
-    sees = line_of_sight(law, distance_m, streams, ids) if los is None else los
+    sees = line_of_sight(law, distance_m, streams, ids, station) if los is None else los
     std_db = law.shadowing_std_db(sees)
     if std_db is None:
         std_db = np.asarray(environment.shadowing_std_db)
     per_round = (shadowing or environment.shadowing) == "per_round"
-    shadow_db = std_db * streams.normal("shadowing", ids, round if per_round else 0)
+    shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, round if per_round else 0)
     return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))
+
+
+def lasting_power_gain(
+    environment: Environment,
+    distance_m: ArrayLike,
+    streams: Streams,
+    ids: ArrayLike,
+    shadowing: Shadowing | None = None,
+    station: int = 0,
+) -> NDArray[np.float64]:
+    """The part of `mean_power_gain` that lasts for the whole run, [n]: shadowing only where it is drawn once."""
+    if (shadowing or environment.shadowing) == "per_run":
+        return mean_power_gain(environment, distance_m, streams, ids, 0, "per_run", station=station)
+    sees = line_of_sight(environment.path_loss, distance_m, streams, ids, station)
+    return ratio_from_db(-environment.path_loss.loss_db(distance_m, sees))

@@ -10,7 +10,7 @@ from edgesim.streams import Streams
 Fading = Literal["none", "rayleigh"]
 
 
-def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int) -> NDArray[np.float64]:
+def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int | NDArray[np.int64]) -> NDArray[np.float64]:
     """Factor on the received power of each device's upload in a round, [n]; its mean is 1.
 
     ``rayleigh``: |h|^2 of a complex normal h with E|h|^2 = 1, which is Exp(1) (Tse and Viswanath, "Fundamentals

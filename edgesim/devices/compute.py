@@ -12,7 +12,7 @@ def compute_delay_s(
     samples: ArrayLike,
     streams: Streams,
     ids: ArrayLike,
-    round: int,
+    round: int | NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Seconds that each device takes to process its samples in a round, [n].
 

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgesim.devices.population import Population
+
 
 def compute_energy_j(compute_power_w: ArrayLike, busy_s: ArrayLike) -> NDArray[np.float64]:
     """Joules of computing for ``busy_s`` seconds, elementwise."""
@@ -17,6 +19,17 @@ def upload_energy_j(tx_power_w: ArrayLike, pa_efficiency: ArrayLike, airtime_s: 
 def download_energy_j(download_power_w: ArrayLike, airtime_s: ArrayLike) -> NDArray[np.float64]:
     """Joules of receiving for ``airtime_s`` seconds, elementwise."""
     return _energy_j(download_power_w, airtime_s)
+
+
+def activity_energy_j(devices: Population, device: int, activity: str, seconds: float) -> float:
+    """Joules of one device's ``download``, ``compute`` or ``upload`` of so many seconds; 0 for anything else."""
+    if activity == "upload":
+        return float(upload_energy_j(devices.tx_power_w[device], devices.pa_efficiency[device], seconds))
+    if activity == "compute":
+        return float(compute_energy_j(devices.compute_power_w[device], seconds))
+    if activity == "download":
+        return float(download_energy_j(devices.download_power_w[device], seconds))
+    return 0.0
 
 
 def _energy_j(power_w: ArrayLike, seconds: ArrayLike) -> NDArray[np.float64]:

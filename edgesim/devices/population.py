@@ -6,7 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.config import DevicesConfig
+from edgesim.content import find
 from edgesim.devices.placement import place_in_disc
+from edgesim.devices.profile import Profile, read_profile
+from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 
 Floats = NDArray[np.float64]
@@ -24,33 +27,57 @@ class Population:
     a_s: Floats
     """Least compute time per sample."""
     mu_per_s: Floats
-    """Rate of the random part of the compute time, in samples per second."""
+    """Rate of the random part of the compute time, in samples per second; inf where nothing is random."""
     tx_power_w: Floats
     pa_efficiency: Floats
     compute_power_w: Floats
     download_power_w: Floats
     station: Integers
+    link_bps: Floats | None
+    """Rate of each device's own uplink, where a profile recorded one."""
 
     def __len__(self) -> int:
         return len(self.x_m)
 
 
 def make_population(config: DevicesConfig, streams: Streams) -> Population:
-    """Place devices around one station and equip them as the config says; draws: stream ``placement``."""
+    """Place devices around one station and equip them as the config says; draws: stream ``placement``.
+
+    Raises `EdgesimError` for a device profile that is bad or too short.
+    """
     x_m, y_m = place_in_disc(np.arange(config.count), config.radius_m, config.min_distance_m, streams)
 
     def shared(value: float) -> Floats:
         return np.broadcast_to(np.float64(value), config.count)
 
+    a_s, mu_per_s, link_bps = shared(config.a_s_per_sample), shared(config.mu_samples_per_s), None
+    if config.profile is not None:
+        profile = _recorded(config.profile, config.count)
+        # A measured time per sample is all that is known of a device: nothing is random about it.
+        a_s, mu_per_s, link_bps = profile.s_per_sample, shared(np.inf), profile.link_bps
     return Population(
         x_m=x_m,
         y_m=y_m,
         distance_m=np.hypot(x_m, y_m),
-        a_s=shared(config.a_s_per_sample),
-        mu_per_s=shared(config.mu_samples_per_s),
+        a_s=a_s,
+        mu_per_s=mu_per_s,
         tx_power_w=shared(10.0 ** ((config.tx_power_dbm - 30.0) / 10.0)),
         pa_efficiency=shared(config.pa_efficiency),
         compute_power_w=shared(config.compute_power_w),
         download_power_w=shared(config.download_power_w),
         station=np.broadcast_to(np.int64(0), config.count),
+        link_bps=link_bps,
     )
+
+
+def _recorded(name: str, count: int) -> Profile:
+    """The first ``count`` devices of a profile."""
+    path = find("traces", name, ".parquet")
+    profile = read_profile(path)
+    if len(profile.s_per_sample) < count:
+        raise EdgesimError(
+            f"{path}: is a profile of {len(profile.s_per_sample)} devices, but devices.count is {count}; "
+            "lower devices.count or give a profile of more devices"
+        )
+    link_bps = None if profile.link_bps is None else profile.link_bps[:count]
+    return Profile(profile.s_per_sample[:count], link_bps)

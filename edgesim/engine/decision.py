@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import ALLOCATORS, Request, min_bandwidth_hz
+from edgesim.channels import ALLOCATORS, Request
 from edgesim.engine.world import World
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
@@ -26,52 +26,69 @@ class Timeline:
     """Candidates, ascending, [n]."""
     delay_s: Floats | Column
     """What is known of the compute delay, [n]."""
-    download_s: float
+    t_start_s: float
+    """The round's start on the run's clock."""
+    received_s: Floats
+    """When a station's devices have the model, [M]."""
+    due_s: Floats
+    """When a station's uploads must have ended to be in time, [M]."""
     decided_s: float | None
     """When the decision falls; None when it falls at the round's start."""
 
-    def ready_s(self, rows: Integers) -> Floats:
+    def ready_s(self, world: World, rows: Integers) -> Floats:
         """When the uploads of some candidates (positions) can begin."""
         if self.decided_s is not None:
             return np.full(len(rows), self.decided_s)
-        return np.asarray(self.download_s + self.delay_s[rows])
+        return np.asarray(self.received_s[world.population.station[self.ids[rows]]] + self.delay_s[rows])
 
 
-def needs_hz(
-    world: World, payload_bits: float, timeline: Timeline, round: int, rows: Integers, tmax_s: float
-) -> Floats:
+def needs_hz(world: World, payload_bits: float, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
     """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where none does."""
-    rx_power_w = world.rx_power_w(timeline.ids[rows], round)
-    left_s = tmax_s - timeline.ready_s(rows)
-    return min_bandwidth_hz(payload_bits, left_s, rx_power_w, world.environment.noise_w_per_hz)
+    ids = timeline.ids[rows]
+    rx_power_w, ready_s = world.rx_power_w(ids, round), timeline.ready_s(world, rows)
+    need_hz = np.empty(len(ids))
+    for station, there in world.by_station(ids):
+        need_hz[there] = world.link(station).least_hz(
+            ids[there],
+            np.full(len(ready_s[there]), payload_bits),
+            ready_s[there],
+            float(timeline.due_s[station]),
+            rx_power_w[there],
+            timeline.t_start_s,
+        )
+    return need_hz
 
 
-def admit(selector: Selector, view: RoundView, band_hz: float, count: int | None) -> Integers:
+def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floats, count: int | None) -> Integers:
     """Walk the selector's order and take who fits; positions in the view, in order.
 
-    By band: whoever's least bandwidth still fits into ``band_hz``. By count: the first ``count``.
+    By band: whoever's least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
+    count: the first ``count``.
     """
-    # A count is a band of that width in which everybody needs 1.
-    needs_hz = view.need_hz if count is None else Column(len(view.ids), lambda rows: np.ones(len(rows)))
-    limit = band_hz if count is None else float(count)
+    needs_hz, limits = view.need_hz, bands_hz
+    if count is not None:
+        # A count is a band of that width in which everybody needs 1.
+        needs_hz, limits = Column(len(view.ids), lambda rows: np.ones(len(rows))), np.array([float(count)])
+        station = np.broadcast_to(np.int64(0), len(view.ids))
     taken: list[int] = []
-    used = 0.0
+    used = np.zeros(len(limits))
     choice = selector.choose(view)
     try:
         offer = next(choice)
         while True:
             if isinstance(offer, np.ndarray):
-                rows = np.searchsorted(view.ids, offer)
-                fits, used = _fill(needs_hz, rows, used, limit)
+                rows = _rows(view.ids, offer)
+                fits = _fill_stations(needs_hz, rows, station, used, limits)
                 taken += rows[fits].tolist()
                 answer: bool | Booleans = fits
             else:
                 row = int(np.searchsorted(view.ids, offer))
                 need_hz = float(needs_hz[row])
-                answer = used + need_hz <= limit
+                band = station[row]
+                answer = bool(used[band] + need_hz <= limits[band])
                 if answer:
                     taken.append(row)
-                    used += need_hz
+                    used[band] += need_hz
             if len(taken) == count:
                 choice.close()
                 break
@@ -79,6 +96,25 @@ def admit(selector: Selector, view: RoundView, band_hz: float, count: int | None
     except StopIteration:
         pass
     return np.array(taken, dtype=np.int64)
+
+
+def _rows(ids: Integers, offer: Integers) -> Integers:
+    """Positions of an offer among ascending ids; where everybody is there, each is its own position."""
+    return offer if ids[-1] == len(ids) - 1 else np.searchsorted(ids, offer)
+
+
+def _fill_stations(
+    needs_hz: Floats | Column, rows: Integers, station: Integers, used: Floats, limits: Floats
+) -> Booleans:
+    """Who fits, walking down an order of rows [n]; ``used`` grows. Stations do not take from each other's bands."""
+    if len(limits) == 1:
+        fits, used[0] = _fill(needs_hz, rows, float(used[0]), float(limits[0]))
+        return fits
+    fits = np.zeros(len(rows), dtype=bool)
+    for each in np.unique(station[rows]).tolist():
+        there = np.flatnonzero(station[rows] == each)
+        fits[there], used[each] = _fill(needs_hz, rows[there], float(used[each]), float(limits[each]))
+    return fits
 
 
 def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
@@ -110,19 +146,25 @@ def share(
     need_hz: Column,
     taken: Integers,
     round: int,
-    band_hz: float,
+    bands_hz: Floats,
 ) -> Floats:
-    """Bandwidths of the devices taken (positions), [S], that share ``band_hz`` by the allocator of the config."""
-    if len(taken) == 0:
-        return np.empty(0)
+    """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config."""
     knobs = world.config.round
-    request = Request(
-        payload_bits=np.full(len(taken), payload_bits),
-        ready_s=timeline.ready_s(taken),
-        rx_power_w=world.rx_power_w(timeline.ids[taken], round),
-        need_hz=need_hz[taken],
-        noise_w_per_hz=world.environment.noise_w_per_hz,
-        bandwidth_hz=band_hz,
-        deadline_s=knobs.tmax_s,
-    )
-    return ALLOCATORS["equal_finish" if knobs.leftover == "equal_finish" else knobs.allocator](request)
+    allocate = ALLOCATORS["equal_finish" if knobs.leftover == "equal_finish" else knobs.allocator]
+    ids = timeline.ids[taken]
+    rx_power_w, ready_s, needs = world.rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
+    shares_hz = np.empty(len(taken))
+    for station, there in world.by_station(ids) if len(taken) else ():
+        request = Request(
+            ids=ids[there],
+            payload_bits=np.full(len(needs[there]), payload_bits),
+            ready_s=ready_s[there],
+            rx_power_w=rx_power_w[there],
+            need_hz=needs[there],
+            link=world.link(station),
+            t_start_s=timeline.t_start_s,
+            bandwidth_hz=float(bands_hz[station]),
+            deadline_s=float(timeline.due_s[station]),
+        )
+        shares_hz[there] = allocate(request)
+    return shares_hz

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.config import RunConfig
-from edgesim.devices.energy import compute_energy_j, download_energy_j, upload_energy_j
+from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import Population
+from edgesim.devices.topology import Backhaul
 from edgesim.engine.work import Span, Task
+from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.records import RunWriter
 
-if TYPE_CHECKING:
-    from edgesim.engine.synchronous import OpenRound
+
+@dataclass(frozen=True)
+class RoundRow:
+    """What the protocol itself says of a round; columns of ``rounds``."""
+
+    round: int
+    frame: int
+    t_start_s: float
+    t_end_s: float
+    candidates: int
+    selected: int
+    arrived: int
+    late: int
+    dropped: int
+    jobs_trained: int
+    bits_down: float
+    bandwidth_hz: float
 
 
 @dataclass(frozen=True)
@@ -33,26 +50,27 @@ class Report:
 
     def round(
         self,
-        this: OpenRound,
-        over: list[Task],
+        row: RoundRow,
+        ended: list[Task],
         merged: Merged,
         staleness: list[int],
         evaluation: Evaluation | None,
-        t_end_s: float,
+        values: Mapping[tuple[str, str], float],
     ) -> None:
         """Rows of ``activities``, ``updates``, ``metrics`` and ``rounds``.
 
-        A task has its rows in the round in which it ends: ``over`` are those of earlier rounds that ended in this one.
+        A task has its rows in the round in which it ends; ``ended`` are those of this one. ``values`` are further rows
+        of ``metrics`` by (name, key).
         """
-        number = this.number.round
-        tasks = [this.tasks[device] for device in sorted(this.tasks)]
-        ended = sorted(over + [task for task in tasks if not task.carried], key=lambda task: task.device)
-        rows = [(task, span) for task in ended for span in task.spans]
-        energy_j = [self._energy_j(task.device, span) for task, span in rows]
+        rows = [(task, span) for task in sorted(ended, key=lambda task: task.device) for span in task.spans]
+        energy_j = [
+            activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
+            for task, span in rows
+        ]
         self.writer.write(
             "activities",
             {
-                "round": [number] * len(rows),
+                "round": [row.round] * len(rows),
                 "device": [task.device for task, _ in rows],
                 "activity": [span.activity for _, span in rows],
                 "t_start_s": [span.t_start_s for _, span in rows],
@@ -64,7 +82,7 @@ class Report:
             },
         )
         updates = {
-            "round": [number] * len(merged.ids),
+            "round": [row.round] * len(merged.ids),
             "device": merged.ids,
             "weight": merged.weight,
             "staleness": staleness,
@@ -72,38 +90,20 @@ class Report:
         if merged.loss is not None:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
-        self._metrics(number, evaluation)
-        infeasible = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
-        values = infeasible | _wasted(rows, energy_j, set(merged.ids.tolist()))
-        self._write_metrics(number, values)
-        fates = [task.fate for task in tasks if task.taken]
+        self._metrics(row.round, evaluation)
+        self._write_metrics(row.round, {**values, **_wasted(rows, energy_j)})
         self.writer.write(
             "rounds",
-            {
-                "round": [number],
-                "frame": [this.number.frame],
-                "t_start_s": [this.t_start_s],
-                "t_end_s": [t_end_s],
-                "candidates": [len(this.candidates)],
-                "selected": [len(fates)],
-                "arrived": [fates.count("done")],
-                "late": [fates.count("late")],
-                "dropped": [fates.count("dropped")],
-                "jobs_trained": [this.training.jobs_trained],
+            {name: [value] for name, value in vars(row).items()}
+            | {
                 "bits_up": [sum(span.bits for _, span in rows if span.activity == "upload")],
-                "bits_down": [self._bits_down(tasks)],
-                "bandwidth_hz": [sum(task.bandwidth_hz for task in tasks)],
                 "energy_j": [sum(energy_j)],
-                "train_loss": [None if merged.loss is None or not len(merged.ids) else merged.weight @ merged.loss],
+                "train_loss": [_train_loss(merged)],
                 "test_loss": [evaluation.loss if evaluation else None],
                 "test_accuracy": [evaluation.accuracy if evaluation else None],
                 "macro_f1": [evaluation.macro_f1 if evaluation else None],
             },
         )
-
-    def _bits_down(self, tasks: list[Task]) -> float:
-        """The model goes to everyone who computes; without a download time it arrives at once and whole."""
-        return sum(next((span.bits for span in task.spans if span.activity == "download"), task.bits) for task in tasks)
 
     def timing(self, number: int, wall_s: Mapping[str, float]) -> None:
         """Wall seconds of the parts of a round."""
@@ -130,29 +130,55 @@ class Report:
             },
         )
 
-    def _energy_j(self, device: int, span: Span) -> float:
-        length_s = span.t_end_s - span.t_start_s
-        rows = self.population
-        if span.activity == "upload":
-            return float(upload_energy_j(rows.tx_power_w[device], rows.pa_efficiency[device], length_s))
-        if span.activity == "compute":
-            return float(compute_energy_j(rows.compute_power_w[device], length_s))
-        return float(download_energy_j(rows.download_power_w[device], length_s))
-
 
 def _outcome(task: Task, span: Span) -> str:
     """Computing of a device that does not upload has led nowhere, whether or not it was finished."""
     return "unscheduled" if span.activity == "compute" and span.outcome == "done" and not task.taken else span.outcome
 
 
-def _wasted(rows: list[tuple[Task, Span]], energy_j: list[float], merged: set[int]) -> dict[tuple[str, str], float]:
+def _train_loss(merged: Merged) -> float | None:
+    if merged.loss is None or not len(merged.ids):
+        return None
+    return float(np.average(merged.loss, weights=merged.weight))
+
+
+def battery_values(charge_j: NDArray[np.float64]) -> dict[tuple[str, str], float]:
+    """What the batteries hold, [N], as rows of ``metrics``."""
+    return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
+
+
+def bits_on_wires(
+    backhaul: Backhaul, station: NDArray[np.int64], payload_bits: float, to_cloud: bool
+) -> dict[tuple[str, str], float]:
+    """Bits that crossed each link on their way up, as rows of ``metrics``.
+
+    Updates merged, each from its ``station`` [n], and the servers' own models where they went ``to_cloud``.
+    """
+    bits: dict[tuple[str, str], float] = {}
+    crossed = [backhaul.station_links[at] for at in station.tolist()] + list(backhaul.server_links if to_cloud else ())
+    for link in itertools.chain.from_iterable(crossed):
+        bits["backhaul_bits", link] = bits.get(("backhaul_bits", link), 0.0) + payload_bits
+    return bits
+
+
+def bits_down(tasks: Iterable[Task]) -> float:
+    """The model goes to everyone who computes; without a download time it arrives at once and whole."""
+    return sum(_received_bits(task) for task in tasks)
+
+
+def _received_bits(task: Task) -> float:
+    received = [span.bits for span in task.spans if span.activity == "download"]
+    return sum(received) if received else task.bits
+
+
+def _wasted(rows: list[tuple[Task, Span]], energy_j: list[float]) -> dict[tuple[str, str], float]:
     """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur have none.
 
     The kinds are those that `edgesim.analysis.waste` reads off the tables.
     """
     amounts: dict[tuple[str, str], float] = {}
     for (task, span), joules in zip(rows, energy_j, strict=True):
-        if task.device not in merged:
+        if not task.merged:
             kind = _why_wasted(task)
             values = {"wasted_s": span.t_end_s - span.t_start_s, "wasted_bits": span.bits, "wasted_j": joules}
             for name, value in values.items():
@@ -162,8 +188,24 @@ def _wasted(rows: list[tuple[Task, Span]], energy_j: list[float], merged: set[in
 
 def _why_wasted(task: Task) -> str:
     if task.taken:
-        return "unused" if task.fate == "done" else str(task.fate)
+        return "unused" if task.fate in ("done", "cancelled") else str(task.fate)
     return "dropped" if any(span.outcome == "dropped" for span in task.spans) else "unscheduled"
+
+
+def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:
+    """The ``stations`` table: one row per station, with the server that merges its updates."""
+    stations = world.topology.stations
+    writer.write(
+        "stations",
+        {
+            "station": list(range(len(stations))),
+            "name": [station.name for station in stations],
+            "x_m": [station.x_m for station in stations],
+            "y_m": [station.y_m for station in stations],
+            "bandwidth_hz": world.bands_hz,
+            "server": [backhaul.servers[server] for server in backhaul.edge.tolist()],
+        },
+    )
 
 
 def write_devices(

@@ -2,20 +2,30 @@
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from edgesim.devices.battery import Batteries, make_batteries
+from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
+from edgesim.engine.presence import Presence
 from edgesim.engine.report import Report
-from edgesim.engine.synchronous import RoundNumber, Synchronous
+from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.synchronous import Synchronous
+from edgesim.engine.unsynchronised import Unsynchronised
 from edgesim.engine.uplink import Band
 from edgesim.engine.world import World
-from edgesim.learning.interface import Learner
+from edgesim.learning.interface import Evaluation, Learner
 from edgesim.selection.view import Selector
+
+ALL_DONE = "all rounds done"
+
+Step = Generator[simpy.Event, Any, tuple[bool, Evaluation | None]]
+"""One step of a run: whether it could be done at all, and the evaluation at its end, if there was one."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class Server:
     learner: Learner
     report: Report
     payload_bits: float
+    backhaul: Backhaul
     data_sizes: list[NDArray[np.int64]]
     """Data-set sizes per frame, [devices]."""
     work_samples: list[NDArray[np.int64]]
@@ -47,6 +58,24 @@ class Server:
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
         config = self.world.config
+        batteries = make_batteries(config.devices, self.world.streams)
+        step = self._rounds(batteries) if config.round.protocol == "synchronous" else self._models(batteries)
+        accuracy = None
+        for number in numbers:
+            goes_on, evaluation = yield from step(number)
+            if not goes_on:
+                charged = "" if batteries is None else " and charged"
+                return f"fewer than {config.round.min_candidates} devices are ever available{charged} again"
+            if evaluation is not None:
+                accuracy = evaluation.accuracy
+            if number.last_of_frame:
+                self.learner.end_frame()
+            self.on_round(Progress(number.round, self.clock.now, accuracy))
+        return ALL_DONE
+
+    def _rounds(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
+        """Check-in and a synchronous round, again and again."""
+        config = self.world.config
         protocol = Synchronous(
             self.clock,
             self.world,
@@ -55,18 +84,48 @@ class Server:
             self.report,
             self.payload_bits,
             self.data_sizes,
-            Band(self.clock, config.radio.bandwidth_hz, self.world.environment.noise_w_per_hz, config.radio.sharing),
+            self.work_samples,
+            self._bands(),
+            self.backhaul,
+            batteries,
+            Presence(self.clock, self.world),
             times_selected=np.zeros(config.devices.count, dtype=np.int64),
+            tmax_s=config.round.tmax_s,
         )
-        accuracy = None
-        for number in numbers:
-            ids = yield from check_in(self.clock, self.world, config.round.min_candidates)
+
+        def step(number: RoundNumber) -> Step:
+            ids = yield from check_in(self.clock, self.world, batteries, config.round.min_candidates)
             if ids is None:
-                return f"fewer than {config.round.min_candidates} devices are ever available again"
+                return False, None
             evaluation = yield from protocol.round(number, ids, self.work_samples[number.frame][ids])
-            if evaluation is not None:
-                accuracy = evaluation.accuracy
-            if number.last_of_frame:
-                self.learner.end_frame()
-            self.on_round(Progress(number.round, self.clock.now, accuracy))
-        return "all rounds done"
+            return True, evaluation
+
+        return step
+
+    def _models(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
+        """One model after another, without rounds."""
+        protocol = Unsynchronised(
+            self.clock,
+            self.world,
+            self.selector,
+            self.learner,
+            self.report,
+            self.payload_bits,
+            self.data_sizes,
+            self.work_samples,
+            self._bands(),
+            self.backhaul,
+            batteries,
+            Presence(self.clock, self.world),
+            times_selected=np.zeros(self.world.config.devices.count, dtype=np.int64),
+        )
+        return protocol.next_model
+
+    def _bands(self) -> list[Band]:
+        sharing: Literal["reserved", "reshared"] = (
+            "reshared" if self.world.config.radio.sharing == "reshared" else "reserved"
+        )
+        return [
+            Band(self.clock, float(band_hz), self.world.link(station), sharing)
+            for station, band_hz in enumerate(self.world.bands_hz)
+        ]

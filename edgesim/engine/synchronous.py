@@ -1,43 +1,34 @@
 """The synchronous round: check-in is over; decide, work, close, aggregate, report."""
 
+import math
 import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from edgesim.devices.battery import Batteries
+from edgesim.devices.energy import activity_energy_j
+from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz, share
-from edgesim.engine.report import Report
+from edgesim.engine.outlook import PlannedOutlook, feedback
+from edgesim.engine.presence import Presence
+from edgesim.engine.report import Report, RoundRow, battery_values, bits_down, bits_on_wires
+from edgesim.engine.rounds import RoundNumber, moved_deadline_s
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.engine.world import World
-from edgesim.learning.interface import Evaluation, Learner, TrainingRound
+from edgesim.learning.interface import Evaluation, Learner, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport, RoundView, Selector
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-_LONGEST_ROUNDS = 1000
-"""How many deadlines ahead a latecomer's availability is looked up."""
-
-
-@dataclass(frozen=True)
-class RoundNumber:
-    """Where a round stands in the run."""
-
-    round: int
-    """Over the whole run, from 1."""
-    frame: int
-    round_in_frame: int
-    rounds_in_frame: int
-    """FedTeddi's K_l: the configured rounds, or floor(stop_at_s / tmax_s) when only the time is given."""
-    last_of_frame: bool
 
 
 @dataclass
@@ -46,9 +37,13 @@ class OpenRound:
 
     number: RoundNumber
     t_start_s: float
+    tmax_s: float
+    """The deadline, from the round's start."""
     deadline_s: float
     candidates: Integers
     """Checked-in devices, ascending."""
+    broadcast_s: Floats
+    """What the model takes to each station from where it was merged, [M]."""
     training: TrainingRound
     closed: simpy.Event
     decision: simpy.Event
@@ -64,6 +59,8 @@ class OpenRound:
     """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time; only
     worked out where the band decides who is taken."""
     wall_s: dict[str, float] = field(default_factory=dict)
+    checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Candidates and those still at work for an earlier round, ascending."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -86,7 +83,7 @@ class Carried:
 
 @dataclass
 class Synchronous:
-    """The synchronous protocol; its state is who was selected how often, and whose upload is still on the air."""
+    """The synchronous protocol; its state: who was selected how often, whose upload is still on the air, batteries."""
 
     clock: Clock
     world: World
@@ -96,10 +93,21 @@ class Synchronous:
     payload_bits: float
     data_sizes: list[Integers]
     """Data-set sizes per frame, [devices]."""
-    band: Band
+    work_samples: list[Integers]
+    """Samples that each device processes in a round, per frame, [devices]."""
+    bands: list[Band]
+    """One per station."""
+    backhaul: Backhaul
+    batteries: Batteries | None
+    """None for devices on mains."""
+    presence: Presence
     times_selected: Integers
+    tmax_s: float
+    """Deadline of the next round; it moves with the rounds' lengths under REFL's rule (``round.moving_deadline``)."""
     carried: dict[int, Carried] = field(default_factory=dict)
     """Latecomers by device."""
+    merged_in_cloud: bool = True
+    """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
 
     def round(
         self, number: RoundNumber, ids: Integers, samples: Integers
@@ -108,18 +116,22 @@ class Synchronous:
         started = time.perf_counter()
         knobs = self.world.config.round
         now_s = self.clock.now
+        checked_in = ids
         if self.carried:
             free = ~np.isin(ids, list(self.carried))
             ids, samples = ids[free], samples[free]
         this = OpenRound(
             number,
             now_s,
-            now_s + knobs.tmax_s,
+            self.tmax_s,
+            now_s + self.tmax_s,
             ids,
+            self.backhaul.broadcast_s(self.merged_in_cloud),
             self.learner.open_round(number.round, number.frame),
             self.clock.event(),
             self.clock.event(),
             self.clock.event(),
+            checked_in=checked_in,
         )
         self._alarm(this.closed, this.deadline_s, Kind.DEADLINE)
         if knobs.delay_knowledge == "reported":
@@ -130,7 +142,12 @@ class Synchronous:
         over = self._end_or_carry(this)
         # The interrupts above are events of this instant; the rows are complete once they have run.
         yield self.clock.timeout(0)
-        evaluation = self._learn(this, over)
+        merged, staleness = self._merge(this, over)
+        yield from self._average_in_cloud(number)
+        evaluation = self._conclude(this, over, merged, staleness)
+        if knobs.moving_deadline is not None:
+            length_s = self.clock.now - this.t_start_s
+            self.tmax_s = moved_deadline_s(knobs.moving_deadline, length_s, self.tmax_s)
         this.wall_s["round"] = time.perf_counter() - started
         self.report.timing(number.round, this.wall_s)
         return evaluation
@@ -146,10 +163,10 @@ class Synchronous:
         compute_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], number, samples[rows]))
         delay_s = compute_s
         if knobs.delay_knowledge == "planned":
-            delay_s = Column(
-                len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], knobs.plan_quantile)
-            )
-        timeline = Timeline(ids, delay_s, knobs.download_s, None)
+            quantile = knobs.plan_quantile
+            assert quantile is not None
+            delay_s = Column(len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], quantile))
+        timeline = self._timeline(this, ids, delay_s, None)
         if knobs.computes == "candidates":
             self._start(this, ids, np.asarray(compute_s))
         taken, bandwidth_hz = self._decide(this, timeline)
@@ -164,67 +181,106 @@ class Synchronous:
         compute_s = self.world.compute_s(ids, this.number.round, samples)
         self._start(this, ids, compute_s)
         assert knobs.report_by_s is not None
-        self._alarm(this.all_reported, this.t_start_s + knobs.report_by_s, Kind.DECISION)
+        report_by_s = min(knobs.report_by_s, this.tmax_s)
+        self._alarm(this.all_reported, this.t_start_s + report_by_s, Kind.DECISION)
         yield this.all_reported
         reporters = np.isin(ids, list(this.reports))
         decided_s = self.clock.now - this.t_start_s
-        timeline = Timeline(ids[reporters], compute_s[reporters], knobs.download_s, decided_s)
+        timeline = self._timeline(this, ids[reporters], compute_s[reporters], decided_s)
         taken, bandwidth_hz = self._decide(this, timeline)
         self._grant(this, timeline.ids[taken], bandwidth_hz)
         this.decision.succeed()
+
+    def _timeline(self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None) -> Timeline:
+        knobs = self.world.config.round
+        received_s = this.broadcast_s + knobs.download_s
+        due_s = this.tmax_s - self.backhaul.of_station_s
+        return Timeline(ids, delay_s, this.t_start_s, received_s, due_s, decided_s)
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
         """Devices begin to work: submit their training jobs, start their processes."""
         knobs = self.world.config.round
         signals = RoundSignals(
-            self.band,
+            self.bands,
             this.decision,
             this.deadline_s,
-            1e-9 * knobs.tmax_s + 4 * float(np.spacing(this.deadline_s)),
+            1e-9 * this.tmax_s + 4 * float(np.spacing(this.deadline_s)),
             lambda task: self._on_computed(this, task),
             lambda task: self._on_arrived(this, task),
+            lambda _: None,
+            self.presence.back_s,
+            self._on_phase,
         )
-        leaves_s = self.world.availability.available_until(ids, self.clock.now, this.deadline_s)
+        # Work that may go on after the deadline has to be told when its device leaves, however late that is.
+        horizon_s = this.deadline_s if knobs.late == "drop" else math.inf
+        leaves_s = self.presence.leaves_s(ids, self.clock.now, horizon_s)
         this.training.start(ids)
-        for device, delay_s, leave_s in zip(ids.tolist(), compute_s.tolist(), leaves_s.tolist(), strict=True):
-            task = Task(device, knobs.download_s, delay_s, leave_s, self.payload_bits)
+        station = self.world.population.station[ids]
+        up_s, down_s = self.backhaul.of_station_s[station], this.broadcast_s[station]
+        columns = (ids, compute_s, leaves_s, station, up_s, down_s)
+        for device, delay_s, leave_s, at, to_server_s, from_server_s in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            task = Task(device, knobs.download_s, delay_s, leave_s, self.payload_bits, at, to_server_s, from_server_s)
             this.tasks[device] = task
             this.processes[device] = self.clock.process(work(self.clock, task, signals))
 
     def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
         """Positions taken, in order, and their bandwidths."""
         with this.timed("decide"):
-            config, number, ids, world = self.world.config, this.number, timeline.ids, self.world
+            config, number, world = self.world.config, this.number, self.world
             if config.round.admission == "band":
                 this.infeasible_share = 1.0
-            band_hz = config.radio.bandwidth_hz - sum(late.task.bandwidth_hz for late in self.carried.values())
-            # Where latecomers hold the whole band, what rounding leaves of it is none.
-            if len(ids) == 0 or band_hz <= 1e-9 * config.radio.bandwidth_hz:
+            bands_hz = world.bands_hz.copy()
+            for late in self.carried.values():
+                if late.task.phase not in ("backhaul", "ended"):
+                    bands_hz[late.task.station] -= late.task.bandwidth_hz
+            # Where latecomers hold a station's whole band, what rounding leaves of it is none.
+            full = bands_hz <= 1e-9 * world.bands_hz
+            all_ids, station = timeline.ids, world.population.station[timeline.ids]
+            if full.any():
+                timeline = replace(timeline, ids=all_ids[~full[station]], delay_s=timeline.delay_s[~full[station]])
+                station = station[~full[station]]
+            ids = timeline.ids
+            if len(ids) == 0:
                 return np.empty(0, dtype=np.int64), np.empty(0)
-            need_hz = Column(
-                len(ids),
-                lambda rows: needs_hz(world, self.payload_bits, timeline, number.round, rows, config.round.tmax_s),
-            )
+            need_hz = Column(len(ids), lambda rows: needs_hz(world, self.payload_bits, timeline, number.round, rows))
+            count = config.round.count
+            invited = None if count is None else math.ceil(config.round.over_commitment * count - 1e-9)
             view = RoundView(
                 round=number.round,
                 frame=number.frame,
                 round_in_frame=number.round_in_frame,
                 rounds_in_frame=number.rounds_in_frame,
+                t_s=this.t_start_s,
+                tmax_s=this.tmax_s,
                 batch_size=config.learning.batch_size,
                 ids=ids,
                 gain=Column(len(ids), lambda rows: world.gain(ids[rows], number.round)),
                 delay_s=timeline.delay_s,
                 need_hz=need_hz,
                 samples=self.data_sizes[number.frame][ids],
+                work_samples=self.work_samples[number.frame][ids],
                 times_selected=self.times_selected[ids],
                 streams=world.streams,
                 knowledge=this.training,
+                outlook=PlannedOutlook(
+                    world,
+                    self.payload_bits,
+                    timeline,
+                    need_hz,
+                    Column(len(ids), lambda rows: world.rx_power_w(ids[rows], number.round)),
+                    station,
+                    bands_hz,
+                    invited,
+                ),
             )
             if config.round.admission == "band":
-                feasible = np.count_nonzero(np.asarray(need_hz) <= band_hz)
+                feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
-            taken = admit(self.selector, view, band_hz, config.round.count)
-            return taken, share(world, self.payload_bits, timeline, need_hz, taken, number.round, band_hz)
+            taken = admit(self.selector, view, station, bands_hz, invited)
+            shares_hz = share(world, self.payload_bits, timeline, need_hz, taken, number.round, bands_hz)
+            return np.searchsorted(all_ids, ids[taken]) if full.any() else taken, shares_hz
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Tell every task whether it uploads, and on which reservation."""
@@ -235,6 +291,13 @@ class Synchronous:
         for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):
             task = this.tasks[device]
             task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
+
+    def _on_phase(self, task: Task) -> float:
+        """What a device draws changes with its phase; when its battery will be empty."""
+        if self.batteries is None:
+            return math.inf
+        draw_w = activity_energy_j(self.world.population, task.device, task.phase, 1.0)
+        return self.batteries.draw(task.device, draw_w, self.clock.now)
 
     def _on_computed(self, this: OpenRound, task: Task) -> None:
         this.training.due(task.device)
@@ -248,7 +311,9 @@ class Synchronous:
             self.carried[task.device].arrived = True
             return
         this.arrived.add(task.device)
-        if self.world.config.round.close == "arrivals" and len(this.arrived) == len(this.selected):
+        knobs = self.world.config.round
+        wanted = len(this.selected) if knobs.over_commitment == 1 else min(len(this.selected), knobs.count or 0)
+        if knobs.close == "arrivals" and len(this.arrived) == wanted:
             _succeed_once(this.closed)
 
     def _end_or_carry(self, this: OpenRound) -> list[Carried]:
@@ -259,7 +324,7 @@ class Synchronous:
         keeps = self.world.config.round.late == "keep" and not this.number.last_of_frame
         for device, process in this.processes.items():
             task = this.tasks[device]
-            if process.is_alive and task.phase == "upload" and keeps:
+            if process.is_alive and keeps and task.taken and task.phase != "ended":
                 self._carry(this, task)
             elif process.is_alive and task.phase != "ended":
                 process.interrupt()
@@ -274,28 +339,67 @@ class Synchronous:
         task.carried, task.fate = True, "late"
         late = Carried(task, this.number.round, this.training, this.processes[task.device])
         self.carried[task.device] = late
-        assert task.upload is not None
-        # So far nobody asked beyond this round's deadline whether the device stays.
-        now_s, horizon_s = self.clock.now, self.clock.now + _LONGEST_ROUNDS * self.world.config.round.tmax_s
-        leaves_s = self.world.availability.available_until(np.array([task.device]), now_s, horizon_s)[0]
-        if np.isfinite(leaves_s):
-            self.band.leave_at(task.upload, float(leaves_s))
 
-    def _learn(self, this: OpenRound, over: list[Carried]) -> Evaluation | None:
-        """Aggregate what arrived, evaluate, tell the selector, write the rows."""
+    def _merge(self, this: OpenRound, over: list[Carried]) -> tuple[Merged, list[int]]:
+        """Merge what arrived, and tell the selector; also the staleness of what was merged."""
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
-        stale = [late for late in over if late.arrived]
+        limit = self.world.config.staleness.limit
+        kept = [late for late in over if late.arrived and (limit is None or this.number.round - late.round <= limit)]
+        stale = [Stale(late.training, late.task.device, this.number.round - late.round) for late in kept]
         with this.timed("train"):
-            merged = this.training.merge(arrived, [(late.training, late.task.device) for late in stale])
+            merged = this.training.merge(arrived, stale)
+        used = set(merged.ids.tolist())
+        for task in [*this.tasks.values(), *(late.task for late in over)]:
+            task.merged = not (task.carried and task.fate == "late") and task.device in used
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            self.selector.hear(RoundReport(this.number.round, this.selected, arrived, this.training))
+            heard = feedback(merged, [this.tasks[device] for device in arrived.tolist()] + [late.task for late in kept])
+            self.selector.hear(
+                RoundReport(this.number.round, this.checked_in, this.selected, arrived, heard, this.training)
+            )
+        return merged, [0] * len(arrived) + [late.staleness for late in stale]
+
+    def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
+        """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""
+        every = self.world.config.topology.cloud_every
+        if every is None:
+            return
+        self.merged_in_cloud = number.round_in_frame % every == 0 or number.last_of_frame
+        if self.merged_in_cloud:
+            yield self.clock.timeout(float(self.backhaul.to_cloud_s.max()))
+            self.learner.average_in_cloud()
+
+    def _conclude(
+        self, this: OpenRound, over: list[Carried], merged: Merged, staleness: list[int]
+    ) -> Evaluation | None:
+        """Evaluate and write the rows."""
         evaluation = None
         if this.number.round % self.world.config.evaluation.every == 0 or this.number.last_of_frame:
             with this.timed("evaluate"):
                 evaluation = self.learner.evaluate(this.number.frame)
-        staleness = [0] * len(arrived) + [this.number.round - late.round for late in stale]
-        self.report.round(this, [late.task for late in over], merged, staleness, evaluation, self.clock.now)
+        tasks = list(this.tasks.values())
+        fates = [task.fate for task in tasks if task.taken]
+        row = RoundRow(
+            round=this.number.round,
+            frame=this.number.frame,
+            t_start_s=this.t_start_s,
+            t_end_s=self.clock.now,
+            candidates=len(this.candidates),
+            selected=len(fates),
+            arrived=fates.count("done"),
+            late=fates.count("late"),
+            dropped=fates.count("dropped"),
+            jobs_trained=this.training.jobs_trained,
+            bits_down=bits_down(tasks),
+            bandwidth_hz=sum(task.bandwidth_hz for task in tasks),
+        )
+        values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
+        station = self.world.population.station[merged.ids]
+        values |= bits_on_wires(self.backhaul, station, self.payload_bits, self.merged_in_cloud)
+        if self.batteries is not None:
+            values |= battery_values(self.batteries.charge_at(np.arange(len(self.world.population)), self.clock.now))
+        ended = [late.task for late in over] + [task for task in tasks if not task.carried]
+        self.report.round(row, ended, merged, staleness, evaluation, values)
         return evaluation
 
 

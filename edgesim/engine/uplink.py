@@ -7,7 +7,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from edgesim.channels import rate_bps
+from edgesim.channels import Link
 from edgesim.engine.clock import Clock, Kind
 
 Floats = NDArray[np.float64]
@@ -30,7 +30,6 @@ class Upload:
     since_s: float = 0.0
     """When `remaining_bits` was brought up to date."""
     bandwidth_hz: float = 0.0
-    rate_bps: float = 0.0
     sent_bits: float = 0.0
     hertz_seconds: float = 0.0
     """Integral of the bandwidth over the airtime."""
@@ -49,7 +48,7 @@ class Band:
 
     clock: Clock
     bandwidth_hz: float
-    noise_w_per_hz: float
+    link: Link
     sharing: Literal["reserved", "reshared"]
     active: list[Upload] = field(default_factory=list)
 
@@ -78,19 +77,20 @@ class Band:
 
     def _settle(self, upload: Upload) -> None:
         """Count what went through since the last time."""
-        passed_s = self.clock.now - upload.since_s
-        sent = min(passed_s * upload.rate_bps, upload.remaining_bits)
+        now_s = self.clock.now
+        if now_s == upload.since_s:
+            return
+        sent = self.link.bits(upload.device, upload.bandwidth_hz, upload.rx_power_w, upload.since_s, now_s)
+        sent = min(sent, upload.remaining_bits)
         upload.remaining_bits -= sent
         upload.sent_bits += sent
-        upload.hertz_seconds += passed_s * upload.bandwidth_hz
-        upload.since_s = self.clock.now
+        upload.hertz_seconds += (now_s - upload.since_s) * upload.bandwidth_hz
+        upload.since_s = now_s
 
     def _assign(self, upload: Upload, bandwidth_hz: float) -> None:
         """Give an upload its bandwidth from now on and plan its end."""
-        if bandwidth_hz != upload.bandwidth_hz:
-            upload.bandwidth_hz = bandwidth_hz
-            upload.rate_bps = float(rate_bps(bandwidth_hz, upload.rx_power_w, self.noise_w_per_hz))
-        end_s = self.clock.now + upload.remaining_bits / upload.rate_bps
+        upload.bandwidth_hz = bandwidth_hz
+        end_s = self.link.end_s(upload.device, bandwidth_hz, upload.rx_power_w, upload.remaining_bits, self.clock.now)
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
         if abs(end_s - upload.deadline_s) <= upload.tolerance_s:
             end_s = max(upload.deadline_s, self.clock.now)
@@ -120,6 +120,8 @@ class Band:
             return
         self._settle(upload)
         # As at the deadline, an end that misses the instant by rounding has not missed it.
-        if upload.remaining_bits > upload.tolerance_s * upload.rate_bps:
+        now_s = self.clock.now
+        soon = self.link.bits(upload.device, upload.bandwidth_hz, upload.rx_power_w, now_s, now_s + upload.tolerance_s)
+        if upload.remaining_bits > soon:
             self.end(upload)
             upload.over.succeed(False)

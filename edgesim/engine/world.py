@@ -1,15 +1,27 @@
 """The physical world of one run: who is where, hears what, computes how fast and is there when."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import Environment, line_of_sight, mean_power_gain, power_factor
+from edgesim.channels import (
+    Environment,
+    Link,
+    OwnLinks,
+    RecordedEnvironment,
+    RecordedLink,
+    ShannonLink,
+    line_of_sight,
+    mean_power_gain,
+    power_factor,
+)
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population
+from edgesim.devices.topology import ONE_STATION, Topology
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 
@@ -19,42 +31,86 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class World:
-    """Everything that does not depend on the policy; each method is a pure function of device and round."""
+    """Everything that does not depend on the policy; each method is a pure function of device and round.
+
+    Where work is not done in rounds, ``round`` is the number of each device's task, [n].
+    """
 
     config: RunConfig
     streams: Streams
     population: Population
-    environment: Environment
+    environment: Environment | RecordedEnvironment
     availability: Availability
+    topology: Topology = ONE_STATION
 
-    def gain(self, ids: Integers, round: int) -> Floats:
-        """Average power gain (path loss and shadowing) of each device in a round, linear, [n]."""
-        return mean_power_gain(
-            self.environment,
-            self.population.distance_m[ids],
-            self.streams,
-            ids,
-            round,
-            shadowing=self.config.radio.shadowing,
-            los=self._sees_station[ids],
-        )
+    @cached_property
+    def bands_hz(self) -> Floats:
+        """Uplink band of each station, [M]."""
+        return self.config.radio.bandwidth_hz * self.topology.bandwidth_share
+
+    def link(self, station: int) -> Link:
+        """What the band of a station carries."""
+        if self.config.radio.sharing == "own":
+            assert self.population.link_bps is not None
+            return OwnLinks(self.population.link_bps)
+        if isinstance(self.environment, RecordedEnvironment):
+            return RecordedLink(self.environment.capacity, float(self.bands_hz[station]))
+        return ShannonLink(self.environment.noise_w_per_hz)
+
+    def gain(self, ids: Integers, round: int | Integers) -> Floats:
+        """Average power gain (path loss and shadowing) of each device to its station in a round, linear, [n].
+
+        1 where only the capacity of the band is known.
+        """
+        if isinstance(self.environment, RecordedEnvironment):
+            return np.ones(len(ids))
+        gain = np.empty(len(ids))
+        for station, rows in self.by_station(ids):
+            there = ids[rows]
+            gain[rows] = mean_power_gain(
+                self.environment,
+                self.population.distance_m[there],
+                self.streams,
+                there,
+                round if isinstance(round, int) else round[rows],
+                shadowing=self.config.radio.shadowing,
+                los=self._sees_station[there],
+                station=station,
+            )
+        return gain
+
+    def by_station(self, ids: Integers) -> Iterator[tuple[int, Integers | slice]]:
+        """The stations that serve some devices [n], with the positions of those that each serves."""
+        if len(self.bands_hz) == 1:
+            yield 0, slice(None)
+            return
+        station = self.population.station[ids]
+        for each in np.unique(station).tolist():
+            yield each, np.flatnonzero(station == each)
 
     @cached_property
     def _sees_station(self) -> NDArray[np.bool_]:
         """Line of sight of every device of the run, [N]; kept, since it costs as many draws as the shadowing."""
-        distance_m = self.population.distance_m
-        return line_of_sight(self.environment.path_loss, distance_m, self.streams, np.arange(len(distance_m)))
+        assert isinstance(self.environment, Environment)
+        law, distance_m = self.environment.path_loss, self.population.distance_m
+        everyone = np.arange(len(distance_m))
+        sees = np.empty(len(distance_m), dtype=bool)
+        for station, rows in self.by_station(everyone):
+            sees[rows] = line_of_sight(law, distance_m[rows], self.streams, everyone[rows], station)
+        return sees
 
-    def rx_power_w(self, ids: Integers, round: int) -> Floats:
+    def rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
         """Average received power of each device in a round, [n]."""
         return self.population.tx_power_w[ids] * self.gain(ids, round)
 
-    def drawn_rx_power_w(self, ids: Integers, round: int) -> Floats:
+    def drawn_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
         """Received power that each device's upload of a round lives with: the average times its fading, [n]."""
+        if isinstance(self.environment, RecordedEnvironment):
+            return self.rx_power_w(ids, round)
         fading = self.config.radio.fading or self.environment.fading
         return self.rx_power_w(ids, round) * power_factor(fading, self.streams, ids, round)
 
-    def compute_s(self, ids: Integers, round: int, samples: Integers) -> Floats:
+    def compute_s(self, ids: Integers, round: int | Integers, samples: Integers) -> Floats:
         """This round's compute delays for the samples each device processes, [n]."""
         rows = self.population
         return compute_delay_s(rows.a_s[ids], rows.mu_per_s[ids], samples, self.streams, ids, round)

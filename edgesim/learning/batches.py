@@ -1,8 +1,9 @@
-"""Which samples a job trains on, in which order: a function of (seed, device, round)."""
+"""Which samples a job trains on, in which order: a function of (seed, device, number of the job)."""
 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from edgesim.config import LearningConfig
 from edgesim.learning.federation import Federation, Frame
@@ -29,24 +30,24 @@ def step_edges(size: int, learning: LearningConfig) -> Integers:
 
 
 def batch_samples(
-    federation: Federation, streams: Streams, ids: Integers, round: int, frame: int, learning: LearningConfig
+    federation: Federation, streams: Streams, ids: Integers, draws: ArrayLike, frame: int, learning: LearningConfig
 ) -> list[Integers]:
-    """Training samples of each device's job of a round, in order of use.
+    """Training samples of each device's job, in order of use; ``draws`` is the number of each device's job, one or [n].
 
     They run through successive random permutations of the device's set, batches crossing their edges, so
     batch shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs:
     one permutation per epoch.
     """
     counts = samples_per_job(federation.frames[frame].sizes[ids], learning)
-    return _draw(federation.frames[frame], streams, "batches", ids, round, counts)
+    return _draw(federation.frames[frame], streams, "batches", ids, np.broadcast_to(draws, len(ids)), counts)
 
 
 def statistics_samples(
-    federation: Federation, streams: Streams, ids: Integers, round: int, frame: int, learning: LearningConfig
+    federation: Federation, streams: Streams, ids: Integers, draws: ArrayLike, frame: int, learning: LearningConfig
 ) -> list[Integers]:
     """One batch per device (at most its whole set) for eq. 18 of FedTeddi, drawn apart from training."""
     counts = np.minimum(federation.frames[frame].sizes[ids], learning.batch_size)
-    return _draw(federation.frames[frame], streams, "statistics-batch", ids, round, counts)
+    return _draw(federation.frames[frame], streams, "statistics-batch", ids, np.broadcast_to(draws, len(ids)), counts)
 
 
 def _steps(learning: LearningConfig) -> int:
@@ -54,19 +55,22 @@ def _steps(learning: LearningConfig) -> int:
     return learning.steps
 
 
-def _draw(frame: Frame, streams: Streams, name: str, ids: Integers, round: int, counts: Integers) -> list[Integers]:
+def _draw(
+    frame: Frame, streams: Streams, name: str, ids: Integers, draws: Integers, counts: Integers
+) -> list[Integers]:
     samples: list[Integers] = [np.empty(0, dtype=np.int64)] * len(ids)
     for rows in _groups_of_equal_size(frame.sizes[ids], counts):
-        positions = _positions(streams, name, ids[rows], round, int(frame.sizes[ids[rows[0]]]), int(counts[rows[0]]))
+        size, count = int(frame.sizes[ids[rows[0]]]), int(counts[rows[0]])
+        positions = _positions(streams, name, ids[rows], draws[rows], size, count)
         for row, position in zip(rows.tolist(), positions, strict=True):
             samples[row] = frame.clients[ids[row]][position]
     return samples
 
 
-def _positions(streams: Streams, name: str, ids: Integers, round: int, size: int, count: int) -> Integers:
+def _positions(streams: Streams, name: str, ids: Integers, draws: Integers, size: int, count: int) -> Integers:
     """Positions within sets of one size, [n, count]: sorting uniforms gives each permutation."""
     repeats = -(-count // size)
-    uniforms = streams.uniform(name, ids, round, repeats * size).reshape(len(ids), repeats, size)
+    uniforms = streams.uniform(name, ids, draws, repeats * size).reshape(len(ids), repeats, size)
     return np.argsort(uniforms, axis=-1).reshape(len(ids), -1)[:, :count]
 
 

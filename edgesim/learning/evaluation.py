@@ -1,5 +1,7 @@
 """How good a model is: loss, accuracy, macro F1 and per-class accuracy."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -7,31 +9,50 @@ from torch import Tensor
 
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
+from edgesim.learning.numerics import memory_lasts
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import Floats, Integers
 
-#: Few enough that activations of small images stay in a CPU's cache.
-_BATCH = {"cpu": 64, "cuda": 1024}
+_BATCH = 1024
+#: Of convolutional nets on a CPU: few enough that activations of small images stay in its cache.
+_BATCH_IN_CACHE = 64
 
 
-def predictions(model: FlatModel, data: DeviceData, samples: Integers, test: bool) -> tuple[Floats, Integers]:
-    """Loss [n] and predicted class [n] of each training or test sample, with the weights that are loaded."""
+def predictions(
+    model: FlatModel, data: DeviceData, samples: Integers, test: bool, cores: int = 1
+) -> tuple[Floats, Integers]:
+    """Loss [n] and predicted class [n] of each training or test sample, with the weights that are loaded.
+
+    On a CPU the batches of a convolutional net are spread over as many threads as there are cores. A batch is the
+    same samples on one thread whatever their number, so the result has the same bytes. Raises `EdgesimError` when
+    memory runs out.
+    """
     model.module.eval()
-    losses: list[Tensor] = [torch.empty(0)]
-    classes: list[Tensor] = [torch.empty(0, dtype=torch.int64)]
     read = data.test if test else data.train
-    with torch.inference_mode():
-        for index in torch.split(data.index(samples), _BATCH[data.device.type]):
+    in_cache = model.channels_last and data.device.type == "cpu"
+
+    def predict(index: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.inference_mode():
             images, labels = read(index)
             logits = model.module(model.inputs(images))
-            losses.append(F.cross_entropy(logits, labels, reduction="none").cpu())
-            classes.append(logits.argmax(1).cpu())
+            return F.cross_entropy(logits, labels, reduction="none").cpu(), logits.argmax(1).cpu()
+
+    at_once = _BATCH_IN_CACHE if in_cache else _BATCH
+    elsewhere = "" if data.device.type == "cpu" else ", or set learning.device = 'cpu'"
+    with memory_lasts(f"testing the model, {at_once} images at once", f"choose a smaller learning.model{elsewhere}"):
+        batches = torch.split(data.index(samples), at_once)
+        if in_cache and cores > 1 and len(batches) > 1:
+            with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+                found = list(pool.map(predict, batches))
+        else:
+            found = list(map(predict, batches))
+    losses, classes = zip(*found, strict=True)
     return torch.cat(losses).double().numpy(), torch.cat(classes).numpy()
 
 
-def evaluate(model: FlatModel, data: DeviceData, samples: Integers, labels: Integers) -> Evaluation:
+def evaluate(model: FlatModel, data: DeviceData, samples: Integers, labels: Integers, cores: int = 1) -> Evaluation:
     """Test the weights that are loaded on test samples [n], whose true labels are given, [n]."""
-    losses, predicted = predictions(model, data, samples, test=True)
+    losses, predicted = predictions(model, data, samples, True, cores)
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}

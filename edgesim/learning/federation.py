@@ -1,23 +1,16 @@
 """Who holds which samples in which frame."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from edgesim.config import RunConfig
-from edgesim.learning import partition_fedteddi, partition_iid
+from edgesim.errors import EdgesimError
+from edgesim.learning import partitions
 from edgesim.learning.datasets import Dataset, load_dataset
 from edgesim.selection.view import Integers
 from edgesim.streams import Streams
-
-Partition = Callable[[Integers, int, int, int, Streams], list[list[Integers]]]
-
-PARTITIONS: dict[str, Partition] = {
-    "fedteddi": partition_fedteddi.partition,
-    "iid": partition_iid.partition,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +53,40 @@ class Federation:
 def make_federation(config: RunConfig, streams: Streams) -> Federation:
     """Load the dataset and partition it; raises `EdgesimError`.
 
+    A partition that does not change holds in frame 0 and frame 1 alike.
     Without a dataset (``none``) every device has ``samples_per_device`` samples of no class, in as many
     frames as ``rounds`` lists.
     """
-    device_count, size = config.devices.count, config.data.samples_per_device
-    if config.data.dataset == "none":
+    device_count = config.devices.count
+    data = partitions.resolve(config.data)
+    if data.dataset == "none":
         empty = np.empty(0, dtype=np.int64)
-        blank = Frame(np.full(device_count, size), np.empty((device_count, 0), dtype=np.int64), empty, empty)
+        sizes = np.full(device_count, data.samples_per_device)
+        blank = Frame(sizes, np.empty((device_count, 0), dtype=np.int64), empty, empty)
         return Federation(None, [blank] * (1 + (len(config.rounds) if isinstance(config.rounds, list) else 1)))
-    dataset = load_dataset(config.data)
-    if config.data.permute_labels:
+    dataset = load_dataset(data)
+    if data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
-    parts = PARTITIONS[config.data.partition](dataset.train_labels, dataset.class_count, device_count, size, streams)
+    parts = partitions.make_partition(data).divide(
+        dataset.train_labels, dataset.class_count, device_count, data.samples_per_device, streams
+    )
     frames: list[Frame] = []
     seen = np.empty(0, dtype=np.int64)
     for clients in parts:
         frames.append(_frame(clients, dataset, seen))
         seen = frames[-1].classes_seen
-    return Federation(dataset, frames)
+    return Federation(dataset, frames * 2 if len(frames) == 1 else frames)
 
 
 def _frame(clients: list[Integers], dataset: Dataset, seen_before: Integers) -> Frame:
     sizes = np.array([len(client) for client in clients], dtype=np.int64)
+    empty = np.flatnonzero(sizes == 0)
+    if len(empty):
+        raise EdgesimError(
+            f"data.partition: device {empty[0]} holds no samples ({len(empty)} of {len(clients)} devices do); "
+            "every device needs at least one"
+        )
     samples = np.concatenate(clients)
     cells = np.repeat(np.arange(len(clients)), sizes) * dataset.class_count + dataset.train_labels[samples]
     counts = np.bincount(cells, minlength=len(clients) * dataset.class_count)

@@ -1,7 +1,11 @@
 """A module whose weights are one flat vector, so that loading, stepping and merging are single operations."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor, nn
+
+from edgesim.learning import dropout
 
 
 class FlatModel:
@@ -9,37 +13,58 @@ class FlatModel:
 
     Trainable parameters come first, then float buffers; gradients accumulate in `gradient`, [trainable].
     Weights of convolutions lie channels-last, which is faster on CPU and GPU; the vector's order follows.
+    Dropout layers are replaced by layers whose masks `masks` decides. With ``mixed`` precision, forward passes
+    of training run in bfloat16 where torch's autocast holds that safe.
     """
 
-    def __init__(self, module: nn.Module, device: torch.device) -> None:
+    def __init__(self, module: nn.Module, device: torch.device, mixed: bool = False) -> None:
         self.module = module.to(device)
+        self.device = device
+        self.mixed = mixed
+        self.masks = dropout.install(module)
         self.channels_last = any(isinstance(part, nn.Conv2d) for part in module.modules())
-        self._parameters = [p for p in module.parameters() if p.requires_grad]
-        buffers = [b for b in module.buffers() if b.is_floating_point()]
+        named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        self._parameters = [parameter for _, parameter in named]
+        buffers = [(name, b) for name, b in module.named_buffers() if b.is_floating_point()]
         self._counters = [(b, b.clone()) for b in module.buffers() if not b.is_floating_point()]
-        self.trainable = sum(p.numel() for p in self._parameters)
-        size = self.trainable + sum(b.numel() for b in buffers)
-        self.weights = torch.empty(size, device=device)
-        self.gradient = torch.zeros(self.trainable, device=device)
-        position = 0
-        for tensor in (*self._parameters, *buffers):
-            view = self._view(self.weights, position, tensor)
+        self.names = [name for name, _ in (*named, *buffers)]
+        """Of the tensors in the vector, in its order."""
+        self._shapes = [tensor.shape for _, tensor in (*named, *buffers)]
+        self.trainable = sum(parameter.numel() for parameter in self._parameters)
+        self.dtype = self._parameters[0].dtype
+        self.weights = torch.empty(sum(map(torch.Size.numel, self._shapes)), device=device, dtype=self.dtype)
+        self.gradient = torch.zeros(self.trainable, device=device, dtype=self.dtype)
+        gradients = self.split(self.gradient)
+        for place, ((_, tensor), view) in enumerate(zip((*named, *buffers), self.split(self.weights), strict=True)):
             view.copy_(tensor.detach())
-            if isinstance(tensor, nn.Parameter):
-                tensor.grad = self._view(self.gradient, position, tensor)
+            if place < len(named):
+                tensor.grad = gradients[place]
             tensor.data = view
-            position += tensor.numel()
 
-    def _view(self, flat: Tensor, position: int, like: Tensor) -> Tensor:
-        part = flat[position : position + like.numel()]
-        if self.channels_last and like.dim() == 4:
-            outputs, inputs, height, width = like.shape
-            return part.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
-        return part.view(like.shape)
+    def split(self, vectors: Tensor) -> list[Tensor]:
+        """Views of weights [..., P] as the tensors they are made of, each [..., *shape]; of gradients, likewise."""
+        views: list[Tensor] = []
+        lead = vectors.shape[:-1]
+        position = 0
+        for shape in self._shapes:
+            if position == vectors.shape[-1]:
+                break
+            part = vectors[..., position : position + shape.numel()]
+            position += shape.numel()
+            if self.channels_last and len(shape) == 4:
+                outputs, inputs, height, width = shape
+                views.append(part.view(*lead, outputs, height, width, inputs).movedim(-1, -3))
+            else:
+                views.append(part.view((*lead, *shape)))
+        return views
 
     def load(self, weights: Tensor) -> None:
         """Take over a vector of weights, [P]; buffers that count start again."""
         self.weights.copy_(weights)
+        self.reset_counters()
+
+    def reset_counters(self) -> None:
+        """Let buffers that count, such as the batches that a batch norm has seen, start again."""
         for counter, initial in self._counters:
             counter.copy_(initial)
 
@@ -52,8 +77,13 @@ class FlatModel:
         return self._parameters
 
     def inputs(self, images: Tensor) -> Tensor:
-        """Images in the memory layout of the model."""
+        """Images in the memory layout and type of the model."""
+        images = images.to(self.dtype)
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Within it, forward passes have the precision of training."""
+        return torch.autocast(self.device.type, torch.bfloat16) if self.mixed else nullcontext()
 
     def state(self) -> dict[str, Tensor]:
         """All named tensors, contiguous copies on the CPU."""

@@ -14,12 +14,14 @@ class Merged:
 
     ids: Integers
     weight: Floats
-    """alpha_n over the devices merged."""
+    """alpha_n over all devices merged; where several servers merge, each scales its own to a sum of 1."""
     loss: Floats | None
-    """Mean training loss over the samples of the job; absent in timing-only runs, like the two below."""
+    """Mean training loss over the samples of the job; absent in timing-only runs, like the three below."""
     accuracy: Floats | None
     update_norm: Floats | None
     """Norm of the trainable part of the update."""
+    loss_rms: Floats | None
+    """Root of the moving mean square of per-sample losses (`edgesim.learning.local_sgd.moving_rms`)."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,21 @@ class Evaluation:
     class_accuracy: dict[int, float]
 
 
+@dataclass(frozen=True)
+class Stale:
+    """An update that started from an older model."""
+
+    training: "TrainingRound"
+    """The round in which it began."""
+    device: int
+    staleness: int
+    """Versions between the model it started from and the current one."""
+
+
 class TrainingRound(Knowledge, Gradients, Protocol):
     """The training jobs of one round, as promises, and what can be known about its devices.
 
-    Jobs start from the model that is global when the round opens.
+    Jobs start from the model that their server has when the round opens.
     """
 
     def start(self, ids: Integers) -> None:
@@ -44,11 +57,11 @@ class TrainingRound(Knowledge, Gradients, Protocol):
     def due(self, device: int) -> None:
         """Mark the job of a device as due: its simulated work is finished."""
 
-    def merge(self, ids: Integers, stale: Sequence[tuple["TrainingRound", int]] = ()) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[Stale] = ()) -> Merged:
         """Run the due jobs of the devices that arrived and merge their updates into the global model.
 
-        ``stale`` are devices that arrived from earlier rounds, with the round in which each began; their rows follow
-        those of ``ids``. Nobody at all keeps the model as it is.
+        ``stale`` are updates that arrived from earlier rounds; their rows follow those of ``ids``. Nobody at all keeps
+        the model as it is.
         """
 
     @property
@@ -57,20 +70,35 @@ class TrainingRound(Knowledge, Gradients, Protocol):
 
 
 class Learner(Protocol):
-    """The global model over a run."""
+    """The global model over a run; between averages of several servers, what their average would be."""
 
     @property
     def model_bits(self) -> float:
         """Size of the model that a device sends: 32 bits per trainable parameter."""
 
+    def serve(self, server: Integers) -> None:
+        """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
+
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
-    def open_round(self, round: int, frame: int) -> TrainingRound:
-        """Open a round (counted over the run, from 1) of a frame (from 1)."""
+    def open_round(self, round: int, frame: int, draws: Integers | None = None) -> TrainingRound:
+        """Open a round (counted over the run, from 1) of a frame (from 1).
+
+        ``draws``, [N], says by which number each device's samples are drawn; by the round when absent.
+        """
+
+    def absorb(self, arrived: Sequence[Stale]) -> Merged:
+        """Run the jobs of updates that arrived without rounds, and make the next model of them by the protocol.
+
+        ``buffered``: all at once (FedBuff). ``asynchronous``: one after another (FedAsync).
+        """
 
     def evaluate(self, frame: int) -> Evaluation | None:
         """Test the global model on the classes seen up to a frame; None in timing-only runs."""
+
+    def average_in_cloud(self) -> None:
+        """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
 
     def end_frame(self) -> None:
         """End the frame of the rounds opened last; the next may start from the best model of this one."""
@@ -80,3 +108,6 @@ class Learner(Protocol):
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning."""
+
+    def close(self) -> None:
+        """Give back processes and memory; nothing can be trained any more."""

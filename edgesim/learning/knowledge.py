@@ -16,13 +16,21 @@ class CountKnowledge:
     """Class counts of one round's devices; the part of `Knowledge` that needs no training."""
 
     def __init__(
-        self, federation: Federation, streams: Streams, learning: LearningConfig, round: int, frame: int
+        self,
+        federation: Federation,
+        streams: Streams,
+        learning: LearningConfig,
+        round: int,
+        frame: int,
+        draws: Integers | None = None,
     ) -> None:
         self.federation = federation
         self.streams = streams
         self.learning = learning
         self.round = round
         self.frame = frame
+        self.draws = np.full(len(federation.frames[frame].sizes), round) if draws is None else draws
+        """By which number the samples of each device are drawn, [N]."""
 
     def class_counts(self, ids: Integers, source: Source) -> Integers:
         """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
@@ -47,7 +55,7 @@ class CountKnowledge:
         counts = np.zeros_like(frame.class_counts)
         if dataset is not None:
             every = np.arange(len(frame.sizes))
-            drawn = batch_samples(self.federation, self.streams, every, self.round, self.frame, self.learning)
+            drawn = batch_samples(self.federation, self.streams, every, self.draws, self.frame, self.learning)
             for device, samples in enumerate(drawn):
                 counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
         return counts

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,22 +11,27 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim.algorithms import fedavg
+from edgesim.algorithms import fedasync, fedavg, fedbuff, hierarchical, staleness
+from edgesim.algorithms.staleness import relative_change
 from edgesim.config import RunConfig
-from edgesim.errors import Diverged, EdgesimError
+from edgesim.errors import Diverged
+from edgesim.learning.augmentation import draws
+from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.interface import Evaluation, Merged, TrainingRound
+from edgesim.learning.interface import Evaluation, Merged, Stale
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
-from edgesim.learning.models import make_model
-from edgesim.learning.numerics import device_kind, pick_device, reproducible, seeded
+from edgesim.learning.lone_samples import refuse_lone_samples
+from edgesim.learning.models import new_model
+from edgesim.learning.numerics import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.statistics import class_gradient_distances, gradient_deviations, mean_losses
 from edgesim.learning.tensors import DeviceData
-from edgesim.learning.trainer import Job, LoopBackEnd, Promise, Result
+from edgesim.learning.timing_only import absorbing_weights
+from edgesim.learning.trainer import Job, Promise, Result
 from edgesim.selection.shares import class_shares
 from edgesim.selection.view import ClassGradients, Floats, Integers
 from edgesim.streams import Streams
@@ -33,29 +39,49 @@ from edgesim.streams import Streams
 _BEST_MODEL_SAMPLES = 2000
 
 
-def make_learner(config: RunConfig, federation: Federation, streams: Streams) -> "TorchLearner":
-    """The learner of a resolved config; raises `EdgesimError` for a model that does not fit the images."""
-    return TorchLearner(config, federation, streams)
+def make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int = 1) -> "TorchLearner":
+    """The learner of a resolved config, on so many processor cores.
+
+    Raises `EdgesimError` for a model that does not fit the images.
+    """
+    return TorchLearner(config, federation, streams, cores)
 
 
 class TorchLearner:
     """A `Learner` that trains."""
 
-    def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
+    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, cores: int) -> None:
         dataset = federation.dataset
         assert dataset is not None, "the config refuses real training without a dataset"
         self.config = config
         self.federation = federation
         self.streams = streams
         self.dataset = dataset
-        self.torch_device = pick_device(config.learning.device)
-        with reproducible(self.torch_device):
-            with seeded(torch.device("cpu"), int(streams.seeds("initial-weights", 0))):
-                module = make_model(config.learning.model, dataset.image_shape, dataset.class_count)
-            self.model = FlatModel(module, self.torch_device)
+        self.cores = cores
+        learning = config.learning
+        self.torch_device = pick_device(learning.device)
+        seed = int(streams.seeds("initial-weights", 0))
+        build = partial(new_model, learning.model, dataset.image_shape, dataset.class_count, seed)
+        elsewhere = "" if self.torch_device.type == "cpu" else ", or set learning.device = 'cpu'"
+        with (
+            reproducible(self.torch_device),
+            memory_lasts(
+                f"loading model and images onto the {self.torch_device.type}",
+                f"choose a smaller learning.model or data.dataset{elsewhere}",
+            ),
+        ):
+            module = build()
+            refuse_lone_samples(module, federation, learning)
+            self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             self.data = DeviceData(dataset, self.torch_device)
-            self.back_end = LoopBackEnd(self.model, self.data)
+            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores)
         self.global_weights: Tensor = self.model.snapshot()
+        self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
+        """Which server merges the updates of each device, [N]."""
+        self._merged_samples = np.zeros(1)
+        """Samples behind the updates that each server merged since the last average, [E]."""
+        self.server_weights: list[Tensor] = [self.global_weights]
+        """The model of each server, [E] of [P]."""
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
@@ -66,20 +92,67 @@ class TorchLearner:
         """Size of the model that a device sends: 32 bits per trainable parameter."""
         return float(BITS_PER_PARAMETER * self.model.trainable)
 
+    def serve(self, server: Integers) -> None:
+        """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
+        self.server = server
+        self._merged_samples = np.zeros(int(server.max()) + 1)
+        self._hand_out(self.global_weights)
+
+    def take(self, server: int, weights: Tensor, samples: float) -> None:
+        """A server has a new model, into which it merged updates that rest on so many samples."""
+        self.server_weights[server] = weights
+        self._merged_samples[server] += samples
+        self.global_weights = hierarchical.average(self.server_weights, self._merged_samples)
+
+    def average_in_cloud(self) -> None:
+        """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
+        self._hand_out(self.global_weights)
+
+    def _hand_out(self, weights: Tensor) -> None:
+        self.global_weights = weights
+        self.server_weights = [weights] * len(self._merged_samples)
+        self._merged_samples = np.zeros(len(self._merged_samples))
+
     def prepare(self, notice: Callable[[str], None]) -> None:
-        """Pre-train the start model on the old classes, or read it from the cache, if the config says so."""
+        """Pre-train the start model on the old classes, or read it from the cache, if the config says so.
+
+        ``notice`` also hears once of a back end that the model does not allow.
+        """
+        if self._notice:
+            notice(self._notice)
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
-                self._start = start_model(
-                    self.model, self.data, self.federation, self.config.learning, self.streams, notice
-                )
-            self.global_weights = self._start.weights
+                self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
+            self._hand_out(self._start.weights)
 
-    def open_round(self, round: int, frame: int) -> "TorchRound":
-        """Open a round (counted over the run, from 1) of a frame (from 1)."""
+    def open_round(self, round: int, frame: int, draws: Integers | None = None) -> "TorchRound":
+        """Open a round (counted over the run, from 1) of a frame (from 1); ``draws`` as in `Learner`."""
         self._in_frame = True
         self._round = round
-        return TorchRound(self, round, frame)
+        return TorchRound(self, round, frame, draws)
+
+    def absorb(self, arrived: Sequence[Stale]) -> Merged:
+        """Make the next model of updates that arrived without rounds, by the protocol; raises `Diverged`."""
+        promises = [_promise_of(late) for late in arrived]
+        ages = np.array([late.staleness for late in arrived])
+        with reproducible(self.torch_device):
+            self.back_end.run(promises)
+            results = [promise.result for promise in promises if promise.result is not None]
+            change = None
+            if self.config.staleness.weight == "refl":
+                updates = torch.stack([result.update for result in results])
+                change = relative_change(updates, updates[torch.from_numpy(ages == 0)])
+            weight = absorbing_weights(self.config, ages, change)
+            if self.config.round.protocol == "buffered":
+                updates = torch.stack([result.update for result in results])
+                self.global_weights = fedbuff.aggregate(self.global_weights, updates, weight)
+            else:
+                for promise, result, alpha in zip(promises, results, weight.tolist(), strict=True):
+                    self.global_weights = fedasync.mix(self.global_weights, promise.start + result.update, alpha)
+            self._hand_out(self.global_weights)
+            if not bool(self.global_weights.isfinite().all()):
+                raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
+        return _merged(promises, results, weight)
 
     def evaluate(self, frame: int) -> Evaluation:
         """Test the global model on the classes seen up to a frame.
@@ -90,7 +163,7 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
             samples = self._test_samples(frame)
-            evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples])
+            evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples], self.cores)
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._round}: the test loss is not finite; lower learning.lr")
             if self._in_frame and self._keeps_best(frame):
@@ -104,7 +177,7 @@ class TorchLearner:
         evaluated (FedTeddi, Algorithm 1).
         """
         if self._best is not None:
-            self.global_weights = self._best[1]
+            self._hand_out(self._best[1])
         self._best = None
         self._in_frame = False
 
@@ -121,9 +194,15 @@ class TorchLearner:
             "torch": torch.__version__,
             "parameters": self.model.trainable,
         }
+        if self._notice is not None:
+            facts["back_end_notice"] = self._notice
         if self._start is not None:
             facts |= {"pretrain_epochs": self._start.epochs, "pretrain_accuracy": self._start.accuracy}
         return facts
+
+    def close(self) -> None:
+        """End the processes that train."""
+        self.back_end.close()
 
     def _test_samples(self, frame: int) -> Integers:
         """Test images of the classes seen; a sample is the head of one permutation for the whole run."""
@@ -138,7 +217,7 @@ class TorchLearner:
         held = self.federation.frames[frame].samples
         random = self.streams.generator("best-model-sample", round=frame)
         sample = random.choice(held, min(_BEST_MODEL_SAMPLES, len(held)), replace=False)
-        loss = float(predictions(self.model, self.data, sample, test=False)[0].mean())
+        loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())
         if self._best is None or loss < self._best[0]:
             self._best = (loss, self.global_weights)
 
@@ -146,10 +225,11 @@ class TorchLearner:
 class TorchRound(CountKnowledge):
     """A `TrainingRound` whose jobs run when their results are wanted."""
 
-    def __init__(self, learner: TorchLearner, round: int, frame: int) -> None:
-        super().__init__(learner.federation, learner.streams, learner.config.learning, round, frame)
+    def __init__(self, learner: TorchLearner, round: int, frame: int, draws: Integers | None = None) -> None:
+        super().__init__(learner.federation, learner.streams, learner.config.learning, round, frame, draws)
         self._learner = learner
         self._start = learner.global_weights
+        self._starts = list(learner.server_weights)
         self._promises: dict[int, Promise] = {}
         self._jobs_trained = 0
 
@@ -162,57 +242,66 @@ class TorchRound(CountKnowledge):
         """Submit the jobs of devices that begin to compute; nothing runs yet."""
         new = np.array([device for device in ids if int(device) not in self._promises], dtype=np.int64)
         learning = self.learning
-        drawn = batch_samples(self.federation, self.streams, new, self.round, self.frame, learning)
-        seeds = self.streams.seeds("job", new, self.round)
-        # The first round trains at lr itself: the exponent counts the rounds before.
-        lr = learning.lr * learning.lr_decay ** (self.round - 1)
-        for device, samples, seed in zip(new.tolist(), drawn, seeds.tolist(), strict=True):
+        drawn = batch_samples(self.federation, self.streams, new, self.draws[new], self.frame, learning)
+        seeds = self.streams.seeds("job", new, self.draws[new])
+        lr = learning.lr_in(self.round)
+        augment = self._learner.config.data.augment
+        counts = [len(samples) for samples in drawn]
+        changes = draws(augment, self.streams, "augmentation", new, self.draws[new], counts)
+        for device, samples, seed, moves in zip(new.tolist(), drawn, seeds.tolist(), changes, strict=True):
             edges = step_edges(int(self.federation.frames[self.frame].sizes[device]), learning)
-            job = Job(device, self.round, seed, samples, edges, lr, learning.momentum)
-            self._promises[device] = Promise(job, self._start)
+            job = Job(device, self.round, seed, samples, edges, lr, learning.momentum, moves, learning.proximal)
+            self._promises[device] = Promise(job, self._starts[self._learner.server[device]])
 
     def due(self, device: int) -> None:
         """Mark the job of a device as due: its simulated work is finished."""
         self._promises[int(device)].due = True
 
-    def merge(self, ids: Integers, stale: Sequence[tuple[TrainingRound, int]] = ()) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[Stale] = ()) -> Merged:
         """Run the due jobs of the devices that arrived and merge their updates into the global model.
 
-        ``stale`` are devices that arrived from earlier rounds: what they changed of the older model they started from
-        is added to this one. Nobody at all keeps the model as it is. Raises `Diverged`, and ValueError for a device
-        whose job is not due.
+        ``stale`` are updates that arrived from earlier rounds: what they changed of the older model they started from
+        is added to this one, by their weights. Nobody at all keeps the model as it is. Raises `Diverged`, and
+        ValueError for a device whose job is not due.
         """
         promises = [self._promises[device] for device in np.asarray(ids).tolist()]
-        for earlier, device in stale:
-            assert isinstance(earlier, TorchRound)
-            promises.append(earlier._promises[device])
+        promises += [_promise_of(late) for late in stale]
         merged = np.array([promise.job.device for promise in promises], dtype=np.int64)
         early = [promise.job.device for promise in promises if not promise.due]
         if early:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
         results = self._fulfil(promises)
-        alpha = fedavg.weights(self.federation.frames[self.frame].sizes[merged])
-        if len(merged):
-            # Ascending ids: the floating-point sum must not depend on the order of arrival.
-            order = np.argsort(merged)
+        sizes = self.federation.frames[self.frame].sizes[merged] * self._relative_weights(results, len(ids), stale)
+        # Ascending ids: the floating-point sum must not depend on the order of arrival.
+        order = np.argsort(merged)
+        server = self._learner.server[merged]
+        for each in np.unique(server).tolist():
+            rows = order[server[order] == each]
             with reproducible(self._learner.torch_device):
-                updates = torch.stack([results[row].update for row in order])
-                self._learner.global_weights = fedavg.aggregate(self._start, updates, alpha[order])
+                updates = torch.stack([results[row].update for row in rows])
+                weights = fedavg.aggregate(self._starts[each], updates, fedavg.weights(sizes[rows]))
+                self._learner.take(each, weights, float(sizes[rows].sum()))
                 if not bool(self._learner.global_weights.isfinite().all()):
                     raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
-        return Merged(
-            merged,
-            alpha,
-            np.array([result.loss for result in results]),
-            np.array([result.accuracy for result in results]),
-            np.array([result.update_norm for result in results]),
-        )
+        return _merged(promises, results, fedavg.weights(sizes))
+
+    def _relative_weights(self, results: list[Result], fresh: int, stale: Sequence[Stale]) -> Floats:
+        """What each update counts for its age, [n]: 1 for the first ``fresh`` of them."""
+        config = self._learner.config.staleness
+        if not stale:
+            return np.ones(fresh)
+        change = None
+        if config.weight == "refl":
+            updates = torch.stack([result.update for result in results])
+            change = relative_change(updates[fresh:], updates[:fresh])
+        ages = np.array([late.staleness for late in stale], dtype=np.int64)
+        return np.append(np.ones(fresh), staleness.weights(config, ages, change))
 
     def losses(self, ids: Integers) -> Floats:
         """Mean loss of the round's start model on each device's data set, [n]."""
         frame = self.federation.frames[self.frame]
         with self._loaded(self._start) as (model, data):
-            return mean_losses(model, data, [frame.clients[device] for device in ids])
+            return mean_losses(model, data, [frame.clients[device] for device in ids], self._learner.cores)
 
     def update_norms(self, ids: Integers) -> Floats:
         """Norm of each device's update of this round, [n]; runs the jobs."""
@@ -223,13 +312,13 @@ class TorchRound(CountKnowledge):
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
-        drawn = batch_samples(self.federation, self.streams, ids, self.round, self.frame, self.learning)
+        drawn = batch_samples(self.federation, self.streams, ids, self.draws[ids], self.frame, self.learning)
         sizes = self.federation.frames[self.frame].sizes[ids]
         firsts = [
             samples[: step_edges(int(size), self.learning)[1]] for samples, size in zip(drawn, sizes, strict=True)
         ]
-        if min(map(len, firsts)) < 2:
-            raise EdgesimError("learning.batch_size: at least 2 is needed for the deviation of per-sample gradients")
+        # Twice the sample of a device that has but one: as in training by steps, it deviates by nothing.
+        firsts = [np.resize(batch, max(2, len(batch))) for batch in firsts]
         with self._loaded(self._start) as (model, data):
             return gradient_deviations(model, data, firsts)
 
@@ -239,7 +328,7 @@ class TorchRound(CountKnowledge):
         sizes = self.federation.frames[self.frame].sizes
         class_count = self.federation.class_count
         every = np.arange(len(sizes))
-        batches = statistics_samples(self.federation, self.streams, every, self.round, self.frame, self.learning)
+        batches = statistics_samples(self.federation, self.streams, every, self.draws, self.frame, self.learning)
         labels = [self._learner.dataset.train_labels[batch] for batch in batches]
         counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
         distances = np.zeros((0, class_count))
@@ -261,3 +350,19 @@ class TorchRound(CountKnowledge):
         with reproducible(self._learner.torch_device):
             self._jobs_trained += self._learner.back_end.run(promises)
         return [promise.result for promise in promises if promise.result is not None]
+
+
+def _promise_of(late: Stale) -> Promise:
+    assert isinstance(late.training, TorchRound)
+    return late.training._promises[late.device]
+
+
+def _merged(promises: list[Promise], results: list[Result], weight: Floats) -> Merged:
+    return Merged(
+        np.array([promise.job.device for promise in promises], dtype=np.int64),
+        weight,
+        np.array([result.loss for result in results]),
+        np.array([result.accuracy for result in results]),
+        np.array([result.update_norm for result in results]),
+        np.array([result.loss_rms for result in results]),
+    )

@@ -1,17 +1,20 @@
 """The inner loop of local training: SGD with momentum on cross-entropy (FedTeddi, eq. 2)."""
 
-import itertools
+import math
 from dataclasses import dataclass
+from functools import partial
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from edgesim.learning import dropout
+from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.tensors import DeviceData
-from edgesim.selection.view import Integers
+from edgesim.selection.view import Floats, Integers
 
-_SAMPLES_AT_ONCE = 2048
+_NEWEST_STEP = 0.2
 
 
 @dataclass(frozen=True)
@@ -21,58 +24,77 @@ class Progress:
     loss: float
     """Mean over samples."""
     accuracy: float
+    loss_rms: float
+    """Of single samples, see `moving_rms`."""
     first_bad_step: int | None
     """The first step, from 1, whose loss is not finite."""
 
 
 def train(
     model: FlatModel,
-    data: DeviceData,
-    samples: Integers,
+    feed: Feed,
     edges: Integers,
     lr: float,
     momentum: float,
     velocity: Tensor,
+    seed: int,
+    proximal: float = 0.0,
 ) -> Progress:
     """Run the steps whose samples lie between successive edges, [steps + 1].
 
-    Weights [P] and velocity [trainable] change in place.
+    Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
-    The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity.
+    The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity. The
+    gradient is that of the loss + proximal / 2 ||w - w_start||^2 (FedProx, Li et al., MLSys 2020, eq. 2).
     """
     model.module.train()
-    index = data.index(samples)
     weights, gradient = model.weights[: model.trainable], model.gradient
+    start = weights.clone() if proximal else None
+    bounds = edges.tolist()
     losses, hits = [], []
-    for first, last in _chunks(edges.tolist()):
-        images, labels = data.train(index[first[0] : last[-1]])
-        images = model.inputs(images)
-        for start, stop in zip(first, last, strict=True):
-            part = slice(start - first[0], stop - first[0])
-            logits = model.module(images[part])
-            loss = F.cross_entropy(logits, labels[part])
+    for chunk in feed.chunks(bounds):
+        origin = bounds[chunk.start]
+        images, labels = feed.take(slice(origin, bounds[chunk.stop]))
+        outputs = []
+        for step in chunk:
+            part = slice(bounds[step] - origin, bounds[step + 1] - origin)
+            model.masks.begin(partial(dropout.key, seed, step))
+            with model.autocast():
+                logits = model.module(images[part])
+            outputs.append(logits.detach())
+            loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]
+            if start is not None:
+                gradient.add_(weights - start, alpha=proximal)
             velocity.mul_(momentum).add_(gradient)
             weights.add_(velocity, alpha=-lr)
-            losses.append(loss.detach())
-            hits.append(logits.detach().argmax(1) == labels[part])
-    step_losses = torch.stack(losses).double().cpu()
-    bad = (~step_losses.isfinite()).nonzero()
-    sizes = torch.from_numpy(edges[1:] - edges[:-1]).double()
+        answers = torch.cat(outputs)
+        losses.append(F.cross_entropy(answers.to(model.dtype), labels, reduction="none"))
+        hits.append(answers.argmax(1) == labels)
+    single = torch.cat(losses).double().cpu().numpy()
+    bad = np.flatnonzero(~np.isfinite(_step_means(single, edges)))
     return Progress(
-        loss=float(step_losses @ sizes / sizes.sum()),
+        loss=float(single.mean()),
         accuracy=float(torch.cat(hits).double().mean()),
+        loss_rms=moving_rms(_step_means(single**2, edges)),
         first_bad_step=int(bad[0]) + 1 if len(bad) else None,
     )
 
 
-def _chunks(edges: list[int]) -> list[tuple[list[int], list[int]]]:
-    """Whole steps, in chunks whose images fit in memory together: (starts, stops) of each chunk."""
-    chunks: list[tuple[list[int], list[int]]] = []
-    for start, stop in itertools.pairwise(edges):
-        if not chunks or stop - chunks[-1][0][0] > _SAMPLES_AT_ONCE:
-            chunks.append(([], []))
-        chunks[-1][0].append(start)
-        chunks[-1][1].append(stop)
-    return chunks
+def moving_rms(mean_squares: Floats) -> float:
+    """Root of the moving mean, over the steps of a job, of the mean square loss of a step's samples, [steps].
+
+    The first step starts the mean; every further one enters with weight 0.2 (Lai et al., "Oort", OSDI 2021, eq. 2,
+    measured while training as its code does).
+    """
+    first, *further = mean_squares.tolist()
+    mean = first
+    for square in further:
+        mean += _NEWEST_STEP * (square - mean)
+    return math.sqrt(mean)
+
+
+def _step_means(values: Floats, edges: Integers) -> Floats:
+    """Means over the samples of each step, [steps], of values [n] in order of use."""
+    return np.asarray(np.add.reduceat(values, edges[:-1]) / np.diff(edges))

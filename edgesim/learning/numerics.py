@@ -61,3 +61,17 @@ def seeded(device: torch.device, seed: int) -> Iterator[None]:
         if devices:
             torch.cuda.manual_seed(seed)
         yield
+
+
+@contextmanager
+def memory_lasts(what: str, remedy: str) -> Iterator[None]:
+    """Raises `EdgesimError` that names a remedy when memory runs out while something is done."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # torch has a class for its GPU allocator alone; what others raise is known by its words.
+        words = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
+        on_gpu = isinstance(error, torch.cuda.OutOfMemoryError)
+        if isinstance(error, MemoryError) or on_gpu or any(word in str(error) for word in words):
+            raise EdgesimError(f"out of memory while {what}: {remedy}") from None
+        raise

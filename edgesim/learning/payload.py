@@ -1,6 +1,7 @@
 """Parameters of the models known by name, in closed form: what a timing-only run charges the radio for."""
 
 from collections.abc import Callable
+from functools import partial
 
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
@@ -30,21 +31,89 @@ def _fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
     return convolutions + _linear(64 * (height // 4) * (width // 4), 120) + _linear(120, class_count)
 
 
-def _resnet18_gn(image_shape: tuple[int, int, int], class_count: int) -> int:
-    total = 9 * image_shape[0] * 64 + _norm(64)
+def _small_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
+    channels, height, width = image_shape
+    head = _linear(32 * (height // 4) * (width // 4), class_count)
+    return _linear(25 * channels, 16) + _linear(25 * 16, 32) + head
+
+
+def _convolution(kernel: int, inputs: int, outputs: int) -> int:
+    """Weights of a convolution without bias, and of the normalisation behind it."""
+    return kernel * kernel * inputs * outputs + _norm(outputs)
+
+
+_BLOCKS = {10: (1, 1, 1, 1), 18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}
+
+
+def _resnet(depth: int, stem: int, image_shape: tuple[int, int, int], class_count: int) -> int:
+    """Basic blocks behind a stem of the given kernel; group and batch normalisation have equally many."""
+    total = _convolution(stem, image_shape[0], 64)
     inputs = 64
-    for outputs in (64, 128, 256, 512):
-        total += 9 * inputs * outputs + 3 * 9 * outputs * outputs + 4 * _norm(outputs)
+    for blocks, outputs in zip(_BLOCKS[depth], (64, 128, 256, 512), strict=True):
+        total += _convolution(3, inputs, outputs) + (2 * blocks - 1) * _convolution(3, outputs, outputs)
         if inputs != outputs:
-            total += inputs * outputs + _norm(outputs)
+            total += _convolution(1, inputs, outputs)
         inputs = outputs
     return total + _linear(512, class_count)
 
 
+_SHUFFLENETS = {
+    "x0_5": (48, 96, 192, 1024),
+    "x1_0": (116, 232, 464, 1024),
+    "x1_5": (176, 352, 704, 1024),
+    "x2_0": (244, 488, 976, 2048),
+}
+
+
+def _shufflenet_v2(width: str, image_shape: tuple[int, int, int], class_count: int) -> int:
+    """Ma et al., ECCV 2018, table 5: three stages of 4, 8 and 4 blocks, each split into two branches."""
+    *stages, last = _SHUFFLENETS[width]
+    inputs = 24
+    total = _convolution(3, image_shape[0], inputs)
+    for blocks, outputs in zip((4, 8, 4), stages, strict=True):
+        half = outputs // 2
+        depthwise = 9 * half + _norm(half)
+        total += 9 * inputs + _norm(inputs) + 2 * _convolution(1, inputs, half)
+        total += depthwise + _convolution(1, half, half)
+        total += (blocks - 1) * (depthwise + 2 * _convolution(1, half, half))
+        inputs = outputs
+    return total + _convolution(1, inputs, last) + _linear(last, class_count)
+
+
+#: Expansion, channels and repeats of the bottlenecks (Sandler et al., CVPR 2018, table 2).
+_BOTTLENECKS = ((1, 16, 1), (6, 24, 2), (6, 32, 3), (6, 64, 4), (6, 96, 3), (6, 160, 3), (6, 320, 1))
+
+
+def _mobilenet_v2(image_shape: tuple[int, int, int], class_count: int) -> int:
+    inputs = 32
+    total = _convolution(3, image_shape[0], inputs)
+    for expansion, outputs, repeats in _BOTTLENECKS:
+        for _ in range(repeats):
+            hidden = expansion * inputs
+            total += _convolution(1, inputs, hidden) if expansion > 1 else 0
+            total += 9 * hidden + _norm(hidden) + _convolution(1, hidden, outputs)
+            inputs = outputs
+    return total + _convolution(1, inputs, 1280) + _linear(1280, class_count)
+
+
 PARAMETER_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
     "mlp": _mlp,
+    "small-cnn": _small_cnn,
     "fedteddi-cnn": _fedteddi_cnn,
-    "resnet18-gn": _resnet18_gn,
+    **{
+        f"resnet{depth}-{norm}{suffix}": partial(_resnet, depth, stem)
+        for depth in _BLOCKS
+        for norm in ("gn", "bn")
+        for suffix, stem in (("", 3), ("-imagenet", 7))
+    },
+}
+
+#: Those of torchvision's classifiers that devices of an edge network are most often given.
+TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
+    "torchvision:mobilenet_v2": _mobilenet_v2,
+    "torchvision:resnet18": partial(_resnet, 18, 7),
+    "torchvision:resnet34": partial(_resnet, 34, 7),
+    **{f"torchvision:shufflenet_v2_{width}": partial(_shufflenet_v2, width) for width in _SHUFFLENETS},
 }
 
 
@@ -52,11 +121,11 @@ def model_bits(model: str, federation: Federation) -> float:
     """Bits of a named model for a federation's images; raises `EdgesimError` where only a number can tell."""
     if federation.dataset is None:
         raise EdgesimError("round.payload_bits: a number is needed with data.dataset = 'none'")
-    if model not in PARAMETER_COUNTS:
-        known = ", ".join(PARAMETER_COUNTS)
+    counts = PARAMETER_COUNTS | TORCHVISION_COUNTS
+    if model not in counts:
         raise EdgesimError(
             f"round.payload_bits: a number is needed, since without training the size of model {model!r} "
-            f"is unknown (known: {known})"
+            "is unknown (`edgesim list` prints the models whose size is known)"
         )
     dataset = federation.dataset
-    return float(BITS_PER_PARAMETER * PARAMETER_COUNTS[model](dataset.image_shape, dataset.class_count))
+    return float(BITS_PER_PARAMETER * counts[model](dataset.image_shape, dataset.class_count))

@@ -3,10 +3,9 @@
 import hashlib
 import inspect
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -15,19 +14,24 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim.config import LearningConfig
-from edgesim.errors import Diverged, EdgesimError
-from edgesim.learning import local_sgd
+from edgesim.config import RunConfig
+from edgesim.errors import Diverged
+from edgesim.learning import augmentation, dropout, feed, flat, local_sgd, tensors
+from edgesim.learning.augmentation import draws
 from edgesim.learning.batches import step_edges
+from edgesim.learning.cache import cache_folder, new_entry
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
+from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import source_text
-from edgesim.learning.numerics import device_kind, seeded
+from edgesim.learning.numerics import device_kind, memory_lasts, seeded
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
 _FORMAT = 1
+#: Modules whose code decides what training makes of a model and images.
+_TRAINING = (local_sgd, dropout, augmentation, feed, flat, tensors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +49,7 @@ def start_model(
     model: FlatModel,
     data: DeviceData,
     federation: Federation,
-    learning: LearningConfig,
+    config: RunConfig,
     streams: Streams,
     notice: Callable[[str], None],
 ) -> StartModel:
@@ -54,31 +58,25 @@ def start_model(
     ``notice`` hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be
     written and `Diverged` when a loss is not finite.
     """
-    path = cache_folder() / f"{_key(model, data, federation, learning, streams)}.safetensors"
+    path = cache_folder("start-models") / f"{_key(model, data, federation, config, streams)}.safetensors"
     cached = _read(path, model, data.device)
     if cached is not None:
         return cached
-    trained = _pretrain(model, data, federation, learning, streams, notice)
+    trained = _pretrain(model, data, federation, config, streams, notice)
     _write(path, trained)
     return trained
-
-
-def cache_folder() -> Path:
-    """Where start models are kept: below ``$EDGESIM_CACHE``, or else ``~/.cache/edgesim``."""
-    root = os.environ.get("EDGESIM_CACHE")
-    return (Path(root) if root else Path.home() / ".cache" / "edgesim") / "start-models"
 
 
 def _pretrain(
     model: FlatModel,
     data: DeviceData,
     federation: Federation,
-    learning: LearningConfig,
+    config: RunConfig,
     streams: Streams,
     notice: Callable[[str], None],
 ) -> StartModel:
     """Whole epochs over all images of the old classes until enough of their test images are right."""
-    dataset = federation.dataset
+    dataset, learning, augment = federation.dataset, config.learning, config.data.augment
     assert dataset is not None, "without a dataset nothing trains"
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
     test = np.flatnonzero(np.isin(dataset.test_labels, federation.old_classes))
@@ -88,8 +86,12 @@ def _pretrain(
     while epoch < learning.pretrain_max_epochs and accuracy < learning.pretrain_target:
         epoch += 1
         order = streams.generator("pretrain-order", round=epoch).permutation(samples)
-        with seeded(data.device, int(streams.seeds("pretrain", 0, epoch))):
-            progress = local_sgd.train(model, data, order, edges, learning.lr, learning.momentum, velocity)
+        (changes,) = draws(augment, streams, "pretrain-augmentation", [0], epoch, [len(order)])
+        seed = int(streams.seeds("pretrain", 0, epoch))
+        with memory_lasts("pre-training", "set learning.batch_size lower"), seeded(data.device, seed):
+            progress = local_sgd.train(
+                model, Feed(model, data, order, changes), edges, learning.lr, learning.momentum, velocity, seed
+            )
         if progress.first_bad_step is not None:
             raise Diverged(
                 f"pre-training, epoch {epoch}, step {progress.first_bad_step}: the training loss is not "
@@ -100,9 +102,10 @@ def _pretrain(
     return StartModel(model.snapshot(), epoch, accuracy)
 
 
-def _key(model: FlatModel, data: DeviceData, federation: Federation, learning: LearningConfig, streams: Streams) -> str:
+def _key(model: FlatModel, data: DeviceData, federation: Federation, config: RunConfig, streams: Streams) -> str:
     """Hash of everything on which the bytes of a start model depend."""
     assert federation.dataset is not None, "without a dataset nothing trains"
+    learning = config.learning
     content = {
         "format": _FORMAT,
         "dataset": federation.dataset.digest,
@@ -110,7 +113,9 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, learning: L
         "model": learning.model,
         "model_source": _digest(source_text(learning.model)),
         "tensors": {name: list(tensor.shape) for name, tensor in model.module.state_dict().items()},
-        "training_source": _digest(inspect.getsource(local_sgd)),
+        "training_source": _digest("".join(map(inspect.getsource, _TRAINING))),
+        "augment": config.data.augment,
+        "precision": learning.precision,
         "lr": learning.lr,
         "momentum": learning.momentum,
         "batch_size": learning.batch_size,
@@ -118,6 +123,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, learning: L
         "max_epochs": learning.pretrain_max_epochs,
         "seed": streams.seed,
         "torch": torch.__version__,
+        "torchvision": version("torchvision"),
         "device": device_kind(data.device),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
@@ -139,16 +145,7 @@ def _read(path: Path, model: FlatModel, device: torch.device) -> StartModel | No
 
 
 def _write(path: Path, start: StartModel) -> None:
-    """Written beside its place and renamed, so that parallel runs never see half a file."""
     # One entry: safetensors writes several in no fixed order.
     facts = {"pretraining": json.dumps({"epochs": start.epochs, "accuracy": start.accuracy})}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            part = Path(folder) / path.name
-            save_file({"weights": start.weights.cpu()}, part, metadata=facts)
-            part.replace(path)
-    except OSError as error:
-        raise EdgesimError(
-            f"{path.parent}: cannot be written: {error.strerror}; set EDGESIM_CACHE to a folder for start models"
-        ) from None
+    with new_entry(path) as part:
+        save_file({"weights": start.weights.cpu()}, part, metadata=facts)

@@ -12,22 +12,25 @@ from torch.func import functional_call, grad, vmap
 from edgesim.errors import EdgesimError
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.numerics import memory_lasts
 from edgesim.learning.sample_norms import squared_gradient_norms
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import Floats, Integers
 
 #: Per-sample gradients held at once, in numbers: 32 MB.
 _NUMBERS_AT_ONCE = 8 << 20
+_LESS = "set learning.batch_size lower"
 
 
-def mean_losses(model: FlatModel, data: DeviceData, clients: list[Integers]) -> Floats:
+def mean_losses(model: FlatModel, data: DeviceData, clients: list[Integers], cores: int = 1) -> Floats:
     """Mean loss of the loaded weights on each device's data set, [n]; shared samples are run once."""
     distinct, where = np.unique(np.concatenate(clients), return_inverse=True)
-    losses = predictions(model, data, distinct, test=False)[0][where]
+    losses = predictions(model, data, distinct, False, cores)[0][where]
     starts = np.cumsum([0] + [len(client) for client in clients[:-1]])
     return np.asarray(np.add.reduceat(losses, starts) / [len(client) for client in clients])
 
 
+@memory_lasts("computing the spread of gradients", _LESS)
 def gradient_deviations(model: FlatModel, data: DeviceData, batches: list[Integers]) -> Floats:
     """s_n = sqrt(sum_i ||g_i - gbar||^2 / (b - 1)) over each batch's samples, [n].
 
@@ -85,6 +88,7 @@ def _deviations_of_gradients(model: FlatModel, data: DeviceData, batches: list[I
     return np.array(deviations)
 
 
+@memory_lasts("computing gradients of classes", f"{_LESS}, or selection.L_mode = 'lastlayer'")
 def class_gradient_distances(
     model: FlatModel,
     data: DeviceData,

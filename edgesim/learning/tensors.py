@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from edgesim.learning import augmentation
 from edgesim.learning.datasets import Dataset
 from edgesim.selection.view import Integers
 
@@ -25,9 +26,12 @@ class DeviceData:
         """Sample indices on the device."""
         return torch.from_numpy(np.ascontiguousarray(samples)).to(self.device)
 
-    def train(self, samples: Tensor) -> tuple[Tensor, Tensor]:
-        """Normalised training images [n, C, H, W] and labels [n] of sample indices."""
-        return self._normalised(self.train_images[samples]), self.train_labels[samples]
+    def train(self, samples: Tensor, changes: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Normalised training images [n, C, H, W] and labels [n] of sample indices, augmented by `changes` [n, 3]."""
+        images = self.train_images[samples]
+        if changes is not None:
+            images = augmentation.apply(images, changes)
+        return self._normalised(images), self.train_labels[samples]
 
     def test(self, samples: Tensor) -> tuple[Tensor, Tensor]:
         """Normalised test images [n, C, H, W] and labels [n] of sample indices."""

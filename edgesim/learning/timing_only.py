@@ -6,11 +6,11 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from edgesim.algorithms.fedavg import weights
+from edgesim.algorithms import fedavg, fedbuff, staleness
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
-from edgesim.learning.interface import Evaluation, Merged, TrainingRound
+from edgesim.learning.interface import Evaluation, Merged, Stale
 from edgesim.learning.knowledge import CountKnowledge
 from edgesim.learning.payload import model_bits
 from edgesim.selection.view import ClassGradients, Floats, Integers
@@ -22,16 +22,30 @@ class TimingOnlyRound(CountKnowledge):
 
     jobs_trained = 0
 
+    def __init__(
+        self,
+        config: RunConfig,
+        federation: Federation,
+        streams: Streams,
+        round: int,
+        frame: int,
+        draws: Integers | None,
+    ) -> None:
+        super().__init__(federation, streams, config.learning, round, frame, draws)
+        self._ageing = config.staleness
+
     def start(self, ids: Integers) -> None:
         """Nothing to submit."""
 
     def due(self, device: int) -> None:
         """Nothing to mark."""
 
-    def merge(self, ids: Integers, stale: Sequence[tuple[TrainingRound, int]] = ()) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[Stale] = ()) -> Merged:
         """The weights that an aggregation would use; losses, accuracies and norms are absent."""
-        ids = np.append(np.asarray(ids, dtype=np.int64), np.array([device for _, device in stale], dtype=np.int64))
-        return Merged(ids, weights(self.federation.frames[self.frame].sizes[ids]), None, None, None)
+        ages = np.array([0] * len(ids) + [late.staleness for late in stale])
+        ids = np.append(np.asarray(ids, dtype=np.int64), np.array([late.device for late in stale], dtype=np.int64))
+        sizes = self.federation.frames[self.frame].sizes[ids]
+        return Merged(ids, fedavg.weights(sizes * staleness.weights(self._ageing, ages)), None, None, None, None)
 
     def losses(self, ids: Integers) -> Floats:
         """Refused."""
@@ -63,16 +77,29 @@ class TimingOnlyLearner:
         """Size of the model that a device would send; raises `EdgesimError` where it cannot be known."""
         return model_bits(self._config.learning.model, self._federation)
 
+    def serve(self, server: Integers) -> None:
+        """There are no models to keep apart."""
+
     def prepare(self, notice: Callable[[str], None]) -> None:
         """There is no start model."""
 
-    def open_round(self, round: int, frame: int) -> TimingOnlyRound:
-        """Open a round (counted over the run, from 1) of a frame (from 1)."""
-        return TimingOnlyRound(self._federation, self._streams, self._config.learning, round, frame)
+    def open_round(self, round: int, frame: int, draws: Integers | None = None) -> TimingOnlyRound:
+        """Open a round (counted over the run, from 1) of a frame (from 1); ``draws`` as in `Learner`."""
+        return TimingOnlyRound(self._config, self._federation, self._streams, round, frame, draws)
+
+    def absorb(self, arrived: Sequence[Stale]) -> Merged:
+        """The weights that the next model would give the updates."""
+        ids = np.array([late.device for late in arrived], dtype=np.int64)
+        ages = np.array([late.staleness for late in arrived])
+        weight = absorbing_weights(self._config, ages)
+        return Merged(ids, weight, None, None, None, None)
 
     def evaluate(self, frame: int) -> Evaluation | None:
         """There is no model to test."""
         return None
+
+    def average_in_cloud(self) -> None:
+        """There is nothing to average."""
 
     def end_frame(self) -> None:
         """There is no best model to go back to."""
@@ -83,6 +110,22 @@ class TimingOnlyLearner:
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning."""
         return {"back_end": "none"}
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def absorbing_weights(config: RunConfig, ages: Integers, change: Floats | None = None) -> Floats:
+    """What each update absorbed without rounds counts, by its staleness, [n].
+
+    ``buffered``: eta_g w(s) / K. ``asynchronous``: alpha w(s).
+    """
+    relative = staleness.weights(config.staleness, ages, change)
+    if config.round.protocol == "buffered":
+        assert config.round.server_lr is not None
+        return fedbuff.weights(relative, config.round.server_lr)
+    assert config.round.mixing is not None
+    return relative * config.round.mixing
 
 
 def _refuse(quantity: str) -> NoReturn:

@@ -1,16 +1,12 @@
-"""Training jobs as promises, and the reference back end: one device after another."""
+"""Training jobs as promises, and what every back end that fulfils them offers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from edgesim.errors import Diverged
-from edgesim.learning.flat import FlatModel
-from edgesim.learning.local_sgd import train
-from edgesim.learning.numerics import seeded
-from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import Integers
 
 
@@ -28,6 +24,10 @@ class Job:
     """Where steps begin and end among the samples, [steps + 1]."""
     lr: float
     momentum: float
+    changes: Integers | None = None
+    """How each sample's image is augmented (`edgesim.learning.augmentation`), [n, 3]; as it is when absent."""
+    proximal: float = 0.0
+    """Weight of the term that holds the weights near the start ones, see `edgesim.learning.local_sgd.train`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,8 @@ class Result:
     accuracy: float
     update_norm: float
     """Norm of the trainable part of the update."""
+    loss_rms: float
+    """Of single samples, see `edgesim.learning.local_sgd.moving_rms`."""
 
 
 @dataclass(eq=False)
@@ -54,36 +56,29 @@ class Promise:
     result: Result | None = None
 
 
-class LoopBackEnd:
-    """Runs promises one after another on one model."""
+class BackEnd(Protocol):
+    """A way to fulfil promises; all ways bring the same results, up to rounding."""
 
-    name = "loop"
-
-    def __init__(self, model: FlatModel, data: DeviceData) -> None:
-        self._model = model
-        self._data = data
-        self._velocity = torch.zeros_like(model.gradient)
+    name: str
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took.
 
-        Raises `Diverged` when a loss is not finite.
+        Raises `Diverged` when a loss is not finite, and `EdgesimError` when memory or a process is lost.
         """
-        wanted = [promise for promise in promises if promise.result is None]
-        for promise in wanted:
-            promise.result = self._train(promise.job, promise.start)
-        return len(wanted)
 
-    def _train(self, job: Job, start: Tensor) -> Result:
-        self._model.load(start)
-        self._velocity.zero_()
-        with seeded(self._data.device, job.seed):
-            progress = train(self._model, self._data, job.samples, job.edges, job.lr, job.momentum, self._velocity)
-        if progress.first_bad_step is not None:
-            raise Diverged(
-                f"device {job.device}, round {job.round}, step {progress.first_bad_step}: the training loss "
-                f"is not finite (lr {job.lr:g}); lower learning.lr"
-            )
-        update = self._model.weights - start
-        norm = float(torch.linalg.vector_norm(update[: self._model.trainable]))
-        return Result(update, progress.loss, progress.accuracy, norm)
+    def close(self) -> None:
+        """Give back what the back end holds; it cannot run again."""
+
+
+def wanted(promises: Sequence[Promise]) -> list[Promise]:
+    """The promises without a result, each once."""
+    return list({id(promise): promise for promise in promises if promise.result is None}.values())
+
+
+def diverged(job: Job, step: int) -> Diverged:
+    """The error of a job whose loss is not finite in a step, from 1."""
+    return Diverged(
+        f"device {job.device}, round {job.round}, step {step}: the training loss "
+        f"is not finite (lr {job.lr:g}); lower learning.lr"
+    )

@@ -21,6 +21,8 @@ _MOST_BANDS = 3
 """Series up to which intervals are drawn as bands."""
 
 _LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
+_HOUR_S = 3600.0
+_IN_HOURS_FROM_S = 3 * _HOUR_S
 
 
 def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = None) -> Figure:
@@ -35,9 +37,11 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
     with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         handles = {}
+        in_hours = over == "seconds" and longest_s(panels) >= _IN_HOURS_FROM_S
         for axes, panel in zip(grid, panels, strict=True):
             for series in panel.series:
                 places, values = curve(series, over)
+                places = places / _HOUR_S if in_hours else places
                 bands = [mean_interval(column) for column in values.T]
                 look = styles[series.label]
                 (handles[series.label],) = axes.plot(
@@ -74,11 +78,17 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                 )
             axes.set_xlim(left=0)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
-            axes.set_xlabel(_LABELS[over])
-        for axes in grid[::3]:
+            axes.set_xlabel("simulated time (h)" if in_hours else _LABELS[over])
+        for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel("test accuracy (1)")
         style.legend_below(figure, [handles[label] for label in labels], labels)
     return figure
+
+
+def longest_s(panels: Sequence[Panel]) -> float:
+    """Simulated seconds of the longest run."""
+    runs = (run for panel in panels for series in panel.series for run in series.runs)
+    return max(float(run.rounds["t_end_s"].iloc[-1]) for run in runs)
 
 
 def _own_places(places: Floats, position: int, series: int) -> NDArray[np.int64]:

@@ -8,16 +8,25 @@ import pandas as pd
 
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.runs import Run, Study, read_study, runs_of
+from edgesim.analysis.skew import holdings
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.plots import heat_map, style
 from edgesim.plots.accuracy import draw_accuracy
+from edgesim.plots.band_use import draw_band_use
+from edgesim.plots.battery import draw_battery, has_batteries
+from edgesim.plots.cell_map import draw_cell_map
 from edgesim.plots.delay_cdf import draw_delay_cdf
 from edgesim.plots.energy import draw_energy, draw_energy_over_rounds
+from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
 from edgesim.plots.groups import labels_of, panels_of
+from edgesim.plots.participation import draw_participation, spans_a_day
+from edgesim.plots.partition import draw_partition
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled
+from edgesim.plots.staleness import draw_staleness, has_stale_updates
+from edgesim.plots.training_loss import draw_training_loss, has_training_loss
 from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
 MOST_SERIES = 9
@@ -28,11 +37,13 @@ MOST_PANELS = 6
 def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
 
-    One run: Gantt chart of ``round`` (or of the first busy one), delay CDFs, energy and wasted work over its rounds,
-    accuracy when evaluated. Several runs: accuracy, scheduled clients, CDFs, energy and wasted work by policy. A
-    study: those, the Gantt chart of its first run, with a target rounds to reach it, and over two or more numeric
-    knobs heat maps. Returns the paths of the files. Raises `EdgesimError` for a folder that is
-    neither, or an unknown round.
+    One run: Gantt chart of ``round`` (or of the first busy one), the band's use from that round on, map of the cell,
+    who holds which classes, delay CDFs, energy, wasted work and the batteries' charge over its rounds, accuracy when
+    evaluated. Several runs: accuracy, scheduled clients, CDFs, energy, wasted work and staleness by policy, and
+    participation over the day where all last for one. A study: those, Gantt
+    chart, band use and classes held of its first run, a map of the first run on every topology, with a target rounds
+    to reach it, and over two or more numeric knobs heat maps. Returns the paths of the files. Raises `EdgesimError`
+    for a folder that is neither, or an unknown round.
     """
     if not paths:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
@@ -53,7 +64,19 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     runs = runs_of(paths)
     if len(runs) > 1:
         return draw_runs(runs, out, None)
-    return style.save(draw_gantt(runs[0], round), out / "gantt") + draw_runs(runs, out, None)
+    files = draw_one_run(runs[0], out, round) + style.save(draw_cell_map(runs[0]), out / "cell_map")
+    if has_batteries(runs[0]):
+        files += style.save(draw_battery(runs[0]), out / "battery")
+    return files + draw_runs(runs, out, None)
+
+
+def draw_one_run(run: Run, out: Path, round: int | None) -> list[Path]:
+    """Figures of one run: a round, those that follow it and, where the run knows classes, who holds which."""
+    files = style.save(draw_gantt(run, round), out / "gantt")
+    files += style.save(draw_band_use(run, round), out / "band_use")
+    if holdings(run.devices):
+        files += style.save(draw_partition(run), out / "partition")
+    return files
 
 
 def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path]:
@@ -69,12 +92,23 @@ def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path
     else:
         files += style.save(draw_energy_over_rounds(runs[0]), out / "energy")
         files += style.save(draw_waste_over_rounds(runs[0]), out / "waste")
+    if has_stale_updates(runs):
+        files += style.save(draw_staleness(panels), out / "staleness")
+    if all(spans_a_day(run) for run in runs):
+        for panel in panels:
+            for series in panel.series:
+                ending = f"-{_slug(series.label)}" if len(runs) > 1 else ""
+                files += style.save(draw_participation(series.runs), out / f"participation{ending}")
     evaluated = [run for run in runs if not evaluations(run.rounds).empty]
     if not evaluated:
         return files
     panels = panels_of(evaluated)
     files += style.save(draw_accuracy(panels, "rounds", target), out / "accuracy_rounds")
     files += style.save(draw_accuracy(panels, "seconds", target), out / "accuracy_seconds")
+    if has_training_loss(evaluated):
+        files += style.save(draw_training_loss(panels), out / "training_loss")
+    if len(labels_of(panels)) > 1:
+        files += style.save(draw_final_accuracy(panels), out / "final_accuracy")
     levels = [] if target is None else levels_around(target, evaluated)
     if levels:
         files += style.save(draw_rounds_to_target(panels, levels), out / "rounds_to_target")
@@ -86,7 +120,11 @@ def draw_study(study: Study, out: Path) -> list[Path]:
     runs = study.finished
     if not runs:
         raise EdgesimError(f"{study.folder}: no run of the study is finished; run the study first")
-    files = style.save(draw_gantt(runs[0], None), out / "gantt") + draw_runs(runs, out, study.target)
+    files = draw_one_run(runs[0], out, None) + draw_runs(runs, out, study.target)
+    first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
+    for topology, run in first_on.items():
+        ending = "" if topology is None else f"-{_slug(topology)}"
+        files += style.save(draw_cell_map(run), out / f"cell_map{ending}")
     values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
     if sum(len(found) > 1 and not any(isinstance(value, str) for value in found) for found in values.values()) > 1:
         files += draw_heat_maps(summarise(study.folder), study.knob_names, out)

@@ -29,7 +29,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
     first. Raises `EdgesimError` for a round that the run does not have.
     """
     rounds, activities = run.rounds, run.activities
-    number = _round_number(run, rounds, round)
+    number = round_drawn(run, rounds, round)
     facts = rounds[rounds["round"] == number].iloc[0]
     rows = activities[activities["round"] == number]
     shown = _devices(rounds, rows)
@@ -68,7 +68,8 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
     return figure
 
 
-def _round_number(run: Run, rounds: pd.DataFrame, wanted: int | None) -> int:
+def round_drawn(run: Run, rounds: pd.DataFrame, wanted: int | None) -> int:
+    """The wanted round, or the first one that scheduled somebody; raises `EdgesimError` where there is none."""
     if wanted is None:
         busy = rounds[rounds["selected"] > 0]
         return int((busy if len(busy) else rounds)["round"].iloc[0])

@@ -87,9 +87,12 @@ _NAMES = {
     "seconds_to_target": "time to the target",
     "joules_to_target": "energy to the target",
     "wasted_share_j": "wasted share of the energy",
+    "final_accuracy": "final accuracy",
     "plan_quantile": "planned quantile $q$",
     "devices": "number of devices",
 }
+_SYMBOLS = {"plan_quantile": "$q$"}
+"""Names that are too long beside a value."""
 _WHOLE_UNITS = {
     "devices": "count",
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",
@@ -130,4 +133,4 @@ def knob_text(name: str, value: Knob) -> str:
     if isinstance(value, str):
         return value
     what = quantity(name, abs(value))
-    return f"{what.name} = {value * what.factor:g}" + ("" if what.unit == "1" else f" {what.unit}")
+    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + ("" if what.unit == "1" else f" {what.unit}")

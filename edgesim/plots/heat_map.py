@@ -66,7 +66,7 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
             axes.set_xticks(np.arange(shown.shape[1]), _texts(table.columns, across))
             axes.set_yticks(np.arange(shown.shape[0]), _texts(table.index, up))
             axes.set_xlabel(across.axis)
-        for axes in grid[::3]:
+        for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel(up.axis)
         figure.colorbar(image, ax=grid, label=f"{what.name}\n({what.unit})", shrink=0.95, pad=0.02)
     return figure

@@ -74,7 +74,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("test accuracy to reach (1)")
-        for axes in grid[::3]:
+        for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel("rounds needed (count)")
         handles = [Patch(facecolor=styles[label].color, linewidth=0) for label in labels]
         texts = list(labels)

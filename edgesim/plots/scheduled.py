@@ -23,7 +23,7 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
     width, height = style.panel_size(len(panels), 1.8)
     longest = max(len(series.label) for panel in panels for series in panel.series)
     # Slanted names of 7 pt need about 0.04 in of height per character.
-    height += 0.04 * longest * -(-len(panels) // 3)
+    height += 0.04 * longest * style.rows_of(len(panels))
     with style.figure(width, height + (0.2 if knows else 0)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes, panel in zip(grid, panels, strict=True):
@@ -36,7 +36,7 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
                 axes.bar(places, means.sum(axis=1), 0.7, color=_OLD)
             names = [series.label for series in panel.series]
             axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
-        for axes in grid[::3]:
+        for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel("scheduled clients\n(count per round)")
         if knows:
             new = Patch(facecolor=_NEW, hatch="////", edgecolor="white", linewidth=0)

@@ -50,7 +50,7 @@ def draw_stacks(
     width, height = style.panel_size(len(panels), 1.8)
     longest = max(len(series.label) for panel in panels for series in panel.series)
     # Slanted names of 7 pt need about 0.04 in of height per character.
-    height += 0.04 * longest * -(-len(panels) // 3)
+    height += 0.04 * longest * style.rows_of(len(panels))
     with style.figure(width, height + _legend_in(shown, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes, panel, table in zip(grid, panels, values, strict=True):
@@ -67,7 +67,7 @@ def draw_stacks(
             )
             names = [series.label for series in panel.series]
             axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
-        for axes in grid[::3]:
+        for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel(label)
         _legend(figure, shown)
     return figure

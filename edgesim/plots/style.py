@@ -126,10 +126,19 @@ def figure(width_in: float, height_in: float) -> Iterator[Figure]:
         yield new
 
 
+def abreast(panels: int) -> int:
+    """Panels in a row: three at most, and two of four, which would leave most of a second row empty."""
+    return 2 if panels == 4 else min(panels, 3)
+
+
+def rows_of(panels: int) -> int:
+    """Rows that so many panels take."""
+    return -(-panels // abreast(panels))
+
+
 def panel_grid(figure: Figure, titles: Sequence[str]) -> list[Axes]:
-    """Axes of one panel per title, at most three abreast, lettered (a), (b), ... when there are several."""
-    columns = min(len(titles), 3)
-    rows = -(-len(titles) // columns)
+    """Axes of one panel per title, row by row as `abreast` says, lettered (a), (b), ... when there are several."""
+    rows, columns = rows_of(len(titles)), abreast(len(titles))
     grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
     for axes in grid[len(titles) :]:
         figure.delaxes(axes)
@@ -141,7 +150,7 @@ def panel_grid(figure: Figure, titles: Sequence[str]) -> list[Axes]:
 
 def panel_size(panels: int, height_in: float) -> tuple[float, float]:
     """Width and height in inches of a figure of that many panels, each row ``height_in`` high."""
-    return (COLUMN_IN if panels == 1 else PAGE_IN), height_in * -(-panels // 3)
+    return (COLUMN_IN if panels == 1 else PAGE_IN), height_in * rows_of(panels)
 
 
 def letter(index: int) -> str:

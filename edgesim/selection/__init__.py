@@ -6,14 +6,21 @@ from typing import Any
 
 from edgesim.config import validate
 from edgesim.errors import EdgesimError
+from edgesim.selection.availability_first import AvailabilityFirst
 from edgesim.selection.best_channel import BestChannel
 from edgesim.selection.best_norm import BestNorm
 from edgesim.selection.fed_cbs import FedCbs
 from edgesim.selection.fedcgd import FedCgd
+from edgesim.selection.fedcs import FedCs
+from edgesim.selection.feddance import FedDance
 from edgesim.selection.fedteddi import FedTeddi
+from edgesim.selection.oort import Oort
 from edgesim.selection.power_of_choice import PowerOfChoice
 from edgesim.selection.pure_drift import PureDrift
 from edgesim.selection.random_choice import RandomChoice
+from edgesim.selection.refl import Refl
+from edgesim.selection.safa import Safa
+from edgesim.selection.safa_lite import SafaLite
 from edgesim.selection.view import Options, Selector
 
 SELECTORS: dict[str, type[Selector]] = {
@@ -25,6 +32,13 @@ SELECTORS: dict[str, type[Selector]] = {
     "fed-cbs": FedCbs,
     "fedcgd": FedCgd,
     "fedteddi": FedTeddi,
+    "feddance": FedDance,
+    "oort": Oort,
+    "refl": Refl,
+    "safa": Safa,
+    "safa-lite": SafaLite,
+    "fedcs": FedCs,
+    "availability-first": AvailabilityFirst,
 }
 
 

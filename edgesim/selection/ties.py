@@ -3,12 +3,16 @@
 Linear-algebra libraries give equal rows different last bits: by exact comparison the library would decide.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
-from edgesim.selection.view import Floats, Integers
+from edgesim.selection.view import Choice, Floats, Integers
 
 TIE = 1e-12
 """Relative difference up to which two values count as equal."""
+
+_AT_FIRST = 1024
 
 
 def first_lowest(values: Floats, scale: float) -> int:
@@ -26,9 +30,39 @@ def descending(values: Floats, then: Floats | None = None) -> Integers:
     Neighbours in the sorted order tie when they differ by at most `TIE` times the larger magnitude of the
     two; ties chain. Rows ascend by device id, so without ``then`` the lowest id comes first.
     """
+    order, level = _levels(values)
+    if then is not None:
+        return np.lexsort((then, level))
+    ranked = level[order]
+    if np.all((np.diff(order) > 0) | (np.diff(ranked) > 0)):
+        return order
+    return np.lexsort((np.arange(len(values)), level))
+
+
+def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats]) -> Choice:
+    """Offer ``ids`` by falling ``values``, both [n]; who ties goes by rising ``draw``, as in `descending`.
+
+    ``draw`` gives one number per id asked about. The first thousand or so are offered before the others are put in
+    order, or drawn for, at all.
+    """
+    left = np.arange(len(ids))
+    if len(ids) > 4 * _AT_FIRST:
+        ahead = np.sort(np.argpartition(-values, 2 * _AT_FIRST)[: 2 * _AT_FIRST])
+        _, level = _levels(values[ahead])
+        # The lowest level may go on among the others.
+        whole = ahead[level < level.max()]
+        if len(whole):
+            yield ids[whole[descending(values[whole], then=draw(ids[whole]))]]
+            left = np.setdiff1d(left, whole, assume_unique=True)
+    if len(left):
+        yield ids[left[descending(values[left], then=draw(ids[left]))]]
+
+
+def _levels(values: Floats) -> tuple[Integers, Integers]:
+    """The rows by falling value, and for each row the number of its tie, counted from the highest; both [n]."""
     order = np.argsort(-values, kind="stable")
     ranked = values[order]
     before = np.concatenate([ranked[:1], ranked[:-1]])
     level = np.empty(len(values), dtype=np.int64)
     level[order] = np.cumsum(before - ranked > TIE * np.maximum(np.abs(before), np.abs(ranked)))
-    return np.lexsort((np.arange(len(values)) if then is None else then, level))
+    return order, level

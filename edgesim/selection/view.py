@@ -42,6 +42,28 @@ class Knowledge(Protocol):
         """Standard deviation of per-sample gradients on each device's first batch, [n] (a pass of its own)."""
 
 
+class Outlook(Protocol):
+    """What can be worked out of the round to come for some candidates, by their rows in the view; computed when asked.
+
+    Instants count from the round's start, in seconds.
+    """
+
+    def places(self) -> int:
+        """Most candidates that the admission can take: its count, or as many least bandwidths as fit the bands."""
+
+    def ready_s(self, rows: Integers) -> Floats:
+        """When each upload can begin, as far as the scheduler knows, [n]."""
+
+    def due_s(self, rows: Integers) -> Floats:
+        """When each upload must have ended to be in time, [n]."""
+
+    def upload_s(self, rows: Integers, at_once: int) -> Floats:
+        """How long each upload takes on average gain when so many share the stations' bands equally, [n]."""
+
+    def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
+        """When each device's present stay ends, [n]; inf at the horizon or later. An oracle: no server can know."""
+
+
 @dataclass(frozen=True)
 class RoundView:
     """One round's candidates: one row per candidate, ascending device id, as an array or a `Column`."""
@@ -54,6 +76,10 @@ class RoundView:
     """k of FedTeddi, from 1."""
     rounds_in_frame: int
     """K_l of FedTeddi."""
+    t_s: float
+    """Simulated time at the round's start."""
+    tmax_s: float
+    """Seconds from the round's start to its deadline."""
     batch_size: int
     ids: Integers
     """Device ids, [n]."""
@@ -65,10 +91,13 @@ class RoundView:
     """Least bandwidth that meets the deadline, [n]; inf where none does."""
     samples: Integers
     """Data-set sizes D_n, [n]."""
+    work_samples: Integers
+    """Samples that each processes in a round, repeats counted, [n]."""
     times_selected: Integers
     """How often each was scheduled before this round, [n]."""
     streams: Streams
     knowledge: Knowledge
+    outlook: Outlook
 
 
 class Gradients(Protocol):
@@ -91,12 +120,33 @@ class ClassGradients:
 
 
 @dataclass(frozen=True)
+class Feedback:
+    """What came with the updates merged in a round, one row per device, latecomers of earlier rounds included."""
+
+    ids: Integers
+    """Device ids, [a], in no particular order."""
+    duration_s: Floats
+    """From the start of the round in which each began to the arrival of its update, [a]."""
+    loss: Floats | None
+    """Mean training loss over the samples of each job, before the step they went into, [a]; absent in timing-only
+    runs, like the two below."""
+    loss_rms: Floats | None
+    """Root of the moving mean square of per-sample losses, [a]."""
+    accuracy: Floats | None
+    """Share of the job's samples classified rightly before the step they went into, [a]."""
+
+
+@dataclass(frozen=True)
 class RoundReport:
     """What the selector hears when a round is over."""
 
     round: int
+    checked_in: Integers
+    """Devices that were there when the round opened, also those still at work for an earlier one, ascending."""
     selected: Integers
     arrived: Integers
+    """Those selected whose updates were in time."""
+    feedback: Feedback
     gradients: Gradients
 
 
@@ -112,7 +162,8 @@ class Selector(Protocol):
     Options: ClassVar[type[Options]]
     looks_at: ClassVar[frozenset[str]]
     """What it reads beyond the view's arrays: ``class_counts`` (not to be had without a data set), and ``losses``,
-    ``update_norms``, ``gradient_deviations``, ``class_gradients`` (not to be had in timing-only runs)."""
+    ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses`` and
+    ``training_accuracies`` (not to be had in timing-only runs)."""
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None: ...
 

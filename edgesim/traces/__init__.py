@@ -1,14 +1,19 @@
-"""Traces: which device is available when."""
+"""Traces: which device is available when, how fast it computes, what its link carries."""
 
-from edgesim.traces.availability import Always, Availability, Bernoulli, IntervalTable, make_availability
-from edgesim.traces.intervals import Intervals, read_intervals
+from edgesim.traces.availability import Availability
+from edgesim.traces.interval_file import read_intervals, write_intervals
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals
+from edgesim.traces.models import MODELS, make_availability
+from edgesim.traces.slots import Slots
 
 __all__ = [
-    "Always",
+    "MODELS",
     "Availability",
-    "Bernoulli",
     "IntervalTable",
     "Intervals",
+    "Slots",
     "make_availability",
     "read_intervals",
+    "write_intervals",
 ]

@@ -1,85 +1,126 @@
-"""Interval files: CSV or Parquet with the columns device, start_s, end_s, one row per available period."""
+"""Available periods of many devices as arrays, sorted, merged and clipped."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from edgesim.errors import EdgesimError
-from edgesim.table_file import read_columns, row_word
 
-COLUMNS = ("device", "start_s", "end_s")
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MOST_DEVICES = 10_000_000
+LONGEST_S = 3.2e9
+"""A century: no recording is longer, and the memory of what looks at every hour is bounded by it."""
 
 
 @dataclass(frozen=True)
 class Intervals:
     """Half-open periods [start_s, end_s), one row each, by device and then by time; none touch or overlap."""
 
-    device: NDArray[np.int64]
-    start_s: NDArray[np.float64]
-    end_s: NDArray[np.float64]
+    device: Integers
+    start_s: Floats
+    end_s: Floats
+    length_s: Floats
+    """Where each device's recording ends, [devices]; no period reaches beyond. ``inf`` where it never ends."""
+    name: str = "the trace"
+    """What messages call it."""
+    unobserved_share: float = 0.0
+    """Share of the devices' time in which nobody looked, and which the periods treat as absent."""
+
+    @property
+    def device_count(self) -> int:
+        """Devices of the recording, those that are never available included."""
+        return len(self.length_s)
+
+    @property
+    def online_s(self) -> Floats:
+        """Time that each device is there, [devices]."""
+        online_s: Floats = np.bincount(self.device, self.end_s - self.start_s, self.device_count).astype(np.float64)
+        return online_s
 
 
-def read_intervals(path: Path, device_count: int) -> Intervals:
-    """Read and check an interval file; touching periods of a device are merged.
+def check_length(length_s: float | None) -> None:
+    """Raises `EdgesimError` for a length, given by the user, that no recording has."""
+    if length_s is not None and not 0 < length_s <= LONGEST_S:
+        raise EdgesimError(f"length_s: expected seconds above 0, up to {LONGEST_S:g} (got {length_s:g})")
 
-    Rows of different devices may come in any order, those of one device by time. Raises `EdgesimError` that
-    names the file, the line (CSV, the header is line 1) or row (Parquet, from 1), the field and what was
-    expected.
+
+def joined(
+    device: Integers, start_s: Floats, end_s: Floats, length_s: ArrayLike, device_count: int, name: str = "the trace"
+) -> Intervals:
+    """Periods in any order, overlapping or not, as `Intervals` of ``device_count`` devices.
+
+    ``length_s`` is one number or [devices]. What lies outside of [0, ``length_s``) is cut off, empty periods go.
     """
-    frame = read_columns(path, COLUMNS)
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
-    return _merged(*_checked(frame, path, device_count))
+    lengths_s = np.broadcast_to(np.asarray(length_s, dtype=np.float64), device_count)
+    start_s, end_s = np.maximum(start_s, 0.0), np.minimum(end_s, lengths_s[device])
+    kept = end_s > start_s
+    device, start_s, end_s = device[kept], start_s[kept], end_s[kept]
+    order = _by_device_and_start(device, start_s)
+    device, start_s, end_s = device[order], start_s[order], end_s[order]
+    reached_s = _latest_end_so_far_s(device, start_s, end_s)
+    begins = np.append(True, (device[1:] != device[:-1]) | (start_s[1:] > reached_s[:-1]))[: len(device)]
+    ends = np.append(begins[1:], True)[: len(device)]
+    return Intervals(device[begins], start_s[begins], reached_s[ends], lengths_s, name)
 
 
-def _checked(
-    frame: pd.DataFrame, path: Path, device_count: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The columns as arrays, ordered by device; refuses the first row that breaks a rule."""
-
-    def refuse(bad: NDArray[np.bool_], numbers: NDArray[np.int64], field: str, expected: str) -> None:
-        if bad.any():
-            number = numbers[np.argmax(bad)]
-            place = f"{path}: {row_word(path)} {number}: {field}"
-            raise EdgesimError(f"{place}: expected {expected} (got {frame.at[number, field]!s})")
-
-    numbers = frame.index.to_numpy()
-    columns = [_numbers(frame[name]) for name in COLUMNS]
-    for name, column in zip(COLUMNS, columns, strict=True):
-        refuse(~np.isfinite(column), numbers, name, "a finite number")
-    device, start_s, end_s = columns
-    unknown = (device != np.floor(device)) | (device < 0) | (device >= device_count)
-    refuse(
-        unknown,
-        numbers,
-        "device",
-        f"a whole number from 0 to {device_count - 1} (devices.count is {device_count})",
-    )
-    refuse(start_s < 0, numbers, "start_s", "seconds since the start of the run, 0 or more")
-    refuse(end_s <= start_s, numbers, "end_s", "an instant after the row's own start_s")
-
+def _by_device_and_start(device: Integers, start_s: Floats) -> Integers:
+    """Order of the rows by device and then by time, [n]."""
     order = np.argsort(device, kind="stable")
-    device, start_s, end_s, numbers = device[order], start_s[order], end_s[order], numbers[order]
-    same = np.append(False, device[1:] == device[:-1])
-    refuse(same & (start_s < np.roll(start_s, 1)), numbers, "start_s", "the rows of a device sorted by time")
-    refuse(same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before")
-    return device.astype(np.int64), start_s, end_s
+    same = np.diff(device[order]) == 0
+    # Rows mostly come by time for each device, and to sort by two keys is dear.
+    return np.lexsort((start_s, device)) if np.any(same & (np.diff(start_s[order]) < 0)) else order
 
 
-def _numbers(column: pd.Series) -> NDArray[np.float64]:
-    """A column of numbers or of text as numbers; nan where the text is none."""
-    try:
-        # Text is parsed here, not by the CSV reader, which is not exact to the last bit in every version.
-        return np.asarray(column.to_numpy(dtype=np.float64))
-    except ValueError:
-        return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64))
+def _latest_end_so_far_s(device: Integers, start_s: Floats, end_s: Floats) -> Floats:
+    """Running maximum of the ends within each device, for rows by device and start."""
+    same = device[1:] == device[:-1]
+    if not np.any(same & (start_s[1:] < end_s[:-1])):
+        return end_s
+    # Ranks, not seconds, are shifted from device to device: shifted seconds would lose their last bits.
+    sorted_s = np.unique(end_s)
+    rank = np.searchsorted(sorted_s, end_s) + device * len(sorted_s)
+    return np.asarray(sorted_s[np.maximum.accumulate(rank) - device * len(sorted_s)])
 
 
-def _merged(device: NDArray[np.int64], start_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> Intervals:
-    """Join periods of a device of which one starts where the other ends."""
-    begins = np.append(True, (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1]))
-    ends = np.append(begins[1:], True)
-    return Intervals(device[begins], start_s[begins], end_s[ends])
+def complement(intervals: Intervals) -> Intervals:
+    """Everything of [0, length) that the periods leave out; the lengths must be finite."""
+    count = intervals.device_count
+    devices = np.arange(count, dtype=np.int64)
+    # A period of no length at either end of each recording stands for the bounds of the gaps there.
+    device = np.concatenate([devices, intervals.device, devices])
+    start_s = np.concatenate([np.zeros(count), intervals.start_s, intervals.length_s])
+    end_s = np.concatenate([np.zeros(count), intervals.end_s, intervals.length_s])
+    order = np.lexsort((end_s, start_s, device))
+    device, start_s, end_s = device[order], start_s[order], end_s[order]
+    same = device[1:] == device[:-1]
+    return joined(device[1:][same], end_s[:-1][same], start_s[1:][same], intervals.length_s, count, intervals.name)
+
+
+def first_devices(intervals: Intervals, count: int) -> Intervals:
+    """The recordings of the devices 0 to ``count`` - 1 alone."""
+    last = int(np.searchsorted(intervals.device, count))
+    return Intervals(
+        intervals.device[:last],
+        intervals.start_s[:last],
+        intervals.end_s[:last],
+        intervals.length_s[:count],
+        intervals.name,
+        intervals.unobserved_share,
+    )
+
+
+def renumbered(intervals: Intervals, order: Integers) -> Intervals:
+    """The same recordings, device k of which was device ``order[k]``, a permutation."""
+    number = np.argsort(order)[intervals.device]
+    rows = np.argsort(number, kind="stable")
+    return Intervals(
+        number[rows],
+        intervals.start_s[rows],
+        intervals.end_s[rows],
+        intervals.length_s[order],
+        intervals.name,
+        intervals.unobserved_share,
+    )

@@ -30,15 +30,19 @@ def view():
         frame=1,
         round_in_frame=1,
         rounds_in_frame=200,
+        t_s=0.0,
+        tmax_s=1.0,
         batch_size=32,
         ids=ids,
         gain=random.random(DEVICES),
         delay_s=np.full(DEVICES, 0.1),
         need_hz=random.random(DEVICES),
         samples=counts.sum(axis=1),
+        work_samples=np.full(DEVICES, 160),
         times_selected=np.zeros(DEVICES, dtype=np.int64),
         streams=Streams(0),
         knowledge=knowledge,
+        outlook=SimpleNamespace(),
     )
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from edgesim.channels import ALLOCATORS, Request, min_bandwidth_hz, rate_bps
+from edgesim.channels import ALLOCATORS, Request, ShannonLink, min_bandwidth_hz, rate_bps
 
 NOISE_W_PER_HZ = 1e-20
 
@@ -15,7 +15,9 @@ def request_of(bits, ready_s, snr_hz, band_hz, deadline_s=2.0):
     bits, ready_s = np.array(bits, dtype=float), np.array(ready_s, dtype=float)
     rx_power_w = np.array(snr_hz, dtype=float) * NOISE_W_PER_HZ
     need_hz = min_bandwidth_hz(bits, deadline_s - ready_s, rx_power_w, NOISE_W_PER_HZ)
-    return Request(bits, ready_s, rx_power_w, need_hz, NOISE_W_PER_HZ, band_hz, deadline_s)
+    return Request(
+        np.arange(len(bits)), bits, ready_s, rx_power_w, need_hz, ShannonLink(NOISE_W_PER_HZ), 0.0, band_hz, deadline_s
+    )
 
 
 def ends_s(request, bandwidth_hz):

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.channels import RecordedEnvironment, read_environment
+from edgesim.channels import RecordedEnvironment, load_environment
 from edgesim.channels.capacity_sample import ROWS, sample_capacity_csv
 from edgesim.errors import EdgesimError
 
@@ -21,7 +21,7 @@ def environment(folder: Path, keys: str = KEYS) -> Path:
 
 
 def read(path: Path) -> RecordedEnvironment:
-    recorded = read_environment(str(path))
+    recorded = load_environment(str(path))
     assert isinstance(recorded, RecordedEnvironment)
     return recorded
 
@@ -88,7 +88,7 @@ def test_a_bad_table_is_refused_in_one_line_that_names_file_line_and_column(
     path = tmp_path / "link.csv"
     path.write_text(text)
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
-        read_environment(str(environment(tmp_path)))
+        load_environment(str(environment(tmp_path)))
     assert "\n" not in str(caught.value)
 
 
@@ -96,10 +96,10 @@ def test_a_bad_parquet_row_is_named_from_one(tmp_path: Path) -> None:
     path = tmp_path / "link.parquet"
     pd.DataFrame({"t_s": [0.0, 1.0], "bps": [1.0, np.nan]}).to_parquet(path)
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: row 2: bps: expected a finite number (got nan)")):
-        read_environment(str(environment(tmp_path, KEYS.replace("csv", "parquet"))))
+        load_environment(str(environment(tmp_path, KEYS.replace("csv", "parquet"))))
     path.write_text("not parquet")
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: not a readable parquet file")):
-        read_environment(str(environment(tmp_path, KEYS.replace("csv", "parquet"))))
+        load_environment(str(environment(tmp_path, KEYS.replace("csv", "parquet"))))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_bad_keys_are_refused_in_one_line_that_names_file_and_key(keys: str, sai
     (tmp_path / "link.csv").write_text(HEAD + "0,5e6\n3,6e6\n")
     path = environment(tmp_path, keys)
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
-        read_environment(str(path))
+        load_environment(str(path))
     assert "\n" not in str(caught.value)
 
 
@@ -135,4 +135,4 @@ def test_a_number_in_place_of_the_section_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "link.toml"
     path.write_text('name = "link"\nsource = "made for a test"\ncapacity = 3\n')
     with pytest.raises(EdgesimError, match=re.escape(f"{path}: capacity: expected a table [capacity] with file")):
-        read_environment(str(path))
+        load_environment(str(path))

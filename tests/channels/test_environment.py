@@ -11,7 +11,6 @@ from edgesim.channels import (
     line_of_sight,
     load_environment,
     mean_power_gain,
-    read_environment,
 )
 from edgesim.content import names
 from edgesim.errors import EdgesimError
@@ -51,21 +50,16 @@ def test_the_folder_ships_the_environments_of_the_readme() -> None:
 
 @pytest.mark.parametrize("path", sorted(CHANNELS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_environment_is_named_as_its_file_and_cites_a_source(path: Path) -> None:
-    environment = read_environment(str(path))
+    environment = load_environment(str(path))
     assert environment == environment.model_copy()
     assert environment.name == path.stem
     assert len(environment.source) > 40
 
 
 def test_the_recorded_environment_holds_its_table() -> None:
-    recorded = read_environment("recorded-capacity")
+    recorded = load_environment("recorded-capacity")
     assert isinstance(recorded, RecordedEnvironment)
     assert (recorded.capacity.until_s, recorded.capacity.wraps) == (600.0, True)
-
-
-def test_a_run_on_a_capacity_table_is_refused_in_one_line() -> None:
-    with pytest.raises(EdgesimError, match=r"recorded-capacity\.toml: capacity: not yet supported as radio.channel"):
-        load_environment("recorded-capacity")
 
 
 def test_fedteddis_cell_has_the_papers_numbers() -> None:
@@ -114,6 +108,16 @@ def test_the_noise_figure_multiplies_the_noise() -> None:
         (("[path_loss]", "[path_loss"), "not valid TOML"),
         (("= 0.0\n", '= 0.0\nfading = "rice"\n'), "fading: input should be 'none' or 'rayleigh' (got 'rice')"),
         (("noise_dbm_per_hz = -174.0", "noise_dbm_per_hz = -inf"), "noise_dbm_per_hz: input should be a finite number"),
+        (
+            ("noise_dbm_per_hz = -174.0", "noise_dbm_per_hz = -4000.0"),
+            "noise_dbm_per_hz: input should be greater than or equal to -250 (got -4000.0)",
+        ),
+        (
+            ("noise_dbm_per_hz = -174.0", "noise_w_per_hz = 0.0"),
+            "unknown key 'noise_w_per_hz', did you mean 'noise_dbm_per_hz'?",
+        ),
+        (("= 8.0", "= 8e4"), "shadowing_std_db: input should be less than or equal to 60"),
+        (("128.1\n", "-1e6\n"), "path_loss: loss_at_1_km_db: input should be greater than or equal to 0"),
         (("[path_loss]", "[capacity]\n[path_loss]"), "capacity: an environment has either [capacity] or [path_loss]"),
     ],
 )

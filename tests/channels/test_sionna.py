@@ -1,4 +1,4 @@
-"""Path loss beside Sionna's, where it is installed (`pip install "sionna-no-rt>=2.1"`)."""
+"""Path loss beside Sionna's, where it is installed (`pip install "edgesim[sionna]"`)."""
 
 import numpy as np
 import pytest

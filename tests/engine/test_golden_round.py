@@ -13,10 +13,11 @@ import pytest
 
 from edgesim import records, simulation
 from edgesim.config import parse
+from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock
 from edgesim.engine.report import Report
+from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.server import Server
-from edgesim.engine.synchronous import RoundNumber
 from edgesim.engine.world import World
 from edgesim.learning.federation import make_federation
 from edgesim.learning.timing_only import TimingOnlyLearner
@@ -55,6 +56,9 @@ class Leaves:
     def available_until(self, ids, t_s, horizon_s):
         return np.where(ids == self.device, self.t_s, np.inf)
 
+    def next_available(self, ids, t_s):
+        return np.broadcast_to(t_s, len(ids))
+
     def next_time_with(self, count, t_s):
         return t_s
 
@@ -76,19 +80,22 @@ class InOrder:
         self.report = report
 
 
-def play(folder: Path, order, availability=None, **knobs) -> tuple[pd.Series, pd.DataFrame]:
+def play(folder: Path, order, availability=None, devices=None, **knobs) -> tuple[pd.Series, pd.DataFrame]:
     """One golden round; its row of ``rounds`` and its rows of ``activities``."""
-    play_rounds(folder, 1, order, availability, **knobs)
+    play_rounds(folder, 1, order, availability, devices, **knobs)
     return records.read_table(folder, "rounds").iloc[0], records.read_table(folder, "activities")
 
 
-def play_rounds(folder: Path, count: int, order, availability=None, **knobs) -> None:
+def play_rounds(
+    folder: Path, rounds: int, order, availability=None, devices=None, interruption="abort", **knobs
+) -> None:
     """Some golden rounds, one after another."""
     config = simulation.complete(
         parse(
             {
-                "devices": {"count": 3},
+                "devices": {"count": 3, **(devices or {})},
                 "radio": {"bandwidth_hz": 500_000.0},
+                "availability": {"interruption": interruption},
                 "round": {"tmax_s": 1.0, "payload_bits": 1e6, **knobs},
                 "data": {"dataset": "none"},
                 "learning": {"training": "none"},
@@ -113,11 +120,12 @@ def play_rounds(folder: Path, count: int, order, availability=None, **knobs) -> 
         TimingOnlyLearner(config, federation, streams),
         Report(writer, real.population),
         1e6,
+        make_backhaul(world.topology, 1e6, hierarchical=False),
         sizes,
         sizes,
         lambda _: None,
     )
-    numbers = [RoundNumber(k, 1, k, count, k == count) for k in range(1, count + 1)]
+    numbers = [RoundNumber(k, 1, k, rounds, k == rounds) for k in range(1, rounds + 1)]
     clock.run(clock.process(server.run(iter(numbers))))
     writer.close("finished")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import min_bandwidth_hz, rate_bps
+from edgesim.channels import ShannonLink, min_bandwidth_hz, rate_bps
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Band, Upload
 
@@ -15,7 +15,7 @@ NOISE_W_PER_HZ = 1e-20
 def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
     """(end, sent bits, through) of each upload."""
     clock = Clock()
-    band = Band(clock, band_hz, NOISE_W_PER_HZ, sharing)
+    band = Band(clock, band_hz, ShannonLink(NOISE_W_PER_HZ), sharing)
     ends = {}
 
     def device(number):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 from torch import nn
 
-from edgesim.learning.evaluation import evaluate, macro_f1
+from edgesim.learning.evaluation import evaluate, macro_f1, predictions
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
@@ -16,6 +16,19 @@ def test_macro_f1_is_that_of_scikit_learn_over_the_classes_tested(pairs):
     classes = np.unique(labels)
     expected = f1_score(labels, predicted, labels=classes, average="macro", zero_division=0)
     assert macro_f1(labels, predicted, classes) == pytest.approx(expected, abs=1e-12)
+
+
+def test_more_cores_change_no_byte_of_a_convolutional_nets_evaluation(make_dataset, make_flat):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 4))
+    dataset = make_dataset(np.arange(300) % 4)
+    flat, data = make_flat(module, dataset)
+    samples = np.random.default_rng(0).permutation(300)
+    alone, spread = (predictions(flat, data, samples, test=False, cores=cores) for cores in (1, 3))
+    np.testing.assert_array_equal(alone[0], spread[0])
+    np.testing.assert_array_equal(alone[1], spread[1])
+    logits = flat.module(data.train(torch.from_numpy(samples))[0])
+    assert alone[1].tolist() == logits.argmax(1).tolist()
 
 
 def test_an_evaluation_agrees_with_one_plain_forward_pass(make_dataset, make_flat):

@@ -1,8 +1,11 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 
+from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
+from edgesim.learning.partitions.iid import Iid
 from edgesim.streams import Streams
 
 
@@ -32,6 +35,19 @@ def test_permuted_labels_keep_every_class_count_but_belong_to_other_images(make_
     np.testing.assert_array_equal(permuted.test_labels, plain.test_labels)
     np.testing.assert_array_equal(permuted.images[0], plain.images[0])
     assert permuted.digest != plain.digest
+
+
+def test_a_device_that_a_partition_leaves_without_samples_is_named(make_config, monkeypatch):
+    """As a partition of the user's own may do."""
+    divide = Iid.divide
+
+    def leaves_two_out(*args):
+        ((first, second, *others),) = divide(*args)
+        return [[first, second[:0], *others[:-1], others[-1][:0]]]
+
+    monkeypatch.setattr(Iid, "divide", leaves_two_out)
+    with pytest.raises(EdgesimError, match=r"^data.partition: device 1 holds no samples \(2 of 30 devices do\); "):
+        make_federation(make_config(data={"partition": "iid"}), Streams(0))
 
 
 def test_without_a_dataset_there_are_sizes_and_no_classes(make_config):

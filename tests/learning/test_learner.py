@@ -3,10 +3,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from edgesim.config import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
-from edgesim.learning.models import make_model
+from edgesim.learning.models import MODELS, make_model
+from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
 
@@ -121,6 +123,14 @@ def test_a_result_cannot_be_used_before_its_simulated_work_is_done(make):
         this.merge(np.array([3]))
 
 
+def test_a_proximal_term_keeps_devices_near_the_model_they_start_from(make):
+    free, held = (
+        make(learning={"proximal": weight, "epochs": 5, "momentum": 0.0}).open_round(1, 1).update_norms(np.arange(30))
+        for weight in (0.0, 3.0)
+    )
+    assert (held < 0.9 * free).all()
+
+
 def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make):
     learner = make(learning={"lr": 0.1, "lr_decay": 0.5})
     for number, lr in ((1, 0.1), (2, 0.05), (4, 0.0125)):
@@ -129,8 +139,64 @@ def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make)
         assert this._promises[0].job.lr == pytest.approx(lr)
 
 
+def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():
+    """FedDance's settings, oracle T12, whose rounds count from 0."""
+    learning = parse({"learning": {"lr": 0.1, "lr_decay": 0.98, "lr_decay_every": 10, "lr_min": 5e-5}}, "test").learning
+    rates = [learning.lr_in(1 + r) for r in (0, 9, 10, 100, 1000, 100_000)]
+    assert rates == pytest.approx([0.1, 0.1, 0.098, 0.081707, 0.013262, 5e-5], abs=5e-7)
+
+
 def test_a_model_costs_32_bits_per_trainable_parameter(make):
     assert make().model_bits == 77_120
+
+
+class _Greedy(torch.nn.Module):
+    """Asks for more memory than there is once it gets real images; models are tried on blank ones."""
+
+    def __init__(self, image_shape, class_count):
+        super().__init__()
+        self.layer = torch.nn.Linear(int(np.prod(image_shape)), class_count)
+
+    def forward(self, images):
+        if images.detach().any():
+            torch.empty(1 << 60)
+        return self.layer(images.flatten(1))
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (
+            lambda learner: learner.evaluate(1),
+            "testing the model, 1024 images at once: choose a smaller learning.model$",
+        ),
+        (
+            lambda learner: learner.open_round(1, 1).gradient_deviations(np.arange(2)),
+            "computing the spread of gradients: set learning.batch_size lower$",
+        ),
+        (
+            lambda learner: learner.open_round(1, 1).class_gradient_distances(np.arange(2), "all"),
+            "computing gradients of classes: .*L_mode = 'lastlayer'$",
+        ),
+    ],
+)
+def test_memory_that_runs_out_in_any_pass_is_one_line_with_what_to_set(make, monkeypatch, act, expected):
+    monkeypatch.setitem(MODELS, "greedy", _Greedy)
+    learner = make(learning={"model": "greedy", "back_end": "loop"})
+    with pytest.raises(EdgesimError, match=f"^out of memory while {expected}"):
+        act(learner)
+
+
+def test_memory_that_runs_out_in_pre_training_is_one_line_too(make, monkeypatch):
+    monkeypatch.setitem(MODELS, "greedy", _Greedy)
+    with pytest.raises(EdgesimError, match=r"^out of memory while pre-training: set learning.batch_size lower$"):
+        make(learning={"model": "greedy", "back_end": "loop", "pretrain": True})
+
+
+def test_a_data_set_that_does_not_fit_on_the_device_is_one_line(make, monkeypatch):
+    monkeypatch.setattr(DeviceData, "__init__", lambda *_: torch.empty(1 << 60))
+    with pytest.raises(EdgesimError, match=r"^out of memory while loading .* onto the cpu: choose a smaller "):
+        make()
 
 
 def test_class_gradients_come_with_the_shares_of_the_batches(make):
@@ -173,9 +239,17 @@ def test_losses_and_deviations_are_those_of_the_model_with_which_the_round_began
     np.testing.assert_array_equal(this.gradient_deviations(ids), deviations)
 
 
-def test_a_batch_of_one_has_no_deviation(make):
-    with pytest.raises(EdgesimError, match=r"learning.batch_size: at least 2"):
-        make(learning={"batch_size": 1}).open_round(1, 1).gradient_deviations(np.array([0]))
+def test_a_device_of_one_sample_deviates_by_nothing_and_the_others_by_what_they_would(make):
+    quantity = {"partition": "quantity", "partition_options": {"alpha": 0.05}}
+    learner = make(data=quantity, learning={"epochs": 1})
+    sizes = learner.federation.frames[1].sizes
+    alone = np.flatnonzero(sizes == 1)
+    others = np.flatnonzero(sizes > 1)
+    assert min(len(alone), len(others)) > 2
+    found = learner.open_round(1, 1).gradient_deviations(np.arange(30))
+    assert found[alone] == pytest.approx(0.0, abs=1e-3)
+    assert (found[others] > 0.1).all()
+    np.testing.assert_array_equal(learner.open_round(1, 1).gradient_deviations(others), found[others])
 
 
 def test_a_sample_of_the_test_images_is_fixed_and_from_the_classes_seen(make):

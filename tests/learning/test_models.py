@@ -1,5 +1,6 @@
 import pytest
 import torch
+import torchvision
 from torch import nn
 
 from edgesim.errors import EdgesimError
@@ -24,6 +25,19 @@ def double(image_shape, class_count):
 def nothing(image_shape, class_count):
     return None
 
+class Net(nn.Sequential):
+    def __init__(self, image_shape, class_count):
+        super().__init__(nn.Flatten(), nn.Linear(64, class_count))
+
+class Auxiliary(Net):
+    def forward(self, images):
+        logits = super().forward(images)
+        return (logits, logits) if self.training else logits
+
+def frozen(image_shape, class_count):
+    return net(image_shape, class_count).requires_grad_(False)
+
+instance = Net((1, 8, 8), 10)
 number = 3
 """
 
@@ -39,6 +53,7 @@ def own_module(tmp_path, monkeypatch):
 def test_a_users_callable_is_found_by_its_dotted_path(own_module):
     model = make_model(f"{own_module}.net", (1, 8, 8), 10)
     assert sum(parameter.numel() for parameter in model.parameters()) == 650
+    assert isinstance(make_model(f"{own_module}.Net", (1, 8, 8), 10), nn.Sequential)
     assert "def fails" in source_text(f"{own_module}.net")
 
 
@@ -49,7 +64,10 @@ def test_a_users_callable_is_found_by_its_dotted_path(own_module):
         ("fails", "first line$"),
         ("double", "must be float32"),
         ("nothing", "returned a NoneType"),
-        ("number", "is not callable"),
+        ("number", "is of type int, expected a callable"),
+        ("instance", "is of type Net, expected a callable"),
+        ("Auxiliary", r"its output is a tuple, expected a tensor \(2, 10\)"),
+        ("frozen", "no trainable parameter"),
         ("missing", "cannot import"),
     ],
 )
@@ -70,7 +88,68 @@ def test_a_module_that_is_not_there_is_one_line():
         make_model("no_such_package.net", (3, 32, 32), 10)
 
 
-def test_the_resnet_has_group_norms_and_keeps_the_resolution_of_its_stem():
-    model = make_model("resnet18-gn", (3, 32, 32), 100)
-    assert not any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in model.modules())
-    assert model.maxpool(model.conv1(torch.zeros(1, 3, 32, 32))).shape == (1, 64, 32, 32)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("def net(:", "SyntaxError: "), ("raise RuntimeError('no licence' + chr(10))", "RuntimeError: no licence$")],
+)
+def test_a_module_that_fails_when_imported_is_one_line(tmp_path, monkeypatch, text, words):
+    (tmp_path / "broken_models.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(EdgesimError, match=rf"cannot import 'broken_models.net': {words}") as caught:
+        make_model("broken_models.net", (3, 32, 32), 10)
+    assert "\n" not in str(caught.value)
+
+
+def _count(model, kind):
+    return sum(isinstance(layer, kind) for layer in model.modules())
+
+
+@pytest.mark.parametrize(("depth", "convolutions"), [(10, 12), (18, 20), (34, 36)])
+def test_a_resnet_has_the_depth_and_the_norm_of_its_name(depth, convolutions):
+    # Its depth counts the head and not the three 1x1 projections.
+    for norm, kind, other in (("gn", nn.GroupNorm, nn.BatchNorm2d), ("bn", nn.BatchNorm2d, nn.GroupNorm)):
+        model = make_model(f"resnet{depth}-{norm}", (3, 32, 32), 100)
+        assert (_count(model, nn.Conv2d), _count(model, kind), _count(model, other)) == (convolutions, convolutions, 0)
+
+
+def test_the_small_stem_keeps_the_resolution_and_imagenets_quarters_it():
+    images = torch.zeros(1, 3, 32, 32)
+    small, large = (make_model(name, (3, 32, 32), 10) for name in ("resnet10-gn", "resnet10-gn-imagenet"))
+    assert small.maxpool(small.conv1(images)).shape == (1, 64, 32, 32)
+    assert large.maxpool(large.conv1(images)).shape == (1, 64, 8, 8)
+
+
+def test_the_resnet_with_imagenets_stem_is_torchvisions_own():
+    ours = make_model("resnet18-bn-imagenet", (3, 64, 64), 10)
+    theirs = torchvision.models.resnet18(num_classes=10)
+    theirs.load_state_dict(ours.state_dict())
+    images = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(ours(images), theirs.eval()(images), rtol=0, atol=0)
+
+
+def test_checking_a_model_leaves_its_buffers_as_they_were():
+    for name, buffer in make_model("resnet10-bn", (3, 8, 8), 10).named_buffers():
+        assert torch.equal(buffer, torch.full_like(buffer, 1 if name.endswith("running_var") else 0)), name
+
+
+def test_a_torchvision_classifier_gets_the_runs_classes_and_channels():
+    model = make_model("torchvision:shufflenet_v2_x0_5", (1, 32, 32), 7)
+    assert model(torch.zeros(3, 1, 32, 32)).shape == (3, 7)
+    first = next(layer for layer in model.modules() if isinstance(layer, nn.Conv2d))
+    assert (first.in_channels, first.stride, first.padding, first.bias) == (1, (2, 2), (1, 1), None)
+    assert make_model("torchvision:googlenet", (3, 32, 32), 7).train()(torch.zeros(2, 3, 32, 32)).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("torchvision:shufflenet", "no classifier 'shufflenet'"),
+        ("torchvision:resnet81", "did you mean 'torchvision:resnet18'"),
+        ("torchvision:alexnet", r"does not fit images of shape \(3, 32, 32\): .*too small"),
+        ("torchvision:vit_b_32", "Wrong image height"),
+    ],
+)
+def test_a_torchvision_name_that_is_unknown_or_does_not_fit_is_one_line(name, words):
+    with pytest.raises(EdgesimError, match=words) as caught:
+        make_model(name, (3, 32, 32), 10)
+    assert "\n" not in str(caught.value)

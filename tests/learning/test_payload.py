@@ -4,7 +4,7 @@ import pytest
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.models import MODELS, make_model
-from edgesim.learning.payload import PARAMETER_COUNTS, model_bits
+from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS, model_bits
 from edgesim.streams import Streams
 
 
@@ -13,11 +13,17 @@ from edgesim.streams import Streams
     [
         ("fedteddi-cnn", (3, 32, 32), 10, 558_802),  # fedteddi.md, section 6
         ("resnet18-gn", (3, 32, 32), 100, 11_220_132),  # fedteddi.md, section 6
+        ("small-cnn", (1, 28, 28), 10, 25 * 16 + 16 + 400 * 32 + 32 + 1568 * 10 + 10),
         ("mlp", (1, 8, 8), 10, 64 * 32 + 32 + 32 * 10 + 10),
+        # torchvision's own documentation of its weights for 1,000 classes.
+        ("resnet18-bn-imagenet", (3, 224, 224), 1000, 11_689_512),
+        ("resnet34-bn-imagenet", (3, 224, 224), 1000, 21_797_672),
+        ("torchvision:shufflenet_v2_x1_0", (3, 224, 224), 1000, 2_278_604),
+        ("torchvision:mobilenet_v2", (3, 224, 224), 1000, 3_504_872),
     ],
 )
 def test_the_closed_form_gives_the_published_parameter_count(name, shape, classes, parameters):
-    assert PARAMETER_COUNTS[name](shape, classes) == parameters
+    assert (PARAMETER_COUNTS | TORCHVISION_COUNTS)[name](shape, classes) == parameters
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -25,6 +31,13 @@ def test_the_closed_form_gives_the_published_parameter_count(name, shape, classe
 def test_the_closed_form_agrees_with_torch(name, shape):
     module = make_model(name, shape, 7)
     assert sum(parameter.numel() for parameter in module.parameters()) == PARAMETER_COUNTS[name](shape, 7)
+
+
+@pytest.mark.parametrize("name", sorted(TORCHVISION_COUNTS))
+@pytest.mark.parametrize(("shape", "classes"), [((3, 64, 64), 200), ((1, 32, 32), 7)])
+def test_the_closed_form_of_a_torchvision_name_agrees_with_torch(name, shape, classes):
+    module = make_model(name, shape, classes)
+    assert sum(parameter.numel() for parameter in module.parameters()) == TORCHVISION_COUNTS[name](shape, classes)
 
 
 def test_every_named_model_has_a_closed_form():

@@ -1,11 +1,14 @@
+import inspect
+
 import numpy as np
 import pytest
 import torch
 
 from edgesim.errors import EdgesimError
+from edgesim.learning import feed, flat, pretrain, tensors
+from edgesim.learning.cache import cache_folder
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
-from edgesim.learning.pretrain import cache_folder
 from edgesim.streams import Streams
 
 
@@ -27,7 +30,7 @@ def test_the_start_model_knows_the_old_classes_and_not_the_new(make_config):
 def test_a_cached_start_model_has_the_same_bytes_and_is_not_trained_again(make_config):
     trained, read = [], []
     first = _prepared(make_config(), trained)
-    (cached,) = cache_folder().iterdir()
+    (cached,) = cache_folder("start-models").iterdir()
     content = cached.read_bytes()
     second = _prepared(make_config(round={"tmax_s": 2.0}, selection={"policy": "fedteddi"}), read)
     assert torch.equal(first.global_weights, second.global_weights)
@@ -35,7 +38,7 @@ def test_a_cached_start_model_has_the_same_bytes_and_is_not_trained_again(make_c
     assert (len(trained), read) == (first.facts()["pretrain_epochs"], [])
     cached.unlink()
     _prepared(make_config())
-    assert [path.read_bytes() for path in cache_folder().iterdir()] == [content]
+    assert [path.read_bytes() for path in cache_folder("start-models").iterdir()] == [content]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,20 @@ def test_a_cached_start_model_has_the_same_bytes_and_is_not_trained_again(make_c
 def test_what_changes_the_start_model_has_a_place_of_its_own_in_the_cache(make_config, sections):
     _prepared(make_config())
     _prepared(make_config(**sections))
-    assert len(list(cache_folder().iterdir())) == 2
+    assert len(list(cache_folder("start-models").iterdir())) == 2
+
+
+def test_other_code_or_another_torchvision_has_a_place_of_its_own_in_the_cache(make_config, monkeypatch):
+    config = make_config(learning={"pretrain_max_epochs": 1})
+    _prepared(config)
+    source = inspect.getsource
+    for changed in (feed, flat, tensors):
+        with monkeypatch.context() as patch:
+            patch.setattr(inspect, "getsource", lambda code, changed=changed: source(code) + "#" * (code is changed))
+            _prepared(config)
+    monkeypatch.setattr(pretrain, "version", lambda _: "0.0")
+    _prepared(config)
+    assert len(list(cache_folder("start-models").iterdir())) == 5
 
 
 def test_pretraining_ends_after_its_last_epoch_when_the_target_is_out_of_reach(make_config):
@@ -62,7 +78,7 @@ def test_pretraining_ends_after_its_last_epoch_when_the_target_is_out_of_reach(m
 
 def test_a_damaged_file_in_the_cache_is_replaced(make_config):
     first = _prepared(make_config())
-    (cached,) = cache_folder().iterdir()
+    (cached,) = cache_folder("start-models").iterdir()
     content = cached.read_bytes()
     cached.write_bytes(content[: len(content) // 2])
     assert torch.equal(_prepared(make_config()).global_weights, first.global_weights)

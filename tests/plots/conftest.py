@@ -30,7 +30,7 @@ def write_run(
     config: dict[str, dict[str, object] | int] = {
         "seed": seed,
         "round": {"tmax_s": tmax_s, **(extra or {}).get("round", {})},
-        "radio": {"bandwidth_hz": 20e6, **(extra or {}).get("radio", {})},
+        "radio": {"bandwidth_hz": 20e6, "sharing": "reserved", **(extra or {}).get("radio", {})},
         "selection": {"policy": policy, **(extra or {}).get("selection", {})},
     }
     writer = RunWriter(folder, config, {})
@@ -43,7 +43,10 @@ def write_run(
         counts[np.arange(DEVICES), np.arange(DEVICES) % 3] = 60
         if frame == 1:
             counts[:3, 3] = 30
-        writer.write("devices", {"device": range(DEVICES), "frame": [frame] * DEVICES, "class_counts": counts.tolist()})
+        places = {"x_m": np.arange(DEVICES) * 10.0, "y_m": np.arange(DEVICES) * -5.0, "station": [0] * DEVICES}
+        counted = {"class_counts": counts.tolist()}
+        writer.write("devices", {"device": range(DEVICES), "frame": [frame] * DEVICES} | places | counted)
+    writer.write("stations", {"station": [0], "name": ["station"], "x_m": [0.0], "y_m": [0.0], "bandwidth_hz": [20e6]})
     for number in range(1, rounds + 1):
         start_s = (number - 1) * tmax_s
         chosen = np.argsort(streams.uniform(f"choice-{policy}", range(DEVICES), number))[:scheduled]

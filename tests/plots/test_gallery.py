@@ -15,32 +15,54 @@ def stems(files):
     return names
 
 
-def test_one_run_gets_its_gantt_chart_delays_energy_waste_and_accuracy(tmp_path, run_writer):
+def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(tmp_path, run_writer):
     files = draw([run_writer(tmp_path / "run")], tmp_path / "figures", round=2)
-    assert stems(files) == {"gantt", "delay_cdf", "energy", "waste", "accuracy_rounds", "accuracy_seconds"}
+    assert stems(files) == {
+        "gantt",
+        "band_use",
+        "partition",
+        "cell_map",
+        "delay_cdf",
+        "energy",
+        "waste",
+        "accuracy_rounds",
+        "accuracy_seconds",
+    }
 
 
 def test_a_timing_only_run_gets_no_accuracy_figure(tmp_path, run_writer):
     files = draw([run_writer(tmp_path / "run", evaluated=False)], tmp_path / "figures")
-    assert stems(files) == {"gantt", "delay_cdf", "energy", "waste"}
+    assert stems(files) == {"gantt", "band_use", "partition", "cell_map", "delay_cdf", "energy", "waste"}
 
 
 def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
     folders = [run_writer(tmp_path / policy, policy=policy) for policy in ("random", "fedteddi")]
     files = draw(folders, tmp_path / "figures")
-    assert stems(files) == {"delay_cdf", "scheduled", "energy", "waste", "accuracy_rounds", "accuracy_seconds"}
-
-
-def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writer):
-    files = draw([study_writer(tmp_path / "study", POLICIES)], tmp_path / "figures")
     assert stems(files) == {
-        "gantt",
         "delay_cdf",
         "scheduled",
         "energy",
         "waste",
         "accuracy_rounds",
         "accuracy_seconds",
+        "final_accuracy",
+    }
+
+
+def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writer):
+    files = draw([study_writer(tmp_path / "study", POLICIES)], tmp_path / "figures")
+    assert stems(files) == {
+        "gantt",
+        "band_use",
+        "partition",
+        "cell_map",
+        "delay_cdf",
+        "scheduled",
+        "energy",
+        "waste",
+        "accuracy_rounds",
+        "accuracy_seconds",
+        "final_accuracy",
         "rounds_to_target",
     }
 

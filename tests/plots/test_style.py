@@ -82,3 +82,16 @@ def test_the_users_own_settings_do_not_change_the_bytes(tmp_path):
 @pytest.mark.parametrize(("index", "letters"), [(0, "a"), (25, "z"), (26, "aa"), (27, "ab")])
 def test_panels_are_lettered_like_spreadsheet_columns(index, letters):
     assert style.letter(index) == letters
+
+
+@pytest.mark.parametrize(
+    ("panels", "columns", "rows"), [(1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 2, 2), (5, 3, 2), (6, 3, 2), (7, 3, 3)]
+)
+def test_panels_stand_three_abreast_but_four_of_them_two_by_two(panels, columns, rows):
+    assert (style.abreast(panels), style.rows_of(panels)) == (columns, rows)
+    with style.figure(*style.panel_size(panels, 1.0)) as figure:
+        grid = style.panel_grid(figure, [f"panel {i}" for i in range(panels)])
+    assert len(grid) == len(figure.axes) == panels
+    assert figure.get_figheight() == rows
+    in_first_column = [axes for axes in grid if axes.get_subplotspec().is_first_col()]
+    assert grid[:: style.abreast(panels)] == in_first_column

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from edgesim.selection.view import RoundView
+from edgesim.selection.view import Feedback, RoundReport, RoundView
 from edgesim.streams import Streams
 
 
@@ -47,24 +47,78 @@ class PlainKnowledge:
         return self.counts if source == "dataset" or self.batches is None else self.batches
 
 
-def _view_of(knowledge, ids=None, need_hz=None, gain=None, times_selected=None, seed=0, **when):
+@dataclass
+class PlainOutlook:
+    """An outlook read from arrays of one row per candidate; by default everybody is ready at once and stays."""
+
+    ids: np.ndarray
+    most: int
+    ready: np.ndarray | None = None
+    due: float = 1.0
+    upload: np.ndarray | None = None
+    leaves: np.ndarray | None = None
+    asked: list = field(default_factory=list)
+
+    def places(self):
+        return min(self.most, len(self.ids))
+
+    def ready_s(self, rows):
+        return np.zeros(len(rows)) if self.ready is None else self.ready[rows]
+
+    def due_s(self, rows):
+        return np.full(len(rows), self.due)
+
+    def upload_s(self, rows, at_once):
+        self.asked.append(at_once)
+        return np.full(len(rows), 0.5) if self.upload is None else self.upload[rows]
+
+    def leaves_s(self, rows, horizon_s):
+        until_s = np.full(len(rows), np.inf) if self.leaves is None else self.leaves[rows]
+        return np.where(until_s >= horizon_s, np.inf, until_s)
+
+
+def _view_of(
+    knowledge, ids=None, need_hz=None, gain=None, times_selected=None, seed=0, places=10**9, outlook=None, **when
+):
     count = len(knowledge.counts)
-    ids = np.arange(count) if ids is None else np.asarray(ids)
+    ids = np.arange(count) if ids is None else np.asarray(ids, dtype=np.int64)
 
     def column(values, default):
         return np.full(len(ids), default) if values is None else np.asarray(values)[ids]
 
-    when = {"round": 1, "frame": 1, "round_in_frame": 1, "rounds_in_frame": 2, "batch_size": 16} | when
+    when = {
+        "round": 1, "frame": 1, "round_in_frame": 1, "rounds_in_frame": 2, "t_s": 0.0, "tmax_s": 1.0, "batch_size": 16
+    } | when  # fmt: skip
     return RoundView(
         ids=ids,
         gain=column(gain, 1e-11),
         delay_s=np.full(len(ids), 0.1),
         need_hz=column(need_hz, 1.0),
         samples=knowledge.counts.sum(axis=1)[ids],
+        work_samples=np.full(len(ids), 5 * when["batch_size"]),
         times_selected=column(times_selected, 0),
         streams=Streams(seed),
         knowledge=knowledge,
+        outlook=PlainOutlook(ids, places, **(outlook or {})),
         **when,
+    )
+
+
+def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, **columns):
+    """What a selector hears; ``heard`` are those whose updates were merged, by default all selected."""
+    checked_in, selected = np.asarray(checked_in, dtype=np.int64), np.asarray(selected, dtype=np.int64)
+    heard = selected if heard is None else np.asarray(heard, dtype=np.int64)
+    columns = {
+        name: np.broadcast_to(np.asarray(columns.get(name, default), dtype=np.float64), heard.shape)
+        for name, default in {"duration_s": 0.5, "loss": 1.0, "loss_rms": 1.0, "accuracy": 0.5}.items()
+    }
+    return RoundReport(
+        round=round,
+        checked_in=checked_in,
+        selected=selected,
+        arrived=heard[np.isin(heard, selected)],
+        feedback=Feedback(ids=heard, **columns),
+        gradients=gradients,
     )
 
 
@@ -103,6 +157,11 @@ def knowledge_of():
 @pytest.fixture(scope="session")
 def view_of():
     return _view_of
+
+
+@pytest.fixture(scope="session")
+def report_of():
+    return _report_of
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from edgesim.selection.fedcgd import FedCgd
 from edgesim.selection.fedteddi import FedTeddi, FedTeddiOptions, GreedyOptions, drift_weight
 from edgesim.selection.greedy import add, cost_with_each, nobody, objective_terms
 from edgesim.selection.shares import class_shares, share_changes
-from edgesim.selection.view import ClassGradients, RoundReport
+from edgesim.selection.view import ClassGradients
 
 NEED_HZ = [5.0, 5.0, 5.0, 12.0]
 
@@ -18,7 +18,12 @@ def fedteddi(**options):
     return policy
 
 
-def report(arrived, answer=None):
+@pytest.fixture
+def report(report_of):
+    return lambda arrived, answer=None: told(report_of, arrived, answer)
+
+
+def told(report_of, arrived, answer):
     """A finished round; asking for gradients without an ``answer`` fails."""
     asked = []
 
@@ -26,9 +31,8 @@ def report(arrived, answer=None):
         asked.append((ids.tolist(), part))
         return answer
 
-    arrived = np.array(arrived, dtype=np.int64)
     gradients = SimpleNamespace(class_gradient_distances=class_gradient_distances)
-    return RoundReport(round=1, selected=arrived, arrived=arrived, gradients=gradients), asked
+    return report_of(checked_in=range(4), selected=arrived, gradients=gradients), asked
 
 
 GRADIENTS = ClassGradients(
@@ -119,7 +123,7 @@ def test_the_drift_weight_falls_to_zero_in_the_last_round_and_stays_there():
         ("scalar", "all", [5.0, 2.0, 1.0]),
     ],
 )
-def test_class_weights_are_learnt_from_the_devices_that_arrived(mode, part, value):
+def test_class_weights_are_learnt_from_the_devices_that_arrived(mode, part, value, report):
     """Oracle T8; the third class is in no batch."""
     policy = FedTeddi(FedTeddiOptions(L_mode=mode), 4, 3)
     heard, asked = report([1, 3], GRADIENTS)
@@ -129,7 +133,7 @@ def test_class_weights_are_learnt_from_the_devices_that_arrived(mode, part, valu
 
 
 @pytest.mark.parametrize(("mode", "arrived"), [("ones", [1, 3]), ("eq18", [])])
-def test_no_gradients_are_asked_for_when_none_are_used(mode, arrived):
+def test_no_gradients_are_asked_for_when_none_are_used(mode, arrived, report):
     policy = FedTeddi(FedTeddiOptions(L_mode=mode), 4, 3)
     heard, asked = report(arrived)
     policy.hear(heard)
@@ -137,7 +141,7 @@ def test_no_gradients_are_asked_for_when_none_are_used(mode, arrived):
     assert policy.state.value.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_learnt_class_weights_decide_the_next_round(four_clients, view_of, schedule):
+def test_learnt_class_weights_decide_the_next_round(four_clients, view_of, schedule, report):
     """When class c is all that counts, p^(c) = .1, devices without it tie at .1 L and the lowest id wins."""
     policy, view = FedTeddi(FedTeddiOptions(), 4, 3), view_of(four_clients, round_in_frame=2)
     before = schedule(policy.choose(view), view)[0]

@@ -14,7 +14,16 @@ POLICIES = [
     "fed-cbs",
     "fedcgd",
     "fedteddi",
+    "feddance",
+    "oort",
+    "refl",
+    "safa",
+    "safa-lite",
+    "fedcs",
+    "availability-first",
 ]
+AT_EACH_VIEW = {"class_counts", "losses", "update_norms", "gradient_deviations"}
+"""What a policy asks for when it chooses; the rest of ``looks_at`` it hears."""
 
 
 @pytest.fixture
@@ -25,7 +34,7 @@ def knowledge(knowledge_of):
     return knowledge_of(counts, previous, batches, loss, norm, deviation)
 
 
-def test_the_registry_holds_the_eight_policies():
+def test_the_registry_holds_all_policies():
     assert list(SELECTORS) == POLICIES
 
 
@@ -46,7 +55,7 @@ def test_a_policy_offers_candidates_once_and_repeats_itself(policy, knowledge, v
 def test_a_policy_asks_for_no_more_learning_than_it_declares(policy, knowledge, view_of):
     list(make_selector(policy, {}, 6, 3).choose(view_of(knowledge)))
     declared = SELECTORS[policy].looks_at
-    assert set(knowledge.asked) == declared - {"class_counts", "class_gradients"}
+    assert set(knowledge.asked) == (declared & AT_EACH_VIEW) - {"class_counts"}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -62,6 +71,35 @@ def test_without_candidates_nobody_is_offered(policy, knowledge, view_of):
         ("power-of-choice", {"d": 15}),
         ("fed-cbs", {"kappa": 10.0}),
         ("fedcgd", {"p_source": "batch", "L_mode": "eq18", "on_bw_fail": "skip"}),
+        (
+            "feddance",
+            {
+                "history_rounds": 50,
+                "future_rounds": 5,
+                "accuracy_window": 5,
+                "acc_map": "shifted",
+                "init_newcomers": False,
+                "without": "none",
+            },
+        ),
+        (
+            "oort",
+            {
+                "exploration": 0.9,
+                "exploration_decay": 0.98,
+                "exploration_min": 0.3,
+                "cut": 0.05,
+                "penalty": 2.0,
+                "pacer_start": 30.0,
+                "pacer_step": 20,
+                "pacer_delta": 5.0,
+            },
+        ),
+        ("refl", {"cool_down": 5, "forecast": "oracle", "oracle_accuracy": 0.9, "history_rounds": 50}),
+        ("safa", {"quota": 0.1}),
+        ("safa-lite", {}),
+        ("fedcs", {"uploads": "sequential"}),
+        ("availability-first", {}),
         ("fedteddi", {"p_source": "batch", "L_mode": "eq18", "on_bw_fail": "skip", "lambda_0": 2.0}),
     ],
 )
@@ -83,6 +121,15 @@ def test_resolved_options_are_complete_and_resolve_to_themselves(policy, expecte
         ("fedteddi", {"L_mode": "two"}, ["L_mode: ", "'eq18'", "'two'"]),
         ("fedteddi", {"lambda_0": -1.0}, ["lambda_0: ", "greater than or equal to 0"]),
         ("fedcgd", {"lambda_0": 1.0}, ["'fedcgd'", "unknown key 'lambda_0'"]),
+        ("feddance", {"history_rounds": 0}, ["'feddance'", "history_rounds: ", "greater than or equal to 1"]),
+        ("feddance", {"accuracy_window": 1}, ["accuracy_window: ", "greater than or equal to 2"]),
+        ("feddance", {"acc_map": "square"}, ["acc_map: ", "'shifted'", "'square'"]),
+        ("feddance", {"K_h": 50}, ["unknown key 'K_h'"]),
+        ("oort", {"exploration": 1.5}, ["exploration: ", "less than or equal to 1"]),
+        ("oort", {"pacer_step": 0}, ["pacer_step: ", "greater than or equal to 1"]),
+        ("refl", {"oracle_accuracy": 0.0}, ["oracle_accuracy: ", "greater than 0"]),
+        ("safa", {"quota": 0.0}, ["quota: ", "greater than 0"]),
+        ("fedcs", {"uploads": "random"}, ["uploads: ", "'sequential'", "'random'"]),
         ("random", {"d": 3}, ["'random'", "takes no options", "'d'"]),
     ],
 )

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.selection.ties import descending, first_lowest
+from edgesim.selection.ties import by_falling, descending, first_lowest
 
 magnitudes = st.integers(0, 6).map(lambda level: 10.0 ** (level - 12))
 
@@ -30,3 +31,22 @@ def test_the_lowest_value_wins_unless_an_earlier_row_ties_on_the_given_scale():
     values = np.array([3.0, 1e-13, -2e-13, 0.5])
     assert first_lowest(values, scale=1.0) == 1
     assert first_lowest(values, scale=0.1) == 2
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 50, 10**6])
+@pytest.mark.parametrize("count", [0, 1, 5000, 9001])
+def test_offering_the_first_thousand_ahead_changes_no_order(levels, count):
+    random = np.random.default_rng(levels)
+    blurred = 1 + random.integers(-4, 4, count) * 2.0**-52
+    ids, values = 3 * np.arange(count), random.integers(0, levels, count) * blurred
+    draws = random.random(3 * count)
+    offers = list(by_falling(ids, values, lambda asked: draws[asked]))
+    expected = ids[descending(values, then=draws[ids])]
+    assert np.array_equal(np.concatenate([ids[:0], *offers]), expected)
+
+
+def test_nobody_is_drawn_for_before_it_matters():
+    values, asked = np.arange(10_000.0), []
+    choice = by_falling(np.arange(10_000), values, lambda ids: asked.append(len(ids)) or np.zeros(len(ids)))
+    assert next(choice)[:3].tolist() == [9999, 9998, 9997]
+    assert sum(asked) < 3000

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.channels.link import Link
+
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Request:
     """The uploads of one station and round, one row each, [S >= 1]; instants count from the round's start."""
 
+    ids: Integers
     payload_bits: Floats
     ready_s: Floats
     """When each upload can begin, as the scheduler knows it."""
@@ -19,7 +23,13 @@ class Request:
     """Average received power."""
     need_hz: Floats
     """Least bandwidth that meets the deadline; inf where none does."""
-    noise_w_per_hz: float
+    link: Link
+    t_start_s: float
+    """The round's start on the run's clock."""
     bandwidth_hz: float
     """The band to share."""
     deadline_s: float
+
+    def least_hz(self, finish_s: float) -> Floats:
+        """Least bandwidths that end the uploads by an instant, [S]; inf where none does."""
+        return self.link.least_hz(self.ids, self.payload_bits, self.ready_s, finish_s, self.rx_power_w, self.t_start_s)

@@ -12,8 +12,8 @@ class IndoorOffice(Tr38901Law):
 
     station_height_m: float = Field(3.0, gt=0)
     device_height_m: float = Field(1.0, ge=0)
-    los_shadowing_std_db: float = Field(3.0, ge=0)
-    nlos_shadowing_std_db: float = Field(8.03, ge=0)
+    los_shadowing_std_db: float = Field(3.0, ge=0, le=60)
+    nlos_shadowing_std_db: float = Field(8.03, ge=0, le=60)
 
     def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
         """Chance of line of sight at horizontal distances in the mixed office, elementwise."""

@@ -10,8 +10,8 @@ from edgesim.channels.laws.law import Law
 class LogDistance(Law):
     """A loss at 1 km and a slope per factor of ten in horizontal distance."""
 
-    loss_at_1_km_db: float
-    slope_db_per_decade: float = Field(gt=0)
+    loss_at_1_km_db: float = Field(ge=0, le=400)
+    slope_db_per_decade: float = Field(gt=0, le=200)
 
     def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
         """Loss(1 km) + slope log10(d / 1 km), in dB; distances above 0 m, one branch for all."""

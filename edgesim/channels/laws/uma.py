@@ -13,8 +13,8 @@ class UrbanMacro(StreetLaw):
     station_height_m: float = Field(25.0, gt=1)
     device_height_m: float = Field(1.5, ge=1.5, le=13)
     """Above 13 m the LOS probability and h_E have terms of their own, which are not implemented."""
-    los_shadowing_std_db: float = Field(4.0, ge=0)
-    nlos_shadowing_std_db: float = Field(6.0, ge=0)
+    los_shadowing_std_db: float = Field(4.0, ge=0, le=60)
+    nlos_shadowing_std_db: float = Field(6.0, ge=0, le=60)
 
     def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
         """Chance of line of sight at horizontal distances, elementwise."""

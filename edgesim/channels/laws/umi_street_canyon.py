@@ -12,8 +12,8 @@ class UrbanMicroStreetCanyon(StreetLaw):
 
     station_height_m: float = Field(10.0, gt=1)
     device_height_m: float = Field(1.5, ge=1.5, le=22.5)
-    los_shadowing_std_db: float = Field(4.0, ge=0)
-    nlos_shadowing_std_db: float = Field(7.82, ge=0)
+    los_shadowing_std_db: float = Field(4.0, ge=0, le=60)
+    nlos_shadowing_std_db: float = Field(7.82, ge=0, le=60)
 
     def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
         """Chance of line of sight at horizontal distances, elementwise."""

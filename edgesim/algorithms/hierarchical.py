@@ -1,0 +1,33 @@
+"""Hierarchical averaging: edge servers merge in every round, the cloud averages them now and then.
+
+Liu et al., "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020 (HierFAVG). There an edge server counts in the
+cloud with the data of all its devices; here with the data of the updates that it merged since the last average, which
+is the same when everybody takes part, and makes an average in every round equal to flat averaging when not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from edgesim.selection.view import Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def average(models: list[Tensor], merged_samples: Floats) -> Tensor:
+    """The cloud's model, [P]: edge models [E] of [P], weighted by the samples each merged since the last average [E].
+
+    An edge server that merged nothing still has the model of the last average and says nothing new; when none did,
+    all have it.
+    """
+    total = merged_samples.sum()
+    if len(models) == 1 or total == 0:
+        return models[0]
+    parts = [
+        model * float(samples / total) for model, samples in zip(models, merged_samples, strict=True) if samples > 0
+    ]
+    result = parts[0]
+    for part in parts[1:]:
+        result = result + part
+    return result

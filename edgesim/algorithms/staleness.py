@@ -1,0 +1,54 @@
+"""What a late update still counts: weights by its staleness, the versions between the one it started from and now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edgesim.selection.view import Floats, Integers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from edgesim.config import StalenessConfig
+
+
+def weights(config: StalenessConfig, staleness: Integers, change: Floats | None = None) -> Floats:
+    """What updates of each staleness count, relative to fresh ones, [n]; 1 for staleness 0.
+
+    ``change`` is what `relative_change` says of each, needed by ``refl`` alone.
+
+    ``constant``: 1. ``polynomial``: (1 + s)^(-a); ``hinge``: 1 up to b, then 1 / (a (s - b) + 1) (Xie et al.,
+    "Asynchronous Federated Optimization", 2019, section 5.2; FedBuff uses the polynomial with a = 1/2). ``refl``:
+    (1 - beta) / (s + 1) + beta (1 - exp(-L / L_max)) with L the relative change (Abdelmoniem et al., "REFL",
+    EuroSys 2023, section 4.2).
+    """
+    s = np.asarray(staleness, dtype=np.float64)
+    a, b, beta = config.a, config.b, config.beta
+    if config.weight == "polynomial":
+        assert a is not None
+        return np.asarray((1.0 + s) ** -a)
+    if config.weight == "hinge":
+        assert a is not None
+        assert b is not None
+        return np.where(s <= b, 1.0, 1.0 / (a * np.maximum(s - b, 0.0) + 1.0))
+    if config.weight == "refl":
+        assert change is not None
+        assert beta is not None
+        most = change.max() if len(change) else 0.0
+        ratio = change / most if most > 0 else np.ones(len(s))
+        return np.where(s == 0, 1.0, (1.0 - beta) / (s + 1.0) + beta * -np.expm1(-ratio))
+    return np.ones(len(s))
+
+
+def relative_change(stale: Tensor, fresh: Tensor) -> Floats:
+    """How much each stale update [n, P] would change the mean of the fresh ones [m, P], relative and squared, [n].
+
+    L = |mean - (update + m mean) / (m + 1)|^2 / |mean|^2 (REFL, section 4.2); 1 for all where nothing fresh arrived.
+    """
+    if len(fresh) == 0:
+        return np.ones(len(stale))
+    mean = fresh.mean(dim=0)
+    moved = (mean - stale) / (len(fresh) + 1)
+    return np.asarray((moved.square().sum(dim=1) / mean.square().sum()).double().cpu().numpy())

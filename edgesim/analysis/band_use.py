@@ -1,0 +1,38 @@
+"""How much of a station's band is in use, over time."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Steps(NamedTuple):
+    """A share that changes in steps: ``share[i]`` holds from ``t_s[i]`` until ``t_s[i + 1]``; 0 before and after."""
+
+    t_s: Floats
+    share: Floats
+
+    def mean(self, t_start_s: float, t_end_s: float) -> float:
+        """Mean over a span of time."""
+        edges_s = np.clip(np.append(self.t_s, t_end_s), t_start_s, t_end_s)
+        return float(np.diff(edges_s) @ self.share) / (t_end_s - t_start_s)
+
+
+def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> Steps:
+    """Share of one station's band that its uploads (rows of ``activities``) occupy.
+
+    Reservations add up. A re-shared band is used as a whole while anybody sends, whatever the mean bandwidth that the
+    rows of its uploads tell.
+    """
+    if uploads.empty:
+        return Steps(np.zeros(1), np.zeros(1))
+    width = np.ones(len(uploads)) if reshared else uploads["bandwidth_hz"].to_numpy() / bandwidth_hz
+    changes_s = np.concatenate([uploads["t_start_s"], uploads["t_end_s"]])
+    t_s, place = np.unique(changes_s, return_inverse=True)
+    share = np.asarray(np.cumsum(np.bincount(place, np.concatenate([width, -width]))), dtype=np.float64)
+    # What rounding leaves of shares that came and went is none.
+    share[np.abs(share) < 1e-9] = 0.0
+    return Steps(t_s, np.minimum(share, 1.0) if reshared else share)

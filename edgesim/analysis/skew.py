@@ -1,0 +1,58 @@
+"""How unlike the devices' data sets are: sizes, classes and label mixes, from the table ``devices`` alone."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """What the devices held in one frame, or in several that are alike."""
+
+    frames: tuple[int, ...]
+    """Neighbouring frames, ascending."""
+    counts: NDArray[np.int64]
+    """Samples of each device and class, [N, C]."""
+
+    @property
+    def when(self) -> str:
+        """The frames as text: ``1``, or ``0-1`` for the first to the last."""
+        return "-".join(str(frame) for frame in sorted({self.frames[0], self.frames[-1]}))
+
+
+def holdings(devices: pd.DataFrame) -> list[Holding]:
+    """What the devices held, frame by frame, equal neighbours as one; none for a run without classes."""
+    found: list[Holding] = []
+    if not devices["class_counts"].map(lambda counts: counts is not None and len(counts) > 0).all():
+        return found
+    for frame, rows in devices.groupby("frame", sort=True):
+        counts = np.stack(rows.sort_values("device")["class_counts"].to_list()).astype(np.int64)
+        if found and np.array_equal(found[-1].counts, counts):
+            found[-1] = Holding((*found[-1].frames, int(frame)), counts)
+        else:
+            found.append(Holding((int(frame),), counts))
+    return found
+
+
+def earth_movers_distances(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """sum_c |p_n^(c) - p^(c)| of each device's label mix to the mix of all samples held, [N], from 0 to 2.
+
+    ``counts`` are samples per device and class, [N, C], every device holding at least one. Zhao et al., "Federated
+    learning with non-IID data", arXiv 1806.00582, section 3; FedTeddi's divergence without class weights.
+    """
+    mixes = counts / counts.sum(axis=1, keepdims=True)
+    return np.asarray(np.abs(mixes - counts.sum(axis=0) / counts.sum()).sum(axis=1))
+
+
+def skew(counts: NDArray[np.int64]) -> pd.DataFrame:
+    """Samples, classes and earth mover's distance of the devices, [N, C] of counts: a row per measure.
+
+    Rows ``samples``, ``classes`` (that a device holds) and ``emd``; columns ``min``, ``mean``, ``median``, ``max``.
+    """
+    values = (counts.sum(axis=1), (counts > 0).sum(axis=1), earth_movers_distances(counts))
+    rows = [(row.min(), row.mean(), np.median(row), row.max()) for row in values]
+    return pd.DataFrame(
+        rows, index=["samples", "classes", "emd"], columns=["min", "mean", "median", "max"], dtype=float
+    )

@@ -1,0 +1,124 @@
+"""What uploads are carried by: a share of a band, by Shannon's formula or as recorded, or links of their own."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.channels.capacity import CapacityTable
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_LN2 = math.log(2.0)
+
+
+class Link(Protocol):
+    """The uplink of a station, as its uploads meet it."""
+
+    def least_hz(
+        self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
+    ) -> Floats:
+        """Least bandwidths that carry ``bits`` from ``start_s`` to ``end_s``, [n]; inf where none does.
+
+        Both instants count from ``origin_s`` on the run's clock.
+        """
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """Bits that a bandwidth carries between two instants of the run's clock."""
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """The instant at which a bandwidth has carried ``bits`` since ``start_s``."""
+
+    def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n]."""
+
+
+@dataclass(frozen=True)
+class ShannonLink:
+    """Rate B log2(1 + p / (B n)): FedTeddi, section III-B2; least bandwidths by its eq. 14."""
+
+    noise_w_per_hz: float
+
+    def least_hz(
+        self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
+    ) -> Floats:
+        """Least bandwidths by Lambert W, [n]."""
+        return min_bandwidth_hz(bits, end_s - start_s, rx_power_w, self.noise_w_per_hz)
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """Rate times airtime."""
+        return self._rate_bps(bandwidth_hz, rx_power_w) * (end_s - start_s)
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """Start plus bits over rate."""
+        return start_s + bits / self._rate_bps(bandwidth_hz, rx_power_w)
+
+    def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """The rate, which is the same at all instants, [n]."""
+        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz)
+
+    def _rate_bps(self, bandwidth_hz: float, rx_power_w: float) -> float:
+        return bandwidth_hz * math.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedLink:
+    """A band whose whole capacity C(t) was recorded: an upload with b of its B hertz is carried at C(t) b / B."""
+
+    capacity: CapacityTable
+    bandwidth_hz: float
+    """B, the whole band."""
+
+    def least_hz(
+        self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
+    ) -> Floats:
+        """B bits / (integral of C from start to end), [n]; above B counts like any other need that does not fit."""
+        late = start_s >= end_s
+        first_s = origin_s + np.where(late, end_s, start_s)
+        whole = self.capacity.bits_between(first_s, origin_s + end_s)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            need_hz = self.bandwidth_hz * bits / whole
+        return np.where(late | (whole <= 0), np.inf, need_hz)
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """The upload's part of what the band carried."""
+        return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """Where the upload's part of the integral of C reaches its bits."""
+        return float(self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s))
+
+    def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """The upload's part of the mean capacity, whatever the received power, [n]."""
+        mean = self.bits(0, bandwidth_hz, 0.0, start_s, end_s) / (end_s - start_s)
+        return np.full(len(rx_power_w), mean)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnLinks:
+    """Every device has a link of its own, of a recorded rate: no band is shared, and none is needed."""
+
+    rate_bps: Floats
+    """Rate of each device of the run, [N]."""
+
+    def least_hz(
+        self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
+    ) -> Floats:
+        """0 where the link carries the bits in time, inf where it does not, [n]."""
+        return np.where(start_s + bits / self.rate_bps[ids] <= end_s, 0.0, np.inf)
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """Rate times airtime."""
+        return float(self.rate_bps[device]) * (end_s - start_s)
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """Start plus bits over rate."""
+        return start_s + bits / float(self.rate_bps[device])
+
+    def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """The rates, [n]."""
+        return self.rate_bps[ids]

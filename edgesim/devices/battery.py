@@ -1,0 +1,75 @@
+"""Batteries: what charging adds, what work takes, and when there is enough to check in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.config import DevicesConfig
+from edgesim.streams import Streams
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass
+class Batteries:
+    """Batteries of all devices, [N]: between two changes of what a device draws, its charge is a straight line.
+
+    A charger feeds ``recharge_w`` all the time; what a full battery cannot take is lost. A device that draws more than
+    the charger gives runs empty; one that draws less never does.
+    """
+
+    capacity_j: float
+    reserve_j: float
+    """Least charge to check in with."""
+    recharge_w: float
+    charge_j: Floats
+    """Charge at ``since_s``, [N]."""
+    since_s: Floats
+    """When each device began to draw what it draws, [N]."""
+    draw_w: Floats
+    """What each device draws, [N]; 0 when it rests."""
+
+    def charge_at(self, ids: Integers | int, t_s: float) -> Floats:
+        """Charge of each device in J at an instant that is not before ``since_s``, [n]."""
+        net_w = self.recharge_w - self.draw_w[ids]
+        return np.asarray(np.clip(self.charge_j[ids] + net_w * (t_s - self.since_s[ids]), 0.0, self.capacity_j))
+
+    def draw(self, device: int, power_w: float, t_s: float) -> float:
+        """A device draws ``power_w`` from now on; the instant at which its battery is then empty, inf if never."""
+        charge_j = float(self.charge_at(device, t_s))
+        self.charge_j[device], self.since_s[device], self.draw_w[device] = charge_j, t_s, power_w
+        return t_s + charge_j / (power_w - self.recharge_w) if power_w > self.recharge_w else np.inf
+
+    def ready_s(self) -> Floats:
+        """When each device has, or had, its reserve again, [N]; inf where it never will.
+
+        Exact for devices that rest. For one at work it is the earliest instant possible, as if it rested since
+        ``since_s``.
+        """
+        missing_j = np.maximum(self.reserve_j - self.charge_j, 0.0)
+        if self.recharge_w == 0:
+            return np.where(missing_j > 0, np.inf, self.since_s)
+        return np.asarray(self.since_s + missing_j / self.recharge_w)
+
+
+def make_batteries(config: DevicesConfig, streams: Streams) -> Batteries | None:
+    """The batteries of a resolved config at t = 0, None for devices on mains; draws: stream ``battery``."""
+    if config.battery_j is None:
+        return None
+    assert config.battery_start is not None
+    assert config.battery_reserve is not None
+    assert config.recharge_w is not None
+    if config.battery_start == "drawn":
+        start = streams.uniform("battery", np.arange(config.count))
+    else:
+        start = np.full(config.count, config.battery_start)
+    return Batteries(
+        capacity_j=config.battery_j,
+        reserve_j=config.battery_reserve * config.battery_j,
+        recharge_w=config.recharge_w,
+        charge_j=start * config.battery_j,
+        since_s=np.zeros(config.count),
+        draw_w=np.zeros(config.count),
+    )

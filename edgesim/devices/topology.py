@@ -1,0 +1,176 @@
+"""Stations, edge servers and the cloud: a graph read from a file under ``topologies/``, and what it costs to cross."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from edgesim.config import Section, read_toml, validate
+from edgesim.content import find
+from edgesim.errors import EdgesimError
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Station(Section):
+    """A base station and its own band; the bands of different stations do not disturb each other."""
+
+    name: str = Field(min_length=1)
+    x_m: float
+    y_m: float
+    bandwidth_share: float = Field(1.0, gt=0)
+    """Its band, as a share of ``radio.bandwidth_hz``."""
+
+
+class BackhaulLink(Section):
+    """A wired link, the same in both directions; one transfer does not slow another down."""
+
+    between: list[str] = Field(min_length=2, max_length=2)
+    rate_bps: float = Field(gt=0)
+    latency_s: float = Field(0.0, ge=0)
+
+    def delay_s(self, bits: float) -> float:
+        """Seconds until a message of so many bits has crossed: latency + bits / rate (store and forward)."""
+        return self.latency_s + bits / self.rate_bps
+
+    @property
+    def key(self) -> str:
+        """What tables call the link."""
+        return "-".join(self.between)
+
+
+class Topology(Section):
+    """The wired side of the network. Devices are no nodes of it: each is an index into ``stations``.
+
+    The cloud and the edge servers are nodes of their own, or stand beside a station and carry its name.
+    """
+
+    name: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    cloud: str = Field(min_length=1)
+    edge_servers: list[str] = Field(default_factory=list)
+    stations: list[Station] = Field(min_length=1)
+    links: list[BackhaulLink] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for key, given in (
+            ("stations", [station.name for station in self.stations]),
+            ("edge_servers", self.edge_servers),
+        ):
+            if twice := [name for name in given if given.count(name) > 1]:
+                raise ValueError(f"{key}: the name {twice[0]!r} is given twice")
+        nodes = self.nodes
+        for row, link in enumerate(self.links):
+            for end in link.between:
+                if end not in nodes:
+                    raise ValueError(f"links[{row}].between: no node {end!r}; known: {', '.join(nodes)}")
+            if link.between[0] == link.between[1]:
+                raise ValueError(f"links[{row}].between: {link.between[0]!r} is linked to itself")
+        return self
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the cloud, the edge servers and the stations, each once."""
+        return list(dict.fromkeys([self.cloud, *self.edge_servers, *(station.name for station in self.stations)]))
+
+    @property
+    def xy_m(self) -> Floats:
+        """Positions of the stations, [M, 2]."""
+        return np.array([(station.x_m, station.y_m) for station in self.stations])
+
+    @property
+    def bandwidth_share(self) -> Floats:
+        """Bands of the stations as shares of ``radio.bandwidth_hz``, [M]."""
+        return np.array([station.bandwidth_share for station in self.stations])
+
+    def graph(self, bits: float) -> nx.Graph:
+        """The nodes and links; ``delay_s`` of a link is what a message of so many bits takes on it."""
+        graph = nx.Graph()
+        graph.add_nodes_from(self.nodes)
+        for link in self.links:
+            graph.add_edge(*link.between, delay_s=link.delay_s(bits), key=link.key)
+        return graph
+
+
+ONE_STATION = Topology(
+    name="one station",
+    source="the papers' single cell, its server beside it",
+    cloud="station",
+    stations=[Station(name="station", x_m=0.0, y_m=0.0)],
+)
+"""Without a topology file: one station at the centre, whose server costs nothing to reach."""
+
+
+def load_topology(name_or_path: str) -> Topology:
+    """Read and check a topology, a path or the bare name of a file under ``topologies/``.
+
+    Raises `EdgesimError` that names the file, the key and what was expected, also for a station or an edge server
+    from which no path leads to the cloud.
+    """
+    path = find("topologies", name_or_path, ".toml")
+    topology = validate(Topology, read_toml(path), str(path))
+    reached = nx.node_connected_component(topology.graph(0.0), topology.cloud)
+    _need_paths(path, "stations", (station.name for station in topology.stations), reached, topology.cloud)
+    _need_paths(path, "edge_servers", topology.edge_servers, reached, topology.cloud)
+    return topology
+
+
+def _need_paths(path: Path, key: str, nodes: Iterable[str], reached: set[str], cloud: str) -> None:
+    for row, node in enumerate(nodes):
+        if node not in reached:
+            raise EdgesimError(f"{path}: {key}[{row}]: no path of links leads from {node!r} to the cloud {cloud!r}")
+
+
+@dataclass(frozen=True)
+class Backhaul:
+    """What it takes to send one model over the wires, by the quickest paths."""
+
+    edge: Integers
+    """Where the updates of each station are merged: position in ``servers``, [M]."""
+    servers: Sequence[str]
+    """Nodes that merge updates in every round: the cloud alone, or the edge servers."""
+    of_station_s: Floats
+    """From each station to its server, and back, [M]."""
+    to_cloud_s: Floats
+    """From each server to the cloud, and back, [E]; 0 for the cloud itself."""
+    station_links: Sequence[Sequence[str]]
+    """Links on the path from each station to its server, [M]."""
+    server_links: Sequence[Sequence[str]]
+    """Links on the path from each server to the cloud, [E]."""
+
+    def broadcast_s(self, from_cloud: bool) -> Floats:
+        """What the model takes from the cloud, or from each station's server, to each station, [M]."""
+        return self.of_station_s + self.to_cloud_s[self.edge] if from_cloud else self.of_station_s
+
+
+def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backhaul:
+    """Quickest paths (Dijkstra over the links' delays) of messages of so many bits.
+
+    Flat: every station's updates go to the cloud. Hierarchical: to the edge server that is reached quickest, the first
+    one listed among equals.
+    """
+    graph = topology.graph(bits)
+    servers = topology.edge_servers if hierarchical else [topology.cloud]
+    from_server = [nx.single_source_dijkstra(graph, server, weight="delay_s") for server in servers]
+    stations = [station.name for station in topology.stations]
+    edge = [int(np.argmin([lengths.get(name, np.inf) for lengths, _ in from_server])) for name in stations]
+    cloud_lengths, cloud_paths = nx.single_source_dijkstra(graph, topology.cloud, weight="delay_s")
+    return Backhaul(
+        edge=np.array(edge, dtype=np.int64),
+        servers=servers,
+        of_station_s=np.array([from_server[e][0][name] for e, name in zip(edge, stations, strict=True)], dtype=float),
+        to_cloud_s=np.array([cloud_lengths[server] for server in servers], dtype=float),
+        station_links=[_links(graph, from_server[e][1][name]) for e, name in zip(edge, stations, strict=True)],
+        server_links=[_links(graph, cloud_paths[server]) for server in servers],
+    )
+
+
+def _links(graph: nx.Graph, path: Sequence[str]) -> list[str]:
+    return [graph.edges[pair]["key"] for pair in nx.utils.pairwise(path)]

@@ -1,0 +1,82 @@
+"""From a config to the physical world: population, stations, radio environment and availability."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from edgesim.channels import Environment, RecordedEnvironment, lasting_power_gain, load_environment
+from edgesim.config import RunConfig
+from edgesim.content import find
+from edgesim.devices.attachment import attach
+from edgesim.devices.population import Population, make_population
+from edgesim.devices.topology import ONE_STATION, Topology, load_topology
+from edgesim.engine.world import World
+from edgesim.errors import EdgesimError
+from edgesim.streams import Streams
+from edgesim.traces import models
+
+
+def make_world(config: RunConfig, streams: Streams) -> World:
+    """The world of a complete config; raises `EdgesimError`."""
+    environment = load_environment(config.radio.channel)
+    if isinstance(environment, RecordedEnvironment):
+        _refuse_draws(config)
+    population = make_population(config.devices, streams)
+    if config.radio.sharing == "own" and population.link_bps is None:
+        raise EdgesimError(
+            f"{find('traces', str(config.devices.profile), '.parquet')}: has no column link_bps, which radio.sharing = "
+            "'own' needs; give it, or share a band"
+        )
+    topology = ONE_STATION
+    if config.topology.file is not None:
+        topology = load_topology(config.topology.file)
+        if config.topology.aggregation == "hierarchical" and not topology.edge_servers:
+            raise EdgesimError(
+                f"{find('topologies', config.topology.file, '.toml')}: edge_servers: none, but topology.aggregation = "
+                "'hierarchical' merges there; name some, or use 'flat'"
+            )
+        population = _attach(config, population, topology, environment, streams)
+    availability = models.make_availability(config.availability, config.devices.count, streams, config.stop_at_s)
+    return World(config, streams, population, environment, availability, topology)
+
+
+def _refuse_draws(config: RunConfig) -> None:
+    radio = config.radio
+    for key, value in (("shadowing", radio.shadowing), ("fading", radio.fading if radio.fading != "none" else None)):
+        if value is not None:
+            raise EdgesimError(
+                f"radio.{key}: {radio.channel!r} is a recorded capacity, in which it is contained; leave the key out"
+            )
+
+
+def _attach(
+    config: RunConfig,
+    population: Population,
+    topology: Topology,
+    environment: Environment | RecordedEnvironment,
+    streams: Streams,
+) -> Population:
+    """The population with the station of each device; raises `EdgesimError` for a station that nobody joins."""
+    ids = np.arange(config.devices.count)
+    x_m, y_m = topology.xy_m.T[:, :, np.newaxis]
+    # No path-loss law is meant for the foot of the mast.
+    distance_m = np.maximum(np.hypot(population.x_m - x_m, population.y_m - y_m), config.devices.min_distance_m)
+    how = config.topology.attach
+    gain = np.ones_like(distance_m)
+    if isinstance(environment, Environment):
+        for station, of_station_m in enumerate(distance_m):
+            gain[station] = lasting_power_gain(environment, of_station_m, streams, ids, config.radio.shadowing, station)
+    elif how != "nearest" and len(topology.stations) > 1:
+        raise EdgesimError(
+            f"topology.attach = {how!r} goes by path loss, which the recorded capacity {config.radio.channel!r} does "
+            "not have; use 'nearest'"
+        )
+    own = attach(how, gain, distance_m, topology.bandwidth_share)
+    for station, found in enumerate(topology.stations):
+        if not np.any(own == station):
+            path = find("topologies", str(config.topology.file), ".toml")
+            raise EdgesimError(
+                f"{path}: stations[{station}]: no device joins {found.name!r} ({config.devices.count} devices within "
+                f"{config.devices.radius_m:g} m, seed {config.seed}); move or remove it, or raise devices.count"
+            )
+    return replace(population, station=own, distance_m=distance_m[own, ids])

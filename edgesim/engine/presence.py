@@ -1,0 +1,42 @@
+"""When devices leave their work, and when they take it up again."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.engine.clock import Clock
+from edgesim.engine.work import Task
+from edgesim.engine.world import World
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Availability as work sees it, by the policy for interruptions (``availability.interruption``)."""
+
+    clock: Clock
+    world: World
+
+    def leaves_s(self, ids: NDArray[np.int64], t_s: float, horizon_s: float) -> NDArray[np.float64]:
+        """When each device leaves its work, [n]; inf where not before ``horizon_s``, or where nobody minds."""
+        if self.world.config.availability.interruption == "ignore":
+            return np.full(len(ids), np.inf)
+        return self.world.availability.available_until(ids, t_s, horizon_s)
+
+    def leaves_later_s(self, device: int, t_s: float) -> float:
+        """When one device leaves its work, however late that is."""
+        return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
+
+    @property
+    def back_s(self) -> Callable[[Task], float] | None:
+        """What work asks when its device has left: when it goes on, inf if never; None where the work is lost."""
+        return self._back_s if self.world.config.availability.interruption == "pause" else None
+
+    def _back_s(self, task: Task) -> float:
+        ids = np.array([task.device])
+        back_s = float(self.world.availability.next_available(ids, self.clock.now)[0])
+        if math.isfinite(back_s):
+            task.leaves_s = self.leaves_later_s(task.device, back_s)
+        return back_s

@@ -1,0 +1,349 @@
+"""Updates merged as they come, without rounds: FedBuff's buffer and FedAsync (`round.protocol`).
+
+A number of places is always taken by devices at work, as far as there are any. Whoever finishes frees a place, which is
+taken at once by the next device of the selector's order; the order is as long as there are places and is asked for anew
+when it is used up. Every ``buffer`` updates (one, under FedAsync) make the next model: a row of ``rounds``.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from edgesim.devices.battery import Batteries
+from edgesim.devices.energy import activity_energy_j
+from edgesim.devices.topology import Backhaul
+from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.decision import Timeline, admit, needs_hz
+from edgesim.engine.outlook import PlannedOutlook, feedback
+from edgesim.engine.presence import Presence
+from edgesim.engine.report import Report, RoundRow, battery_values, bits_down, bits_on_wires
+from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.uplink import Band
+from edgesim.engine.work import RoundSignals, Task, work
+from edgesim.engine.world import World
+from edgesim.errors import EdgesimError
+from edgesim.learning.interface import Evaluation, Learner, Merged, Stale, TrainingRound
+from edgesim.selection.column import Column
+from edgesim.selection.view import RoundReport, RoundView, Selector
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Chosen:
+    """A device that the selector has put in line, with the draws of its next task."""
+
+    device: int
+    compute_s: float
+    rx_power_w: float
+
+
+@dataclass(slots=True)
+class Working:
+    """A device at work."""
+
+    task: Task
+    version: int
+    """Models made before the one that it started from."""
+    training: TrainingRound
+    process: simpy.Process
+
+
+@dataclass
+class Unsynchronised:
+    """Both protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
+
+    clock: Clock
+    world: World
+    selector: Selector
+    learner: Learner
+    report: Report
+    payload_bits: float
+    data_sizes: list[Integers]
+    """Data-set sizes per frame, [devices]."""
+    work_samples: list[Integers]
+    """Samples that each device processes in a task, per frame, [devices]."""
+    bands: list[Band]
+    backhaul: Backhaul
+    batteries: Batteries | None
+    presence: Presence
+    times_selected: Integers
+    """Tasks that each device has begun, [devices]."""
+    line: deque[Chosen] = field(default_factory=deque)
+    at_work: dict[int, Working] = field(default_factory=dict)
+    arrived: list[Working] = field(default_factory=list)
+    """The buffer."""
+    version: int = 0
+    over: list[Task] = field(default_factory=list)
+    """Tasks that have ended since the last row."""
+    begun: list[int] = field(default_factory=list)
+    """Devices that have begun a task since the last row."""
+    training: TrainingRound | None = None
+    """Jobs that start from the current model."""
+    in_training: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._wake = self.clock.event()
+        tolerance_s = 1e-9 * self.world.config.round.tmax_s
+        self._signals = RoundSignals(
+            self.bands,
+            self.clock.event(),
+            math.inf,
+            tolerance_s,
+            lambda task: self.at_work[task.device].training.due(task.device),
+            self._on_arrived,
+            self._on_dropped,
+            self.presence.back_s,
+            self._on_phase,
+        )
+
+    @property
+    def _places(self) -> int:
+        assert self.world.config.round.count is not None
+        return self.world.config.round.count
+
+    def next_model(self, number: RoundNumber) -> Generator[simpy.Event, Any, tuple[bool, Evaluation | None]]:
+        """Let devices work until the next model is made; False when no device is ever there again to make it."""
+        started, t_start_s = time.perf_counter(), self.clock.now
+        wanted = self.world.config.round.buffer or 1
+        while len(self.arrived) < wanted:
+            self._fill(number)
+            if len(self.at_work) < self._places:
+                back_s = self._next_candidate_s()
+                if math.isinf(back_s) and not self.at_work:
+                    self._need_nobody_declined()
+                    return False, None
+                if math.isfinite(back_s):
+                    self._alarm(back_s)
+            yield self._wake
+            self._wake = self.clock.event()
+        merged, ages = self._absorb(number)
+        if number.last_of_frame:
+            yield from self._break_off()
+        evaluation = self._conclude(number, t_start_s, merged, ages)
+        self.report.timing(number.round, {"round": time.perf_counter() - started})
+        return True, evaluation
+
+    def _fill(self, number: RoundNumber) -> None:
+        """Give the free places to whoever is next in line."""
+        while len(self.at_work) < self._places:
+            if not self.line:
+                self._ask(number)
+            if not self.line:
+                return
+            chosen = self.line.popleft()
+            if chosen.device not in self.at_work and len(self._there(np.array([chosen.device]))):
+                self._begin(number, chosen)
+
+    def _there(self, ids: Integers) -> Integers:
+        """Those of some devices that are available and charged now."""
+        ids = ids[self.world.availability.available(ids, self.clock.now)]
+        return ids if self.batteries is None else ids[self.batteries.ready_s()[ids] <= self.clock.now]
+
+    def _idle(self) -> Integers:
+        idle = np.ones(len(self.times_selected), dtype=bool)
+        idle[list(self.at_work)] = False
+        return np.flatnonzero(idle)
+
+    def _next_candidate_s(self) -> float:
+        """When a device that is not there now will be available and charged, inf if never."""
+        idle, now_s = self._idle(), self.clock.now
+        ids = np.setdiff1d(idle, self._there(idle), assume_unique=True)
+        if self.batteries is not None:
+            ready_s = self.batteries.ready_s()[ids]
+            ids, ready_s = ids[np.isfinite(ready_s)], ready_s[np.isfinite(ready_s)]
+            return float(self.world.availability.next_available(ids, np.maximum(ready_s, now_s)).min(initial=np.inf))
+        return float(self.world.availability.next_available(ids, now_s).min(initial=np.inf))
+
+    def _need_nobody_declined(self) -> None:
+        """Raise `EdgesimError` where devices are there but the policy takes none of them, now and for ever."""
+        if there := len(self._there(self._idle())):
+            raise EdgesimError(
+                f"selection.policy {self.world.config.selection.policy!r} takes none of the {there} devices that are "
+                "there while nobody is at work; without rounds that never changes: loosen the policy's options"
+            )
+
+    def _ask(self, number: RoundNumber) -> None:
+        """Ask the selector for as many devices as there are places, among those that are there and idle."""
+        world, config = self.world, self.world.config
+        ids = self._there(self._idle())
+        if len(ids) == 0:
+            return
+        tasks = self.times_selected[ids] + 1
+        samples = self.work_samples[number.frame][ids]
+        delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
+        received_s = self.backhaul.of_station_s + config.round.download_s
+        due_s = config.round.tmax_s - self.backhaul.of_station_s
+        timeline = Timeline(ids, delay_s, self.clock.now, received_s, due_s, None)
+        need_hz = Column(len(ids), lambda rows: needs_hz(world, self.payload_bits, timeline, tasks[rows], rows))
+        station = world.population.station[ids]
+        view = RoundView(
+            round=number.round,
+            frame=number.frame,
+            round_in_frame=number.round_in_frame,
+            rounds_in_frame=number.rounds_in_frame,
+            t_s=self.clock.now,
+            tmax_s=config.round.tmax_s,
+            batch_size=config.learning.batch_size,
+            ids=ids,
+            gain=Column(len(ids), lambda rows: world.gain(ids[rows], tasks[rows])),
+            delay_s=delay_s,
+            need_hz=need_hz,
+            samples=self.data_sizes[number.frame][ids],
+            work_samples=samples,
+            times_selected=self.times_selected[ids],
+            streams=world.streams,
+            knowledge=self._open_training(number),
+            outlook=PlannedOutlook(
+                world,
+                self.payload_bits,
+                timeline,
+                need_hz,
+                Column(len(ids), lambda rows: world.rx_power_w(ids[rows], tasks[rows])),
+                station,
+                world.bands_hz,
+                self._places,
+            ),
+        )
+        rows = admit(self.selector, view, station, world.bands_hz, self._places)
+        rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
+        columns = (ids[rows], delay_s[rows], rx_power_w)
+        self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+    def _open_training(self, number: RoundNumber) -> TrainingRound:
+        self.training = self.learner.open_round(number.round, number.frame, self.times_selected + 1)
+        self.in_training = set()
+        return self.training
+
+    def _begin(self, number: RoundNumber, chosen: Chosen) -> None:
+        device, world = chosen.device, self.world
+        # A second task from the same model is a job of its own.
+        if self.training is None or device in self.in_training:
+            self._open_training(number)
+        assert self.training is not None
+        self.in_training.add(device)
+        self.training.start(np.array([device]))
+        self.times_selected[device] += 1
+        station = int(world.population.station[device])
+        wires_s = float(self.backhaul.of_station_s[station])
+        task = Task(
+            device,
+            world.config.round.download_s,
+            chosen.compute_s,
+            self.presence.leaves_later_s(device, self.clock.now),
+            self.payload_bits,
+            station,
+            wires_s,
+            wires_s,
+            taken=True,
+            bandwidth_hz=float(world.bands_hz[station]) / self._places,
+            rx_power_w=chosen.rx_power_w,
+        )
+        process = self.clock.process(work(self.clock, task, self._signals))
+        self.at_work[device] = Working(task, self.version, self.training, process)
+        self.begun.append(device)
+
+    def _on_arrived(self, task: Task) -> None:
+        working = self.at_work.pop(task.device)
+        limit = self.world.config.staleness.limit
+        if limit is None or self.version - working.version <= limit:
+            self.arrived.append(working)
+        self._leave_place(task)
+
+    def _on_dropped(self, task: Task) -> None:
+        del self.at_work[task.device]
+        self._leave_place(task)
+
+    def _leave_place(self, task: Task) -> None:
+        self.over.append(task)
+        _succeed_once(self._wake)
+
+    def _on_phase(self, task: Task) -> float:
+        """What a device draws changes with its phase; when its battery will be empty."""
+        if self.batteries is None:
+            return math.inf
+        draw_w = activity_energy_j(self.world.population, task.device, task.phase, 1.0)
+        return self.batteries.draw(task.device, draw_w, self.clock.now)
+
+    def _alarm(self, t_s: float) -> None:
+        wake, callbacks = self._wake, self.clock.at(t_s, Kind.WAKE).callbacks
+        assert callbacks is not None
+        callbacks.append(lambda _: _succeed_once(wake))
+
+    def _absorb(self, number: RoundNumber) -> tuple[Merged, list[int]]:
+        """Make the next model of the buffer and tell the selector; also how stale its updates were."""
+        ages = [self.version - working.version for working in self.arrived]
+        updates = [
+            Stale(working.training, working.task.device, age) for working, age in zip(self.arrived, ages, strict=True)
+        ]
+        merged = self.learner.absorb(updates)
+        heard = feedback(merged, [working.task for working in self.arrived])
+        for working in self.arrived:
+            working.task.merged = True
+        self.arrived.clear()
+        self.version += 1
+        everyone = np.arange(len(self.times_selected))
+        self.selector.hear(
+            RoundReport(
+                round=number.round,
+                checked_in=np.flatnonzero(self.world.availability.available(everyone, self.clock.now)),
+                selected=np.array(self.begun, dtype=np.int64),
+                arrived=merged.ids,
+                feedback=heard,
+                gradients=self._open_training(number),
+            )
+        )
+        self.training = None
+        return merged, ages
+
+    def _break_off(self) -> Generator[simpy.Event, Any, None]:
+        """End all work: the next frame has other data."""
+        for working in self.at_work.values():
+            working.process.interrupt("cancelled")
+        yield self.clock.timeout(0)
+        self.over += [working.task for working in self.at_work.values()]
+        self.at_work.clear()
+        self.line.clear()
+
+    def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, ages: list[int]) -> Evaluation | None:
+        """Evaluate and write the rows."""
+        evaluation = None
+        if number.round % self.world.config.evaluation.every == 0 or number.last_of_frame:
+            evaluation = self.learner.evaluate(number.frame)
+        fates = [task.fate for task in self.over]
+        bandwidth_hz = self.world.bands_hz.sum() / self._places
+        row = RoundRow(
+            round=number.round,
+            frame=number.frame,
+            t_start_s=t_start_s,
+            t_end_s=self.clock.now,
+            candidates=len(self.at_work) + len(self.over),
+            selected=len(self.begun),
+            arrived=fates.count("done"),
+            late=0,
+            dropped=fates.count("dropped"),
+            jobs_trained=0 if merged.loss is None else len(merged.ids),
+            bits_down=bits_down(self.over),
+            bandwidth_hz=float(bandwidth_hz * len(self.at_work)),
+        )
+        station = self.world.population.station[merged.ids]
+        values = bits_on_wires(self.backhaul, station, self.payload_bits, False)
+        if self.batteries is not None:
+            values |= battery_values(self.batteries.charge_at(np.arange(len(self.times_selected)), self.clock.now))
+        self.report.round(row, self.over, merged, ages, evaluation, values)
+        self.over.clear()
+        self.begun.clear()
+        return evaluation
+
+
+def _succeed_once(event: simpy.Event) -> None:
+    if not event.triggered:
+        event.succeed()

@@ -1,0 +1,55 @@
+"""What training does to images: turned over left to right, and cut out at random after padding.
+
+He et al., "Deep residual learning for image recognition", CVPR 2016, section 4.2: 4 pixels of zeros are padded on each
+side, and a crop of the original size is taken from the image or its mirror image. One number per sample decides, drawn
+from the job's stream, so an image is the same in every back end.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from edgesim.selection.view import Integers
+from edgesim.streams import Streams
+
+Augmentation = Literal["none", "flip", "crop-flip"]
+
+_PADDING = 4
+_OFFSETS = 2 * _PADDING + 1
+
+
+def draws(
+    kind: Augmentation, streams: Streams, name: str, devices: ArrayLike, round: ArrayLike, counts: Sequence[int]
+) -> list[Integers | None]:
+    """For each sample of each device's job whether it is turned over and where it is cut out; None for ``none``.
+
+    ``counts`` are the samples per device; an entry is [count, 3]: 0 or 1, and the first row and column of the crop in
+    the padded image, 0 to 8. With one seed, ``flip`` turns over the same samples as ``crop-flip``.
+    """
+    if kind == "none":
+        return [None] * len(counts)
+    uniforms = streams.uniform(name, devices, round, max(counts, default=0))
+    choice = np.floor(uniforms * (2 * _OFFSETS * _OFFSETS)).astype(np.int64)
+    flip, place = choice % 2, choice // 2
+    if kind == "flip":
+        place = np.full_like(place, _PADDING * _OFFSETS + _PADDING)
+    every = np.stack([flip, place // _OFFSETS, place % _OFFSETS], axis=-1)
+    return [rows[:count] for rows, count in zip(every, counts, strict=True)]
+
+
+def apply(images: Tensor, draws: Tensor) -> Tensor:
+    """Images [n, C, H, W] of any type, each changed as its row of `draws` says; both on one device."""
+    height, width = images.shape[2:]
+    flip, top, left = draws.unbind(1)
+    rows = torch.arange(height, device=images.device) + top[:, None]
+    columns = torch.arange(width, device=images.device)
+    columns = torch.where(flip[:, None] == 1, columns.flip(0), columns) + left[:, None]
+    padded = F.pad(images, (_PADDING,) * 4)
+    # One copy, channels last: the pixel's channels move together.
+    sample = torch.arange(len(images), device=images.device)[:, None, None]
+    return padded.permute(0, 2, 3, 1)[sample, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)

@@ -1,0 +1,52 @@
+"""The machines that fulfil training jobs: `loop`, `workers` and `stacked`, and which of them runs what."""
+
+from collections.abc import Callable
+
+from torch import multiprocessing, nn
+
+from edgesim.config import LearningConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.back_ends.layers import layer_by_layer
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.probe import NotStackable
+from edgesim.learning.back_ends.stacked import StackedBackEnd
+from edgesim.learning.back_ends.workers import WorkersBackEnd
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.tensors import DeviceData
+from edgesim.learning.trainer import BackEnd
+
+#: Up to here one core that stacks is as fast as two that do not; a layer of 784 x 32 and one of 32 x 10 are below.
+_SMALL = 30_000
+
+
+def make_back_end(
+    learning: LearningConfig, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], cores: int
+) -> tuple[BackEnd, str | None]:
+    """The back end that a config asks for, and what the user is to hear about it, if anything.
+
+    ``auto`` is a rule on the model and the device, never on timing. On a GPU: `stacked`, or `loop` for a module that
+    cannot be stacked. On a CPU: `stacked` for chains of common layers without convolutions and of at most 30,000
+    parameters; for all others `workers`, or `loop` where only one core may be used. The number of cores thus decides
+    between two back ends of the same bits alone.
+
+    ``build`` makes the module anew; ``cores`` are those that this run may keep busy. A module that cannot be stacked
+    gets what ``auto`` gives otherwise. Raises `EdgesimError`.
+    """
+    on_cpu = data.device.type == "cpu"
+    if learning.back_end == "workers" and not on_cpu:
+        raise EdgesimError("learning.back_end: 'workers' is for learning.device = 'cpu'; use 'stacked' or 'loop'")
+    small = not model.channels_last and model.trainable <= _SMALL and layer_by_layer(model) is not None
+    notice = None
+    if learning.back_end == "stacked" or (learning.back_end == "auto" and (small or not on_cpu)):
+        try:
+            return StackedBackEnd(model, data, learning.memory_budget_mib), None
+        except NotStackable as why:
+            notice = f"the model cannot be stacked ({why})"
+    spread = cores > 1 and on_cpu and not multiprocessing.current_process().daemon
+    count = learning.workers or (cores if spread else 1)
+    back_end: BackEnd
+    if learning.back_end == "workers" or (learning.back_end != "loop" and count > 1 and on_cpu):
+        back_end = WorkersBackEnd(model, data, build, count)
+    else:
+        back_end = LoopBackEnd(model, data)
+    return back_end, notice and f"{notice}; training uses {back_end.name!r}"

@@ -1,0 +1,167 @@
+"""Layers of many clients as one layer each: the forward pass of a stack.
+
+Activations of a stack are [n, S, ...]: rows of a batch first, then clients, so that clients and channels are neighbours
+and a convolution of every client is one grouped convolution.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from edgesim.learning.dropout import MaskedDropout, Masks, noise
+from edgesim.learning.flat import FlatModel
+
+Tensors = Mapping[str, Tensor]
+"""Weights of a stack by their names in the module, each [S, *shape]."""
+
+Forward = Callable[[Tensors, Tensor, Tensor], Tensor]
+"""Logits [n, S, classes] of weights, keys of dropout masks [S, calls, 2] and images [n, S, C, H, W] in training."""
+
+Form = Callable[[Tensors, Tensor], Tensor]
+"""One layer of a stack: its own weights by their names in the layer, and activations in and out."""
+
+_ELEMENTWISE = (
+    nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh, nn.Sigmoid, nn.Softplus,
+    nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Identity,
+)  # fmt: skip
+_BY_CHANNEL = (nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+
+
+def layer_by_layer(model: FlatModel) -> Forward | None:
+    """The forward pass of a chain of layers that all have a form for stacks; None for any other module."""
+    chain = _chain(model.module)
+    if chain is None:
+        return None
+    forms: list[tuple[Form, dict[str, str]]] = []
+    for prefix, layer in chain:
+        form = _form(layer, model.masks)
+        own = {name: f"{prefix}.{name}" for name, _ in layer.named_parameters()}
+        own |= {name: f"{prefix}.{name}" for name, buffer in layer.named_buffers() if buffer.is_floating_point()}
+        if form is None or not set(own.values()) <= set(model.names):
+            # A parameter that does not train, or that two layers share, is not under this name in the vector.
+            return None
+        forms.append((form, own))
+
+    def forward(tensors: Tensors, keys: Tensor, x: Tensor) -> Tensor:
+        model.masks.begin(lambda call: (keys[:, call, 0], keys[:, call, 1]))
+        for form, own in forms:
+            x = form({name: tensors[whole] for name, whole in own.items()}, x)
+        return x
+
+    return forward
+
+
+def mixes_rows(model: FlatModel) -> bool:
+    """Whether a layer of the chain lets the rows of a batch depend on each other."""
+    return any(isinstance(layer, _BATCH_NORMS) for layer in model.module.modules())
+
+
+def _chain(module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]] | None:
+    """Layers of nested `nn.Sequential`, with the names of their places; None where the module is none."""
+    if type(module) is not nn.Sequential:
+        return None
+    layers: list[tuple[str, nn.Module]] = []
+    # Not `named_children`: a layer that stands in two places is there twice.
+    for name, child in module._modules.items():
+        assert child is not None
+        inner = _chain(child, f"{prefix}{name}.")
+        layers += [(f"{prefix}{name}", child)] if inner is None else inner
+    return layers
+
+
+def _form(layer: nn.Module, masks: Masks) -> Form | None:
+    kind = type(layer)
+    if kind in _ELEMENTWISE:
+        return lambda _, x: layer(x)
+    if kind in _BY_CHANNEL and not getattr(layer, "return_indices", False):
+        return lambda _, x: _split_clients(layer(x.flatten(1, 2)), x.shape[1])
+    if isinstance(layer, nn.Linear) and kind is nn.Linear:
+        return _linear
+    if isinstance(layer, nn.Conv2d) and kind is nn.Conv2d and layer.padding_mode == "zeros":
+        return partial(_conv2d, layer)
+    if isinstance(layer, nn.GroupNorm) and kind is nn.GroupNorm:
+        return partial(_group_norm, layer)
+    if isinstance(layer, nn.LayerNorm) and kind is nn.LayerNorm:
+        return partial(_layer_norm, layer)
+    if isinstance(layer, _BATCH_NORMS) and kind in _BATCH_NORMS and layer.momentum is not None:
+        return partial(_batch_norm, layer)
+    if isinstance(layer, nn.Embedding) and kind is nn.Embedding and layer.max_norm is None:
+        return None if layer.sparse or layer.scale_grad_by_freq else partial(_embedding, layer)
+    if isinstance(layer, nn.Flatten) and kind is nn.Flatten and layer.start_dim >= 1:
+        end = layer.end_dim + (layer.end_dim >= 0)
+        return lambda _, x: x.flatten(layer.start_dim + 1, end)
+    if isinstance(layer, MaskedDropout):
+        return partial(_dropout, layer, masks)
+    return None
+
+
+def _split_clients(x: Tensor, clients: int) -> Tensor:
+    return x.view(len(x), clients, -1, *x.shape[2:])
+
+
+def _all(tensor: Tensor | None) -> Tensor | None:
+    """Weights of all clients behind one another."""
+    return None if tensor is None else tensor.flatten(0, 1)
+
+
+def _linear(own: Tensors, x: Tensor) -> Tensor:
+    weight = own["weight"].transpose(1, 2)
+    rows = x.transpose(0, 1)
+    if x.dim() > 3:
+        rows = rows.flatten(1, -2)
+    out = torch.baddbmm(own["bias"][:, None], rows, weight) if "bias" in own else torch.bmm(rows, weight)
+    if x.dim() > 3:
+        out = out.view(len(out), len(x), *x.shape[2:-1], -1)
+    return out.transpose(0, 1)
+
+
+def _conv2d(layer: nn.Conv2d, own: Tensors, x: Tensor) -> Tensor:
+    weight, bias = own["weight"].flatten(0, 1), _all(own.get("bias"))
+    groups = x.shape[1] * layer.groups
+    # One padding for both kinds of argument: F.conv2d takes a word or numbers.
+    out = F.conv2d(x.flatten(1, 2), weight, bias, layer.stride, layer.padding, layer.dilation, groups)  # type: ignore[arg-type]
+    return _split_clients(out, x.shape[1])
+
+
+def _group_norm(layer: nn.GroupNorm, own: Tensors, x: Tensor) -> Tensor:
+    groups = x.shape[1] * layer.num_groups
+    out = F.group_norm(x.flatten(1, 2), groups, _all(own.get("weight")), _all(own.get("bias")), layer.eps)
+    return _split_clients(out, x.shape[1])
+
+
+def _layer_norm(layer: nn.LayerNorm, own: Tensors, x: Tensor) -> Tensor:
+    x = F.layer_norm(x, layer.normalized_shape, eps=layer.eps)  # type: ignore[arg-type]
+    for name, operation in (("weight", torch.mul), ("bias", torch.add)):
+        if name in own:
+            between = x.dim() - 1 - own[name].dim()
+            x = operation(x, own[name].reshape(x.shape[1], *[1] * between, *own[name].shape[1:]))
+    return x
+
+
+def _batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d, own: Tensors, x: Tensor) -> Tensor:
+    mean, variance, weight, bias = (_all(own.get(name)) for name in ("running_mean", "running_var", "weight", "bias"))
+    assert layer.momentum is not None
+    out = F.batch_norm(x.flatten(1, 2), mean, variance, weight, bias, True, layer.momentum, layer.eps)
+    return _split_clients(out, x.shape[1])
+
+
+def _embedding(layer: nn.Embedding, own: Tensors, x: Tensor) -> Tensor:
+    clients, rows = own["weight"].shape[:2]
+    first = torch.arange(clients, device=x.device).mul_(rows).view(-1, *[1] * (x.dim() - 2))
+    out = F.embedding(x + first, own["weight"].flatten(0, 1))
+    if layer.padding_idx is None:
+        return out
+    # The row of padding is no function of the weights: it gets no gradient.
+    return torch.where((x == layer.padding_idx)[..., None], out.detach(), out)
+
+
+def _dropout(layer: MaskedDropout, masks: Masks, own: Tensors, x: Tensor) -> Tensor:
+    if layer.p == 0:
+        return x
+    first, second = (torch.as_tensor(word).view(-1, *[1] * (x.dim() - 1)) for word in masks.next_key())
+    one = torch.Size((x.shape[0], *x.shape[2:]))
+    return x * noise(one, (first, second), layer.p, x).transpose(0, 1)

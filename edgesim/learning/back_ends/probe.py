@@ -1,0 +1,99 @@
+"""A trial of a stack's forward pass beside the module's own: whether they agree, and what a row costs in memory."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgesim.errors import EdgesimError
+from edgesim.learning import dropout
+from edgesim.learning.back_ends.layers import Forward
+from edgesim.learning.back_ends.stack import Stack
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.numerics import memory_lasts, seeded
+
+_ROWS = 4
+_REMEDY = "choose a smaller learning.model, or set learning.back_end = 'loop'"
+_TOLERANCE = 1e-2
+#: Of the largest weight or buffer: what rounding leaves of a running mean that should be zero.
+_NOISE = 1e-6
+
+
+class NotStackable(Exception):  # noqa: N818 - reads as what was found
+    """Why a module cannot be stacked."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the trial found."""
+
+    masks: int
+    """Calls of dropout layers in a forward pass."""
+    row_bytes: int
+    """Kept for the backward pass per row of a batch and client."""
+
+
+def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> Findings:
+    """Compare two clients' stacked logits and buffers with each one's own; raises `NotStackable` where they differ.
+
+    The module's weights are as before afterwards; its mode is training. Raises `EdgesimError` when memory runs out.
+    """
+    before = model.snapshot()
+    random = torch.Generator().manual_seed(0)
+    images = torch.randn(_ROWS, 2, *image_shape, generator=random).to(before)
+    rows = torch.stack([before, 1.1 * before])
+    try:
+        with memory_lasts("trying the model on 2 devices at once", _REMEDY):
+            with seeded(before.device, 0):
+                alone = [_own(model, rows[seed], images[:, seed], seed) for seed in range(2)]
+            masks = model.masks.calls
+            model.load(before)
+            stack = Stack(model, model.split(rows), np.ones(2), np.zeros(2), np.zeros(2))
+            keys = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
+            kept: dict[int, int] = {}
+
+            def keep(tensor: Tensor) -> Tensor:
+                kept[tensor.data_ptr()] = tensor.nbytes
+                return tensor
+
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+                logits = forward(stack.tensors, keys.to(before.device, torch.int32).reshape(2, masks, 2), images)
+            logits.sum().backward()  # type: ignore[no-untyped-call]
+            together = rows.clone()
+            stack.write(together)
+    except EdgesimError:
+        raise
+    except Exception as error:  # a user's module may raise anything
+        raise NotStackable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+    finally:
+        model.load(before)
+    # Logits of training do not depend on running statistics, so the buffers are held against each other as well.
+    for client, (own_logits, own_weights) in enumerate(alone):
+        noise = _NOISE * _largest(own_weights)
+        buffers = zip(model.split(together[client]), model.split(own_weights), strict=True)
+        if not _alike(logits[:, client], own_logits) or not all(_alike(*pair, noise) for pair in buffers):
+            raise NotStackable("stacked, it gives other results than alone")
+    weights = {tensor.data_ptr() for tensor in stack.tensors.values()}
+    return Findings(masks, sum(size for place, size in kept.items() if place not in weights) // (2 * _ROWS))
+
+
+@torch.no_grad()
+def _own(model: FlatModel, weights: Tensor, images: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Logits of the module itself, in training mode, and its weights and buffers afterwards, [P]."""
+    model.load(weights)
+    model.module.train()
+    model.masks.begin(partial(dropout.key, seed, 0))
+    logits: Tensor = model.module(model.inputs(images))
+    return logits, model.snapshot()
+
+
+def _alike(found: Tensor, expected: Tensor, noise: float = 0.0) -> bool:
+    return torch.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE * _largest(expected) + noise)
+
+
+def _largest(tensor: Tensor) -> float:
+    """The largest size among the finite numbers; 0 where there are none."""
+    sizes = tensor[tensor.isfinite()].abs()
+    return float(sizes.max()) if len(sizes) else 0.0

@@ -1,0 +1,97 @@
+"""Weights of many clients, tensor by tensor, and their SGD."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from edgesim.learning.flat import FlatModel
+from edgesim.selection.view import Floats
+
+
+class Stack:
+    """Weights, gradients and velocities of S clients; every tensor of the model is one of [S, *shape]."""
+
+    def __init__(
+        self,
+        model: FlatModel,
+        tensors: Sequence[Tensor],
+        lr: Floats,
+        momentum: Floats,
+        proximal: Floats,
+        velocity: Iterable[Tensor] | None = None,
+        start: Iterable[Tensor] | None = None,
+    ) -> None:
+        """Tensors [S, *shape] in the model's order are copied; lr, momentum and weight of the proximal term are [S].
+
+        Where they are not given, velocity starts at zero and the proximal term pulls to the weights as they are now.
+        """
+        self._model = model
+        self._lr, self._momentum, self._proximal = lr, momentum, proximal
+        self._count = len(model.parameters())
+        trainable = tensors[: self._count]
+        self._sizes = [tensor.numel() for tensor in trainable]
+        self._weights = _flat(tensor.detach() for tensor in trainable)
+        self._gradient = torch.zeros_like(self._weights)
+        self._velocity = torch.zeros_like(self._weights) if velocity is None else _flat(velocity)
+        self._start = (self._weights.clone() if start is None else _flat(start)) if proximal.any() else None
+        self._rate, self._decay, self._pull = map(self._per_element, (-lr, momentum, proximal))
+        self.tensors: dict[str, Tensor] = {}
+        """By their names in the module."""
+        parts = zip(torch.split(self._weights, self._sizes), torch.split(self._gradient, self._sizes), strict=True)
+        for name, tensor, (weights, gradient) in zip(model.names, trainable, parts, strict=False):
+            leaf = weights.view(tensor.shape).detach().requires_grad_()
+            leaf.grad = gradient.view(tensor.shape)
+            self.tensors[name] = leaf
+        for name, tensor in zip(model.names[self._count :], tensors[self._count :], strict=True):
+            self.tensors[name] = tensor.clone(memory_format=torch.contiguous_format)
+
+    def __len__(self) -> int:
+        return len(self._lr)
+
+    def _per_element(self, values: Floats) -> float | Tensor:
+        """One number where the clients share it, else a number per weight."""
+        if (values == values[0]).all():
+            return float(values[0])
+        each = torch.from_numpy(values).to(self._weights)
+        return torch.cat([each.repeat_interleave(size // len(values)) for size in self._sizes])
+
+    def zero_gradient(self) -> None:
+        """Forget the gradients of the step before."""
+        self._gradient.zero_()
+
+    def step(self) -> None:
+        """One step of SGD with the gradients that have accumulated."""
+        if self._start is not None:
+            _add(self._gradient, self._weights - self._start, self._pull)
+        self._velocity.mul_(self._decay).add_(self._gradient)
+        _add(self._weights, self._velocity, self._rate)
+
+    def narrow(self, clients: int) -> "Stack":
+        """The first clients, as a stack of their own."""
+        tensors = [tensor[:clients] for tensor in self.tensors.values()]
+        velocity = self._first(clients, self._velocity)
+        start = None if self._start is None else self._first(clients, self._start)
+        lr, momentum, proximal = self._lr[:clients], self._momentum[:clients], self._proximal[:clients]
+        return Stack(self._model, tensors, lr, momentum, proximal, velocity, start)
+
+    def _first(self, clients: int, vector: Tensor) -> list[Tensor]:
+        """The first clients' part of a vector of all, tensor by tensor."""
+        parts = zip(torch.split(vector, self._sizes), self.tensors.values(), strict=False)
+        return [part.view(tensor.shape)[:clients] for part, tensor in parts]
+
+    def write(self, rows: Tensor) -> None:
+        """Copy the weights into vectors, [S, P]."""
+        for view, tensor in zip(self._model.split(rows), self.tensors.values(), strict=True):
+            view.copy_(tensor.detach())
+
+
+def _flat(tensors: Iterable[Tensor]) -> Tensor:
+    return torch.cat([tensor.reshape(-1) for tensor in tensors])
+
+
+def _add(target: Tensor, what: Tensor, factor: float | Tensor) -> None:
+    if isinstance(factor, float):
+        target.add_(what, alpha=factor)
+    else:
+        target.addcmul_(what, factor)

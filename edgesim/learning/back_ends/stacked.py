@@ -1,0 +1,158 @@
+"""The stacked back end: clients as one model, with one forward and one backward pass for all of them."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from edgesim.learning import dropout
+from edgesim.learning.back_ends.layers import layer_by_layer, mixes_rows
+from edgesim.learning.back_ends.mapped import mapped
+from edgesim.learning.back_ends.probe import probe
+from edgesim.learning.back_ends.schedule import make_schedule
+from edgesim.learning.back_ends.stack import Stack
+from edgesim.learning.feed import Feed
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.local_sgd import moving_rms
+from edgesim.learning.numerics import memory_lasts
+from edgesim.learning.tensors import DeviceData
+from edgesim.learning.trainer import Job, Promise, Result, diverged, wanted
+
+#: Vectors of a client's weights held at once: start, end, weights, gradient, velocity, what a proximal term needs.
+_VECTORS = 6
+
+
+class StackedBackEnd:
+    """Runs promises as stacks: layer by layer for chains of common layers, else by `torch.func.vmap`.
+
+    Where rows of a batch cannot depend on each other, clients of different sizes share a stack and smaller batches are
+    filled up with entries of no weight; else only clients whose steps have the same sizes are stacked. What is
+    stacked with what depends on the promises and the memory budget alone.
+    """
+
+    name = "stacked"
+
+    def __init__(self, model: FlatModel, data: DeviceData, memory_budget_mib: int) -> None:
+        """Raises `NotStackable` for a module that cannot be stacked."""
+        self._model = model
+        self._data = data
+        self._budget_mib = memory_budget_mib
+        chain = layer_by_layer(model)
+        self._forward = chain or mapped(model)
+        self._fills_up = chain is not None and not mixes_rows(model)
+        found = probe(model, self._forward, tuple(data.train_images.shape[1:]))
+        self._masks, self._row_bytes = found.masks, found.row_bytes
+
+    def run(self, promises: Sequence[Promise]) -> int:
+        """Fulfil the promises that have no result yet; returns how many jobs that took."""
+        jobs = wanted(promises)
+        bad_steps: dict[int, int] = {}
+        for stack in self._stacks(jobs):
+            remedy = f"set learning.memory_budget_mib below {self._budget_mib}"
+            if len(stack) == 1:
+                remedy = "set learning.batch_size lower"
+            with memory_lasts(f"training {len(stack)} device{'s'[: len(stack) > 1]} at once", remedy):
+                bad_steps |= self._train(stack)
+        for promise in jobs:
+            if id(promise) in bad_steps:
+                raise diverged(promise.job, bad_steps[id(promise)])
+        return len(jobs)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _stacks(self, promises: list[Promise]) -> Iterator[list[Promise]]:
+        """Promises that run together, each list by falling number of steps."""
+
+        def kind(promise: Promise) -> bytes:
+            return b"" if self._fills_up else promise.job.edges.tobytes()
+
+        def place(promise: Promise) -> tuple[bytes, int, int, int]:
+            return kind(promise), -len(promise.job.edges), promise.job.round, promise.job.device
+
+        for _, alike in itertools.groupby(sorted(promises, key=place), kind):
+            group = list(alike)
+            # From the last edge of a job to the first of the next one leads down: that is no batch.
+            batch = int(np.diff(np.concatenate([promise.job.edges for promise in group])).max())
+            at_once = self._clients_at_once(batch)
+            for first in range(0, len(group), at_once):
+                yield group[first : first + at_once]
+
+    def _clients_at_once(self, batch: int) -> int:
+        weights = _VECTORS * self._model.weights.nbytes
+        # What the forward pass keeps of a row, and as much again for its gradients.
+        return max(1, (self._budget_mib << 20) // (weights + 2 * batch * self._row_bytes))
+
+    def _train(self, promises: list[Promise]) -> dict[int, int]:
+        """Train one stack; the first step whose loss is not finite, by id of the promise."""
+        model, jobs = self._model, [promise.job for promise in promises]
+        # The clients of a stack share the module's counters: at a step all have seen as many batches.
+        model.reset_counters()
+        schedule = make_schedule(jobs)
+        # A run augments all of its jobs or none.
+        changes = [job.changes for job in jobs if job.changes is not None]
+        feed = Feed(
+            model,
+            self._data,
+            np.concatenate([job.samples for job in jobs]),
+            np.concatenate(changes) if changes else None,
+        )
+        starts = torch.stack([promise.start for promise in promises])
+        ends = torch.empty_like(starts)
+        stack = Stack(
+            model,
+            model.split(starts),
+            np.array([job.lr for job in jobs]),
+            np.array([job.momentum for job in jobs]),
+            np.array([job.proximal for job in jobs]),
+        )
+        places = self._data.index(schedule.places)
+        shares = torch.from_numpy(schedule.share).to(starts)
+        keys = self._keys(jobs, len(schedule.clients))
+        edges = schedule.edges
+        losses, hits = [], []
+        for chunk in feed.chunks(edges):
+            origin = edges[chunk.start]
+            outputs = []
+            images, labels = feed.take(places[origin : edges[chunk.stop]])
+            for step in chunk:
+                clients = schedule.clients[step]
+                if clients < len(stack):
+                    stack.write(ends[: len(stack)])
+                    stack = stack.narrow(clients)
+                part = slice(edges[step] - origin, edges[step + 1] - origin)
+                with model.autocast():
+                    rows = images[part].view(-1, clients, *images.shape[1:])
+                    logits = self._forward(stack.tensors, keys[step, :clients], rows).flatten(0, 1)
+                loss = F.cross_entropy(logits.to(model.dtype), labels[part], reduction="none")
+                stack.zero_gradient()
+                loss.backward(shares[edges[step] : edges[step + 1]])  # type: ignore[no-untyped-call]
+                stack.step()
+                losses.append(loss.detach())
+                outputs.append(logits.detach())
+            hits.append(torch.cat(outputs).argmax(1) == labels)
+        stack.write(ends[: len(stack)])
+        updates = ends.sub_(starts)
+        norms = torch.linalg.vector_norm(updates[:, : model.trainable], dim=1).tolist()
+        single = torch.cat(losses).double().cpu().numpy()
+        loss_by_step, square_by_step = schedule.per_step(single), schedule.per_step(single**2)
+        finite = np.isfinite(loss_by_step)
+        bad_steps = {id(promises[row]): int(np.argmin(finite[row])) + 1 for row in np.flatnonzero(~finite.all(axis=1))}
+        loss_mean = schedule.overall(loss_by_step).tolist()
+        accuracy = schedule.overall(schedule.per_step(torch.cat(hits).double().cpu().numpy())).tolist()
+        for row, promise in enumerate(promises):
+            if id(promise) not in bad_steps:
+                loss_rms = moving_rms(square_by_step[row, : len(promise.job.edges) - 1])
+                promise.result = Result(updates[row], loss_mean[row], accuracy[row], norms[row], loss_rms)
+        return bad_steps
+
+    def _keys(self, jobs: list[Job], steps: int) -> Tensor:
+        """Keys of the dropout masks, [steps, clients, masks, 2]."""
+        keys = [
+            dropout.key(job.seed, step, layer) for step in range(steps) for job in jobs for layer in range(self._masks)
+        ]
+        words = np.array(keys, dtype=np.int32).reshape(steps, len(jobs), self._masks, 2)
+        return torch.from_numpy(words).to(self._data.device)

@@ -1,0 +1,152 @@
+"""The back end of several processes: jobs spread over workers of one thread each, as `loop` would run them."""
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+import torch
+from torch import Tensor, multiprocessing, nn
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.worker import READY, Failure, Report, Share, serve
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.tensors import DeviceData
+from edgesim.learning.trainer import Promise, Result, wanted
+from edgesim.processes import no_interrupts
+
+
+@dataclass(eq=False)
+class _Worker:
+    number: int
+    process: BaseProcess
+    connection: Connection
+    start: Tensor
+    """Shared memory in which the worker finds the start weights of its job, [P]."""
+    update: Tensor
+    """Shared memory into which the worker writes a result, [P]."""
+    started: bool = False
+    at_work: tuple[int, Promise] | None = None
+    """What it trains, with its place in the order of the jobs."""
+
+
+class WorkersBackEnd:
+    """Runs promises on processes that live as long as the back end.
+
+    The training data, the start weights and the updates are in shared memory. Until the first worker has started this
+    process trains by itself; who trains a job changes no bit of its result.
+    """
+
+    name = "workers"
+
+    def __init__(self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int) -> None:
+        """``build`` makes the module anew; it is pickled.
+
+        Raises `EdgesimError` where no process can be started.
+        """
+        context = multiprocessing.get_context("spawn")
+        if multiprocessing.current_process().daemon:
+            raise EdgesimError("learning.back_end: 'workers' cannot be used in a daemonic process; use 'loop'")
+        self._loop = LoopBackEnd(model, data)
+        self._workers: list[_Worker] = []
+        self._end = weakref.finalize(self, _end, self._workers)
+        for number in range(1, count + 1):
+            here, there = context.Pipe()
+            start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
+            share = Share(there, build, data, model.mixed, start, update)
+            process = context.Process(target=serve, args=(share,), name=f"edgesim worker {number}", daemon=True)
+            with no_interrupts():
+                process.start()
+            there.close()
+            self._workers.append(_Worker(number, process, here, start, update))
+
+    def run(self, promises: Sequence[Promise]) -> int:
+        """Fulfil the promises that have no result yet; returns how many jobs that took."""
+        jobs = wanted(promises)
+        waiting = deque(enumerate(jobs))
+        failures: dict[int, EdgesimError] = {}
+        while True:
+            for worker in self._idle():
+                if waiting and not failures:
+                    self._send(worker, waiting.popleft())
+            busy = [worker for worker in self._workers if worker.at_work]
+            if not busy and (failures or not waiting):
+                break
+            if not busy:
+                self._loop.run([waiting.popleft()[1]])
+            # Without anyone at work, a look at who has started meanwhile; else sleep until something arrives.
+            for worker in self._heard(None if busy else 0):
+                self._receive(worker, failures)
+        if failures:
+            # All jobs before the first that failed have been run: the error is the one that `loop` would raise.
+            raise failures[min(failures)]
+        return len(jobs)
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        self._end()
+
+    def _idle(self) -> Iterator[_Worker]:
+        return (worker for worker in self._workers if worker.started and worker.at_work is None)
+
+    def _heard(self, timeout_s: float | None) -> list[_Worker]:
+        """Workers that have sent something, or ended."""
+        by_connection = {worker.connection: worker for worker in self._workers}
+        return [by_connection[ready] for ready in wait(list(by_connection), timeout_s) if isinstance(ready, Connection)]
+
+    def _send(self, worker: _Worker, task: tuple[int, Promise]) -> None:
+        worker.at_work = task
+        worker.start.copy_(task[1].start)
+        try:
+            worker.connection.send(task[1].job)
+        except OSError:
+            raise self._lost(worker) from None
+
+    def _receive(self, worker: _Worker, failures: dict[int, EdgesimError]) -> None:
+        try:
+            report: Report = worker.connection.recv()
+        except (EOFError, OSError):
+            raise self._lost(worker) from None
+        if report == READY:
+            worker.started = True
+            return
+        assert worker.at_work is not None
+        order, promise = worker.at_work
+        worker.at_work = None
+        if isinstance(report, Failure):
+            failures[order] = report.error
+        else:
+            promise.result = Result(worker.update.clone(), *report)
+
+    def _lost(self, worker: _Worker) -> EdgesimError:
+        """The error for a worker that has ended; the others are ended too."""
+        # Its connection is closed, the process itself may take seconds to go on a busy machine.
+        worker.process.join(30)
+        code = worker.process.exitcode
+        who = f"worker {worker.number} of {len(self._workers)} (process {worker.process.pid})"
+        self.close()
+        job = worker.at_work and worker.at_work[1].job
+        doing = f" while training device {job.device} in round {job.round}" if job else ""
+        if not worker.started:
+            doing = " before it began"
+        if code is not None and code < 0:
+            return EdgesimError(
+                f"{who} was killed by signal {-code}{doing}; if memory ran out, set learning.workers lower or "
+                "learning.back_end = 'loop'"
+            )
+        guard = "" if worker.started else "is edgesim called outside of if __name__ == '__main__'? "
+        return EdgesimError(
+            f"{who} ended with status {code}{doing}; {guard}see its error above; "
+            "learning.back_end = 'loop' shows it here"
+        )
+
+
+def _end(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.process.terminate()
+    for worker in workers:
+        worker.process.join()
+        worker.connection.close()

@@ -1,0 +1,35 @@
+"""What one run worked out and others need again, kept below one folder."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from edgesim.errors import EdgesimError
+
+
+def cache_folder(kind: str) -> Path:
+    """Where one kind of results is kept: below ``$EDGESIM_CACHE``, or else ``~/.cache/edgesim``."""
+    root = os.environ.get("EDGESIM_CACHE")
+    return (Path(root) if root else Path.home() / ".cache" / "edgesim") / kind
+
+
+@contextmanager
+def new_entry(path: Path) -> Iterator[Path]:
+    """A path at which to write a file or a folder that becomes ``path`` when the block ends without an error.
+
+    Written beside its place and renamed, so that parallel runs never see half of it; of two that write the same
+    folder the first one stays. Raises `EdgesimError` when it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            part = Path(folder) / path.name
+            yield part
+            if not (part.is_dir() and path.exists()):
+                part.replace(path)
+    except OSError as error:
+        raise EdgesimError(
+            f"{path.parent}: cannot be written: {error.strerror or error}; set EDGESIM_CACHE to a folder with room"
+        ) from None

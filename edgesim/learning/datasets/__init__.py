@@ -1,0 +1,54 @@
+"""The data sets that a run can name, and their registry."""
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+from edgesim.config import DataConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.datasets.cifar import load_cifar
+from edgesim.learning.datasets.dataset import Dataset
+from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist
+from edgesim.learning.datasets.npz import load_npz
+from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
+
+__all__ = ["DATASETS", "Dataset", "load_dataset"]
+
+DATASETS: dict[str, Callable[[str, DataConfig], Dataset]] = {
+    "digits": load_digits,
+    **dict.fromkeys(("iris", "wine", "breast-cancer"), load_table),
+    **dict.fromkeys(MNIST_SETS, load_mnist),
+    **dict.fromkeys(("cifar10", "cifar100"), load_cifar),
+}
+
+
+def load_dataset(config: DataConfig) -> Dataset:
+    """The data set that a config names; raises `EdgesimError` when it is missing, broken or has no use for a knob."""
+    name, path = config.dataset, Path(config.dataset).expanduser()
+    is_folder = name not in DATASETS and path.is_dir()
+    if config.image_size is not None and not is_folder:
+        raise EdgesimError(f"data.image_size: is for a folder of images, not for {name!r}; leave it out")
+    if is_folder:
+        from edgesim.learning.datasets.folder import load_folder
+        from edgesim.learning.datasets.speech import holds_words, load_speech
+
+        if not holds_words(path):
+            dataset = load_folder(path, config.image_size)
+        elif config.image_size is None and config.augment == "none":
+            dataset = load_speech(path)
+        else:
+            raise EdgesimError(f"data.image_size and data.augment: are for pictures, not for the sounds in {name!r}")
+    elif name in DATASETS:
+        dataset = DATASETS[name](name, config)
+    elif path.suffix == ".npz":
+        dataset = load_npz(path)
+    else:
+        near = difflib.get_close_matches(name, DATASETS, n=1)
+        hint = f", did you mean {near[0]!r}?" if near else ";"
+        raise EdgesimError(
+            f"data.dataset: unknown {name!r}{hint} expected {', '.join(DATASETS)}, none, a path that ends in .npz or "
+            "that of a folder of images or of wav files"
+        )
+    if config.augment != "none" and dataset.image_shape[1:] == (1, 1):
+        raise EdgesimError(f"data.augment: {name!r} holds no pictures that could be turned over; leave it out")
+    return dataset

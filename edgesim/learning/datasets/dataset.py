@@ -1,0 +1,87 @@
+"""The images and labels of a run; images are read only when something trains or tests."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.selection.view import Floats, Integers
+
+Images = NDArray[Any]
+
+_IMAGES_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """Where each image comes from: photographs, sketches, one hospital or another."""
+
+    names: tuple[str, ...]
+    train: Integers
+    """Index of each training image's domain, [n]."""
+    test: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training and a test set of images, channels first."""
+
+    name: str
+    train_labels: Integers
+    test_labels: Integers
+    class_count: int
+    image_shape: tuple[int, int, int]
+    """Channels, height, width."""
+    load_images: Callable[[], tuple[Images, Images]]
+    """Reads the training and test images, each [n, C, H, W], uint8 or float."""
+    fixed_scale: float | None = None
+    """Pixels are divided by this; standardised per channel when absent."""
+    domains: Domains | None = None
+    """Absent where images are not told apart by origin."""
+    digest_images: Callable[[], str] | None = None
+    """Hash of what the images are made from, where that is quicker to read than they are."""
+
+    @cached_property
+    def images(self) -> tuple[Images, Images]:
+        """Training and test images, [n, C, H, W], read at first use."""
+        return self.load_images()
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash of the images and labels (SHA-256)."""
+        digest = hashlib.sha256()
+        arrays = [self.train_labels, self.test_labels]
+        if self.digest_images is None:
+            arrays = [*self.images, *arrays]
+        else:
+            digest.update(self.digest_images().encode())
+        for array in arrays:
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    @cached_property
+    def normalisation(self) -> tuple[Floats, Floats]:
+        """Offset and divisor per channel, each [C]: mean and standard deviation of the training images."""
+        channels = self.image_shape[0]
+        if self.fixed_scale is not None:
+            return np.zeros(channels), np.full(channels, self.fixed_scale)
+        moments = [_mean_and_deviation(self.images[0][:, channel]) for channel in range(channels)]
+        mean, deviation = np.array(moments).T
+        return mean, np.where(deviation > 0, deviation, 1.0)
+
+
+def _mean_and_deviation(pixels: Images) -> tuple[float, float]:
+    if pixels.dtype != np.uint8:
+        return float(pixels.mean(dtype=np.float64)), float(pixels.std(dtype=np.float64))
+    # From the histogram, piece by piece: exact, and no wider copy of a large training set.
+    counts = np.zeros(256, dtype=np.int64)
+    for first in range(0, len(pixels), _IMAGES_AT_ONCE):
+        counts += np.bincount(pixels[first : first + _IMAGES_AT_ONCE].reshape(-1), minlength=256)
+    levels = np.arange(256.0)
+    mean = float(counts @ levels / counts.sum())
+    return mean, float(np.sqrt(counts @ (levels - mean) ** 2 / counts.sum()))

@@ -1,0 +1,144 @@
+"""Files as arrays: decoded once, and kept in a cache under the hash of what the files hold.
+
+A file counts as unchanged while its path, size and time of change are the same, so that a later start reads no file at
+all; where these differ, the files are hashed anew, and decoded only if they hold something else.
+"""
+
+import errno
+import hashlib
+import math
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.cache import cache_folder, new_entry
+
+_FORMAT = 1
+_FILES_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class DecodedFiles:
+    """Samples for training and for testing, as paths below a root; what a file is says the class that inherits."""
+
+    kind: ClassVar[str]
+    """Name of the folder in the cache."""
+    dtype: ClassVar[str] = "u1"
+
+    root: Path
+    train: list[str]
+    test: list[str]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of all; raises `EdgesimError`."""
+        raise NotImplementedError
+
+    def digest(self) -> str:
+        """Hash of what the files hold and of how they are decoded (SHA-256)."""
+        return self._digest
+
+    def load(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Training and test samples, [n, C, H, W], mapped from the cache; decoded if they are not in it.
+
+        Raises `EdgesimError` that names the first file that is broken or of another size, or the cache folder.
+        """
+        folder = cache_folder(self.kind) / self.digest()
+        found = self._read(folder)
+        if found is None:
+            shutil.rmtree(folder, ignore_errors=True)
+            with new_entry(folder) as part:
+                part.mkdir()
+                for name, files in self._halves:
+                    self._decode(files, part / f"{name}.npy")
+            found = self._read(folder)
+        if found is None:
+            raise EdgesimError(f"{folder}: cannot be read back; remove it")
+        return found
+
+    @property
+    def _halves(self) -> tuple[tuple[str, list[str]], ...]:
+        return ("train", self.train), ("test", self.test)
+
+    @cached_property
+    def _digest(self) -> str:
+        known = cache_folder("image-listings") / _sha256(self._listing())
+        try:
+            return known.read_text()
+        except OSError:
+            digest = _sha256(self._contents())
+        with new_entry(known) as part:
+            part.write_text(digest)
+        return digest
+
+    def _listing(self) -> Iterator[bytes]:
+        root = str(self.root.resolve())
+        yield f"format {_FORMAT}, {self._how} {root}\n".encode()
+        for name, files in self._halves:
+            for file in files:
+                try:
+                    state = os.stat(f"{root}/{file}")
+                except OSError as error:
+                    raise EdgesimError(f"{self.root / file}: cannot be read: {error.strerror}") from None
+                yield f"{name} {state.st_size} {state.st_mtime_ns} {file}\n".encode(errors="surrogateescape")
+
+    def _contents(self) -> Iterator[bytes]:
+        yield f"format {_FORMAT}, {self._how}".encode()
+        for name, files in self._halves:
+            for file in files:
+                path = self.root / file
+                try:
+                    content = path.read_bytes()
+                except OSError as error:
+                    raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
+                yield f"{name} {len(content)}\n".encode()
+                yield content
+
+    @property
+    def _how(self) -> str:
+        """Everything but the file itself that its array hangs on."""
+        raise NotImplementedError
+
+    def _pixels(self, file: str) -> NDArray[Any]:
+        """One sample, of `shape`; raises `EdgesimError` that names the file."""
+        raise NotImplementedError
+
+    def _read(self, folder: Path) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        try:
+            # Copy on write: torch warns of arrays that cannot be written to.
+            train, test = (np.load(folder / f"{name}.npy", mmap_mode="c") for name, _ in self._halves)
+        except (OSError, ValueError):
+            return None
+        return train, test
+
+    def _decode(self, files: list[str], path: Path) -> None:
+        needed = len(files) * math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        if shutil.disk_usage(path.parent).free < needed:
+            # Writing past a full disk through a mapping would end the process without a word.
+            raise OSError(errno.ENOSPC, f"{needed / 1e6:,.0f} MB needed for decoded {self.kind}")
+        images = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(self.dtype), shape=(len(files), *self.shape))
+
+        def decode(first: int) -> None:
+            for row in range(first, min(first + _FILES_AT_ONCE, len(files))):
+                images[row] = self._pixels(files[row])
+
+        # Threads: decoding a file leaves the interpreter's lock alone.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(decode, range(0, len(files), _FILES_AT_ONCE)))
+        images.flush()
+
+
+def _sha256(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()

@@ -1,0 +1,52 @@
+"""Files in LeCun's IDX format, plain or gzipped: a header of big-endian sizes, then unsigned bytes."""
+
+import gzip
+import io
+import math
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+
+_UNSIGNED_BYTES = 8
+
+
+def read_shape(path: Path, dimensions: int) -> tuple[int, ...]:
+    """Sizes that the header gives; raises `EdgesimError` unless it is one of unsigned bytes and so many dimensions."""
+    with _open(path) as file:
+        return _shape(path, _read(path, file, 4 + 4 * dimensions), dimensions)
+
+
+def read_array(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    """The whole array, uint8; raises `EdgesimError`, also when there are fewer or more bytes than the header says."""
+    with _open(path) as file:
+        content = _read(path, file, -1)
+    shape = _shape(path, content, dimensions)
+    values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * dimensions)
+    if len(values) != math.prod(shape):
+        raise EdgesimError(f"{path}: holds {len(values)} values, its header says {math.prod(shape)}")
+    return values.reshape(shape)
+
+
+def _open(path: Path) -> io.BufferedIOBase:
+    try:
+        return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+    except OSError as error:
+        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _read(path: Path, file: io.BufferedIOBase, count: int) -> bytes:
+    try:
+        return file.read(count)
+    except (OSError, EOFError, zlib.error) as error:
+        raise EdgesimError(f"{path}: cannot be read: {error}; get it anew") from None
+
+
+def _shape(path: Path, content: bytes, dimensions: int) -> tuple[int, ...]:
+    if len(content) < 4 + 4 * dimensions or content[:4] != bytes((0, 0, _UNSIGNED_BYTES, dimensions)):
+        raise EdgesimError(f"{path}: not an IDX file of {dimensions}-dimensional unsigned bytes")
+    return struct.unpack_from(f">{dimensions}I", content, 4)

@@ -1,0 +1,65 @@
+"""Image files as arrays (see `edgesim.learning.datasets.decoded`)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import PIL
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.datasets.decoded import DecodedFiles
+
+
+@dataclass(frozen=True)
+class ImageFiles(DecodedFiles):
+    """Images, brought to one size where that is given; always red, green, blue."""
+
+    kind: ClassVar[str] = "images"
+    image_size: int | None
+    """Height and width of all when decoded; they must have one size when absent."""
+
+    @cached_property
+    def shape(self) -> tuple[int, int, int]:
+        """3, height and width; read from the first image when no size is given."""
+        if self.image_size is not None:
+            return 3, self.image_size, self.image_size
+        path = self.root / self.train[0]
+        with _readable(path), Image.open(path) as image:
+            return 3, image.height, image.width
+
+    @property
+    def _how(self) -> str:
+        return f"Pillow {PIL.__version__}, shape {self.shape}"
+
+    def _pixels(self, file: str) -> NDArray[np.uint8]:
+        """One image, [3, H, W]."""
+        path, (_, height, width) = self.root / file, self.shape
+        with _readable(path), Image.open(path) as image:
+            if image.mode.startswith(("I", "F")):
+                raise EdgesimError(f"{path}: has pixels of more than 8 bits; save it with 8 bits per channel")
+            if self.image_size is None and image.size != (width, height):
+                raise EdgesimError(
+                    f"{path}: is {image.height}x{image.width}, but {self.train[0]} is {height}x{width}; set "
+                    "data.image_size to bring all images to one size"
+                )
+            picture = image.convert("RGB")
+            if picture.size != (width, height):
+                picture = picture.resize((width, height), Image.Resampling.BILINEAR)
+            return np.asarray(picture).transpose(2, 0, 1)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Whatever a broken file makes Pillow raise becomes one line that names it."""
+    try:
+        yield
+    except UnidentifiedImageError:
+        raise EdgesimError(f"{path}: not a readable image: no format that Pillow knows") from None
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise EdgesimError(f"{path}: not a readable image: {error}") from None

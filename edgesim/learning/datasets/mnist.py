@@ -1,0 +1,69 @@
+"""MNIST and its kin, in IDX files: labels are read at once, images when needed.
+
+MNIST (LeCun et al., 1998), Fashion-MNIST (Xiao et al., 2017) and EMNIST (Cohen et al., 2017) with its six splits.
+EMNIST's images stay as they are published: rows and columns are swapped. Its letters are counted from 0 here.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from edgesim.config import DataConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.datasets.dataset import Dataset, Images
+from edgesim.learning.datasets.idx import read_array, read_shape
+from edgesim.learning.datasets.published import Published, locate
+from edgesim.selection.view import Integers
+
+_PARTS = ("images-idx3-ubyte", "labels-idx1-ubyte")
+_FILES = [f"{half}-{part}" for half in ("train", "t10k") for part in _PARTS]
+
+_EMNIST_CLASSES = {"balanced": 47, "byclass": 62, "bymerge": 47, "letters": 26, "digits": 10, "mnist": 10}
+
+
+def _emnist(split: str) -> Published:
+    files = [f"emnist-{split}-{half}-{part}" for half in ("train", "test") for part in _PARTS]
+    return Published(f"emnist-{split}", "EMNIST/raw", files, "EMNIST", {"split": split})
+
+
+_SETS: dict[str, tuple[Published, int]] = {
+    "mnist": (Published("mnist", "MNIST/raw", _FILES, "MNIST"), 10),
+    "fashion-mnist": (Published("fashion-mnist", "FashionMNIST/raw", _FILES, "FashionMNIST"), 10),
+    **{f"emnist-{split}": (_emnist(split), classes) for split, classes in _EMNIST_CLASSES.items()},
+}
+MNIST_SETS = tuple(_SETS)
+
+
+def load_mnist(name: str, config: DataConfig) -> Dataset:
+    """One of `MNIST_SETS`, plain or gzipped; raises `EdgesimError` that names the file."""
+    published, class_count = _SETS[name]
+    train_images, train_labels, test_images, test_labels = locate(published, config, ("", ".gz"))
+    first = 1 if name == "emnist-letters" else 0
+    (train_count, height, width), (test_count, *test_size) = (read_shape(p, 3) for p in (train_images, test_images))
+    if test_size != [height, width]:
+        raise EdgesimError(
+            f"{test_images}: images are {test_size[0]}x{test_size[1]}, those for training {height}x{width}"
+        )
+    return Dataset(
+        name=name,
+        train_labels=_labels(train_labels, first, class_count, train_count),
+        test_labels=_labels(test_labels, first, class_count, test_count),
+        class_count=class_count,
+        image_shape=(1, height, width),
+        load_images=partial(_images, train_images, test_images),
+    )
+
+
+def _labels(path: Path, first: int, class_count: int, images: int) -> Integers:
+    labels = read_array(path, 1).astype(np.int64) - first
+    if len(labels) != images:
+        raise EdgesimError(f"{path}: {len(labels)} labels for {images} images")
+    if images == 0 or labels.min() < 0 or labels.max() >= class_count:
+        raise EdgesimError(f"{path}: labels are not whole numbers from {first} to {first + class_count - 1}")
+    return labels
+
+
+def _images(train: Path, test: Path) -> tuple[Images, Images]:
+    # Copied: what lies over the bytes of a file cannot be written to, which torch warns of.
+    return read_array(train, 3)[:, None].copy(), read_array(test, 3)[:, None].copy()

@@ -1,0 +1,54 @@
+"""Sets that scikit-learn carries within itself: small, real, and never downloaded."""
+
+from functools import partial
+
+import numpy as np
+
+from edgesim.config import DataConfig
+from edgesim.learning.datasets.dataset import Dataset, Images
+from edgesim.learning.datasets.held_out import held_out
+from edgesim.selection.view import Integers
+
+_DIGITS_TEST_PER_CLASS = 36
+
+
+def load_digits(name: str, config: DataConfig) -> Dataset:
+    """1,797 handwritten digits of 8x8 pixels; 36 of each class are for testing."""
+    from sklearn import datasets
+
+    bunch = datasets.load_digits()
+    labels = bunch.target.astype(np.int64)
+    train, test = held_out(name, labels, lambda _: _DIGITS_TEST_PER_CLASS)
+    return _dataset(name, bunch.images.astype(np.uint8)[:, None], labels, train, test, fixed_scale=16.0)
+
+
+def load_table(name: str, config: DataConfig) -> Dataset:
+    """``iris``, ``wine`` or ``breast-cancer``: one float32 per feature, a fifth of each class for testing.
+
+    Every feature is a channel of one pixel, [F, 1, 1], so that each is standardised by its own mean and deviation.
+    """
+    from sklearn import datasets
+
+    load = {"iris": datasets.load_iris, "wine": datasets.load_wine, "breast-cancer": datasets.load_breast_cancer}
+    features, target = load[name](return_X_y=True)
+    labels = target.astype(np.int64)
+    return _dataset(name, features.astype(np.float32)[:, :, None, None], labels, *held_out(name, labels))
+
+
+def _dataset(
+    name: str, images: Images, labels: Integers, train: Integers, test: Integers, fixed_scale: float | None = None
+) -> Dataset:
+    channels, height, width = images.shape[1:]
+    return Dataset(
+        name=name,
+        train_labels=labels[train],
+        test_labels=labels[test],
+        class_count=int(labels.max()) + 1,
+        image_shape=(channels, height, width),
+        load_images=partial(_split, images, train, test),
+        fixed_scale=fixed_scale,
+    )
+
+
+def _split(images: Images, train: Integers, test: Integers) -> tuple[Images, Images]:
+    return images[train], images[test]

@@ -1,0 +1,110 @@
+"""Models known by name, torchvision's, and the user's own."""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
+from edgesim.learning.models.plain import fedteddi_cnn, mlp, small_cnn
+from edgesim.learning.models.resnet import RESNETS
+from edgesim.learning.numerics import seeded
+
+Builder = Callable[[tuple[int, int, int], int], nn.Module]
+
+MODELS: dict[str, Builder] = {"mlp": mlp, "small-cnn": small_cnn, "fedteddi-cnn": fedteddi_cnn, **RESNETS}
+
+
+def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """A new model on the CPU: a name of `MODELS`, ``torchvision:NAME`` or the dotted path of a callable.
+
+    The callable, which may be a class, gets the image shape (C, H, W) and the number of classes. Initial weights
+    come from torch's global generator. Raises `EdgesimError` when the result is no module of float32 that maps
+    images [n, C, H, W] to logits [n, classes], in training and in evaluation alike.
+    """
+    try:
+        model = _builder(name)(image_shape, class_count)
+        _check(model, image_shape, class_count)
+    except EdgesimError:
+        raise
+    except Exception as error:  # the user's own code may raise anything
+        raise EdgesimError(
+            f"learning.model: {name!r} does not fit images of shape {image_shape}: {_first_line(error)}"
+        ) from error
+    return model
+
+
+def new_model(name: str, image_shape: tuple[int, int, int], class_count: int, seed: int) -> nn.Module:
+    """`make_model` with initial weights from a seed."""
+    with seeded(torch.device("cpu"), seed):
+        return make_model(name, image_shape, class_count)
+
+
+def source_text(name: str) -> str:
+    """Source of the file in which a model is defined, as far as it can be read: a part of cache keys."""
+    try:
+        return inspect.getsource(inspect.getmodule(_builder(name)) or _builder(name))
+    except (OSError, TypeError):
+        return ""
+
+
+def _builder(name: str) -> Builder:
+    if name in MODELS:
+        return MODELS[name]
+    if name.startswith(PREFIX):
+        return from_torchvision(name.removeprefix(PREFIX))
+    module_name, _, attribute = name.rpartition(".")
+    if not module_name:
+        near = difflib.get_close_matches(name, MODELS, n=1)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        raise EdgesimError(
+            f"learning.model: unknown {name!r}{hint} (known: {', '.join(MODELS)}, {PREFIX}NAME, "
+            "or the dotted path of a callable)"
+        )
+    try:
+        builder: Builder = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}; is its folder on PYTHONPATH?") from None
+    except Exception as error:  # a module may do anything when it is imported
+        raise EdgesimError(
+            f"learning.model: cannot import {name!r}: {type(error).__name__}: {_first_line(error)}"
+        ) from error
+    if isinstance(builder, nn.Module) or not callable(builder):
+        raise EdgesimError(
+            f"learning.model: {name!r} is of type {type(builder).__name__}, expected a callable "
+            "(image_shape, class_count) that makes a torch.nn.Module"
+        )
+    return builder
+
+
+def _check(model: object, image_shape: tuple[int, int, int], class_count: int) -> None:
+    """Raise TypeError or ValueError that says what a model lacks; its buffers stay as they are."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"it returned a {type(model).__name__}, expected a torch.nn.Module")
+    if any(tensor.dtype != torch.float32 for tensor in _floats(model)):
+        raise TypeError("its parameters and buffers must be float32")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("it has no trainable parameter")
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    images = torch.zeros(2, *image_shape)
+    with torch.no_grad():
+        for training in (True, False):
+            logits = model.train(training)(images)
+            if not isinstance(logits, Tensor):
+                raise TypeError(f"its output is a {type(logits).__name__}, expected a tensor (2, {class_count})")
+            if tuple(logits.shape) != (2, class_count):
+                raise ValueError(f"2 images give an output of shape {tuple(logits.shape)}, expected (2, {class_count})")
+        for buffer, before in buffers:
+            buffer.copy_(before)
+
+
+def _floats(model: nn.Module) -> list[Tensor]:
+    return [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

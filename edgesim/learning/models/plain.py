@@ -1,0 +1,53 @@
+"""Networks of a few layers."""
+
+from torch import nn
+
+_GROUPS = 8
+
+
+def mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """One hidden layer of 32 ReLU units: 64-32-10 on digits."""
+    channels, height, width = image_shape
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * height * width, 32), nn.ReLU(), nn.Linear(32, class_count))
+
+
+def small_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """Two convolutions of 5x5, 16 and 32 channels, each pooled, and a linear layer.
+
+    28,938 parameters for 10 classes of grey images of 28x28 pixels. Pooling comes before the ReLU, which changes
+    nothing but the cost: the two commute.
+    """
+    channels, height, width = image_shape
+    return nn.Sequential(
+        nn.Conv2d(channels, 16, 5, padding=2),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 5, padding=2),
+        nn.MaxPool2d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(32 * (height // 4) * (width // 4), class_count),
+    )
+
+
+def fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """FedTeddi's CNN for CIFAR-10 (section V-A): 558,802 parameters with padding 1 and groups of 8."""
+    channels, height, width = image_shape
+
+    def convolution(inputs: int, outputs: int) -> list[nn.Module]:
+        return [nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(_GROUPS, outputs), nn.ReLU()]
+
+    return nn.Sequential(
+        *convolution(channels, 32),
+        *convolution(32, 32),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.2),
+        *convolution(32, 64),
+        *convolution(64, 64),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.3),
+        nn.Flatten(),
+        nn.Linear(64 * (height // 4) * (width // 4), 120),
+        nn.ReLU(),
+        nn.Linear(120, class_count),
+    )

@@ -1,0 +1,53 @@
+"""Who holds which samples: the laws by which a training set is spread over devices, and their registry."""
+
+import difflib
+
+from edgesim.config import DataConfig, validate
+from edgesim.errors import EdgesimError
+from edgesim.learning.partitions.classes import Classes
+from edgesim.learning.partitions.dirichlet import Dirichlet
+from edgesim.learning.partitions.dirichlet_labels import DirichletLabels
+from edgesim.learning.partitions.fedteddi import FedTeddi
+from edgesim.learning.partitions.iid import Iid
+from edgesim.learning.partitions.partition import Partition
+from edgesim.learning.partitions.quantity import Quantity
+from edgesim.learning.partitions.shards import Shards
+
+PARTITIONS: dict[str, type[Partition]] = {
+    "fedteddi": FedTeddi,
+    "iid": Iid,
+    "dirichlet": Dirichlet,
+    "dirichlet-labels": DirichletLabels,
+    "classes": Classes,
+    "shards": Shards,
+    "quantity": Quantity,
+}
+
+
+def make_partition(data: DataConfig) -> Partition:
+    """The partition that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
+    name, options = data.partition, data.partition_options
+    if name not in PARTITIONS:
+        near = difflib.get_close_matches(name, PARTITIONS, n=1, cutoff=0.5)
+        hint = f", did you mean {near[0]!r}?" if near else ";"
+        raise EdgesimError(f"data.partition: unknown partition {name!r}{hint} known: {', '.join(PARTITIONS)}")
+    kind = PARTITIONS[name]
+    if options and not kind.model_fields:
+        raise EdgesimError(
+            f"data.partition_options: partition {name!r} takes no options, remove {', '.join(map(repr, options))}"
+        )
+    return validate(kind, options, f"data.partition_options (partition {name!r})")
+
+
+#: Samples of a device that has no data set.
+_BLANK_SAMPLES = 60
+
+
+def resolve(data: DataConfig) -> DataConfig:
+    """The same section with the partition's defaults written out; raises as `make_partition` does."""
+    partition = make_partition(data)
+    samples = data.samples_per_device
+    if samples is None:
+        samples = _BLANK_SAMPLES if data.dataset == "none" else partition.default_samples
+    options = partition.model_dump(exclude_none=True)
+    return data.model_copy(update={"partition_options": options, "samples_per_device": samples})

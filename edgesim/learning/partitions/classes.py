@@ -1,0 +1,54 @@
+"""A fixed number of classes per device: whoever holds a class shares its samples equally with the others who do.
+
+NIID-Bench (Li et al., ICDE 2022, "quantity-based label imbalance", #C = k), after the two-digit clients of McMahan et
+al., AISTATS 2017.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.partitions.dealing import hands, shuffled_pool
+from edgesim.learning.partitions.partition import Partition
+from edgesim.selection.view import Integers
+from edgesim.streams import Streams
+
+
+class Classes(Partition):
+    """Device n holds class n mod C and k - 1 others drawn at random; a class that nobody holds is left out."""
+
+    classes_per_device: int = Field(2, ge=1)
+
+    def divide(
+        self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
+    ) -> list[list[Integers]]:
+        """Sizes follow from who holds what; see `Partition.divide`."""
+        if self.classes_per_device > class_count:
+            raise EdgesimError(
+                f"data.partition_options.classes_per_device: {self.classes_per_device} is more than the {class_count} "
+                "classes; lower it"
+            )
+        pool = shuffled_pool(labels, device_count, samples_per_device, streams)
+        held = self._held(class_count, device_count, streams)
+        samples, owners = [], []
+        for label in np.flatnonzero(held.any(axis=0)).tolist():
+            mine, holders = pool[labels[pool] == label], np.flatnonzero(held[:, label])
+            if len(mine) < len(holders):
+                raise EdgesimError(
+                    f"data.partition_options.classes_per_device: {len(holders)} devices would share the {len(mine)} "
+                    f"training samples of class {label}; lower it or devices.count"
+                )
+            samples.append(mine)
+            owners.append(holders[np.arange(len(mine)) % len(holders)])
+        return [hands(np.concatenate(samples), np.concatenate(owners), device_count)]
+
+    def _held(self, class_count: int, device_count: int, streams: Streams) -> NDArray[np.bool_]:
+        """Which device holds which class, [N, C] of bool."""
+        devices = np.arange(device_count)
+        order = streams.uniform("partition/classes", devices, count=class_count)
+        order[devices, devices % class_count] = 0.0  # below every draw
+        chosen = np.argpartition(order, self.classes_per_device - 1, axis=1)[:, : self.classes_per_device]
+        held = np.zeros((device_count, class_count), dtype=bool)
+        held[devices[:, None], chosen] = True
+        return held

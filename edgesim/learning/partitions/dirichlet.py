@@ -1,0 +1,33 @@
+"""Label skew by a Dirichlet law per class: who gets which share of a class.
+
+Yurochkin et al., "Bayesian nonparametric federated learning of neural networks", ICML 2019; the practice of Hsu et
+al., arXiv 1909.06335, and of NIID-Bench (Li et al., ICDE 2022, "distribution-based label imbalance").
+"""
+
+import numpy as np
+
+from edgesim.learning.partitions.dealing import by_class, cut, fill_empty_hands, hands, shuffled_pool
+from edgesim.learning.partitions.partition import Alpha, Partition
+from edgesim.selection.view import Integers
+from edgesim.streams import Streams
+
+
+class Dirichlet(Partition):
+    """For each class c, shares p_c ~ Dir_N(alpha) over the devices; sizes differ as the shares do.
+
+    Nobody is held back once he has his mean share, as NIID-Bench's program does: the law is the plain one of the
+    papers.
+    """
+
+    alpha: Alpha = 0.5
+
+    def divide(
+        self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
+    ) -> list[list[Integers]]:
+        """Every sample of the pool goes to one device; see `Partition.divide`."""
+        pool = by_class(shuffled_pool(labels, device_count, samples_per_device, streams), labels)
+        random = streams.generator("partition/dirichlet")
+        shares = random.dirichlet(np.full(device_count, self.alpha), class_count)
+        counts = cut(shares, np.bincount(labels[pool], minlength=class_count))
+        owner = np.repeat(np.tile(np.arange(device_count), class_count), counts.reshape(-1))
+        return [hands(pool, fill_empty_hands(owner, device_count, streams), device_count)]

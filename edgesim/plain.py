@@ -1,0 +1,31 @@
+"""Plain words instead of a traceback, for every command of the project."""
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import NoReturn, ParamSpec, TypeVar
+
+from edgesim.errors import EdgesimError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn bad input into one line on stderr and status 2, and Ctrl-C into status 130; scenarios use it too."""
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except EdgesimError as error:
+            _stop(f"error: {error}", 2)
+        except KeyboardInterrupt:
+            _stop("stopped; what was finished is kept", 130)
+
+    return wrapped
+
+
+def _stop(message: str, status: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,58 @@
+"""How much of each station's band is in use, instant by instant."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from edgesim.analysis.band_use import Steps, band_use
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.gantt import round_drawn
+
+MOST_ROUNDS = 10
+MOST_STATIONS = 8
+
+
+def draw_band_use(run: Run, round: int | None = None) -> Figure:
+    """Share of the band in use over simulated time, a panel per station, with the rounds' ends as dotted lines.
+
+    Shows ten rounds from ``round`` on, or from the first one that scheduled somebody; the dashed line is the mean over
+    the whole run. Of many stations the first `MOST_STATIONS`. Raises `EdgesimError` for a round that the run does not
+    have.
+    """
+    rounds, stations = run.rounds, run.stations.head(MOST_STATIONS)
+    first = round_drawn(run, rounds, round)
+    shown = rounds[(rounds["round"] >= first) & (rounds["round"] < first + MOST_ROUNDS)]
+    uploads = _uploads(run)
+    several = len(stations) > 1
+    with style.figure(style.COLUMN_IN, 1.9 if not several else 0.5 + 0.95 * len(stations)) as figure:
+        grid = figure.subplots(len(stations), squeeze=False, sharex=True, sharey=True).ravel()
+        for i, (axes, station) in enumerate(zip(grid, stations.itertuples(), strict=True)):
+            own = uploads[uploads["station"] == station.station]
+            use = band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
+            mean = use.mean(0.0, float(rounds["t_end_s"].iloc[-1]))
+            _draw(axes, use, shown, mean)
+            axes.set_title((f"({style.letter(i)}) {station.name}, " if several else "") + f"mean of the run {mean:.2f}")
+        grid[-1].set_xlabel("simulated time (s)")
+        figure.supylabel("share of the band in use (1)", fontsize=8)
+    return figure
+
+
+def _uploads(run: Run) -> pd.DataFrame:
+    """Uploads with the station that each goes to."""
+    activities, devices = run.activities, run.devices
+    where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
+    return activities[activities["activity"] == "upload"].merge(where, on="device")
+
+
+def _draw(axes: Axes, use: Steps, rounds: pd.DataFrame, mean: float) -> None:
+    begin_s, end_s = float(rounds["t_start_s"].iloc[0]), float(rounds["t_end_s"].iloc[-1])
+    t_s, share = np.append(0.0, use.t_s), np.append(0.0, use.share)
+    axes.fill_between(t_s, share, step="post", color=style.PALETTE["sky"], alpha=0.4, linewidth=0)
+    axes.step(t_s, share, where="post", color=style.PALETTE["blue"], linewidth=0.8)
+    for t_s in rounds["t_end_s"]:
+        axes.axvline(t_s, color="black", linestyle=":", linewidth=0.6)
+    axes.axhline(mean, color=style.PALETTE["vermilion"], linestyle="--", linewidth=0.9)
+    axes.set_xlim(begin_s, end_s)
+    axes.set_ylim(0, 1.04)

@@ -1,0 +1,34 @@
+"""How much the batteries hold, over a run."""
+
+from matplotlib.figure import Figure
+
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+
+_LINES = {"mean": ("mean", style.PALETTE["blue"], "-"), "least": ("least charged device", style.PALETTE["orange"], "-")}
+
+
+def has_batteries(run: Run) -> bool:
+    """Whether the run's devices had batteries."""
+    return bool((run.metrics["name"] == "battery_j").any())
+
+
+def draw_battery(run: Run) -> Figure:
+    """Charge at every round's end, mean over devices and least; the reserve as a line, a full battery at the top."""
+    charge = run.metrics[run.metrics["name"] == "battery_j"].pivot(index="round", columns="key", values="value")
+    end_s = run.rounds.set_index("round")["t_end_s"].loc[charge.index]
+    capacity_j, reserve = run.battery
+    labels = [label for label, _, _ in _LINES.values()] + ["reserve to check in"]
+    with style.figure(style.COLUMN_IN, 1.8 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
+        axes = figure.subplots()
+        handles = [
+            axes.plot(end_s, charge[key], color=color, linestyle=dash)[0] for key, (_, color, dash) in _LINES.items()
+        ]
+        handles.append(axes.axhline(reserve * capacity_j, color="black", linestyle=":", linewidth=0.8))
+        axes.set_xlim(0, end_s.iloc[-1])
+        axes.set_ylim(0, 1.04 * capacity_j)
+        axes.set_xlabel("simulated time (s)")
+        axes.set_ylabel("charge (J)")
+        axes.grid(axis="y")
+        style.legend_below(figure, handles, labels)
+    return figure

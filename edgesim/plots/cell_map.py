@@ -1,0 +1,81 @@
+"""Where stations and devices are, and how often each device was scheduled."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+
+_MARKS = ("o", "s", "D", "v", "P", "X", "^")
+"""Devices of different stations differ in shape; stations beyond these share them."""
+
+
+def draw_cell_map(run: Run) -> Figure:
+    """Map of one run: stations as triangles with their names, devices coloured by their share of rounds scheduled.
+
+    A device was scheduled in a round in which it has an upload.
+    """
+    devices = run.devices
+    devices = devices[devices["frame"] == devices["frame"].max()]
+    stations = run.stations
+    shares = scheduled_share(run.activities, devices["device"].to_numpy(), len(run.rounds))
+    several = len(stations) > 1
+    with style.figure(style.COLUMN_IN, 3.1 + (0.25 if several else 0)) as figure:
+        axes = figure.subplots()
+        for station, name in zip(stations["station"], stations["name"], strict=True):
+            there = (devices["station"] == station).to_numpy()
+            dots = axes.scatter(
+                devices["x_m"][there],
+                devices["y_m"][there],
+                c=shares[there],
+                cmap="viridis",
+                vmin=0,
+                vmax=max(float(shares.max()), 1e-9),
+                s=_size(len(devices)),
+                marker=_MARKS[station % len(_MARKS)],
+                linewidths=0,
+                rasterized=len(devices) > 2000,
+            )
+            if several:
+                axes.annotate(
+                    name,
+                    stations.loc[stations["station"] == station, ["x_m", "y_m"]].to_numpy()[0],
+                    xytext=(0, -9),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=6,
+                    bbox={"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.7},
+                )
+        axes.scatter(
+            stations["x_m"], stations["y_m"], marker="^", s=55, c=style.PALETTE["vermilion"],
+            edgecolors="white", linewidths=0.7, zorder=3,
+        )  # fmt: skip
+        axes.set_aspect("equal")
+        axes.set_xlabel("east of the centre (m)")
+        axes.set_ylabel("north of the centre (m)")
+        figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
+        marks = [_mark("^", style.PALETTE["vermilion"])]
+        labels = ["station"]
+        for station in stations["station"][: len(_MARKS)] if several else []:
+            marks.append(_mark(_MARKS[station], "#666666"))
+            labels.append(f"devices of {stations['name'][station]}")
+        style.legend_below(figure, marks, labels)
+    return figure
+
+
+def scheduled_share(activities: pd.DataFrame, devices: np.ndarray, rounds: int) -> np.ndarray:
+    """Share of the rounds in which each device uploaded, [n]; an upload over several rounds counts once."""
+    uploads = activities[activities["activity"] == "upload"]
+    counts = uploads.groupby("device")["round"].nunique()
+    return np.asarray(counts.reindex(devices, fill_value=0).to_numpy() / rounds)
+
+
+def _size(devices: int) -> float:
+    """Marker area in square points: smaller in a crowd."""
+    return float(np.clip(2500 / devices, 2, 28))
+
+
+def _mark(marker: str, color: str) -> Line2D:
+    return Line2D([], [], linestyle="none", marker=marker, color=color, markersize=5)

@@ -1,0 +1,99 @@
+"""Figures of availability predictors: their windows, hits over time, cost (FedDance, figs. 10, 11 and 18)."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
+from numpy.typing import NDArray
+
+from edgesim.plots import style
+
+Floats = NDArray[np.float64]
+
+
+class Score(NamedTuple):
+    """How right a predictor was with one pair of windows."""
+
+    accuracy: float
+    f1: float
+
+
+def draw_sensitivity(
+    scores: Mapping[str, Mapping[tuple[int, int], Score]], history_rounds: int, future_rounds: int
+) -> Figure:
+    """Accuracy (above) and F1 (below) over K_h at ``future_rounds`` and over K at ``history_rounds``, a line per trace.
+
+    ``scores`` are by trace and by (K_h, K).
+    """
+    styles = style.line_styles(list(scores))
+    with style.figure(style.PAGE_IN, 3.4 + style.legend_height_in(list(scores), style.PAGE_IN)) as figure:
+        grid = figure.subplots(2, 2, sharey="row", sharex="col")
+        for trace, found in scores.items():
+            past = sorted((windows[0], score) for windows, score in found.items() if windows[1] == future_rounds)
+            ahead = sorted((windows[1], score) for windows, score in found.items() if windows[0] == history_rounds)
+            for column, points in enumerate((past, ahead)):
+                at = [place for place, _ in points]
+                for row, values in enumerate(([score.accuracy for _, score in points], [s.f1 for _, s in points])):
+                    grid[row, column].plot(at, values, **styles[trace].marked(every=1))
+        grid[1, 0].set_xlabel("history window $K_h$ (rounds)")
+        grid[1, 1].set_xlabel("future window $K$ (rounds)")
+        for row, what in enumerate(("accuracy (1)", "F1 (1)")):
+            grid[row, 0].set_ylabel(what)
+        grid[0, 0].set_title(f"(a) $K$ = {future_rounds}")
+        grid[0, 1].set_title(f"(b) $K_h$ = {history_rounds}")
+        for axes in grid.ravel():
+            axes.grid()
+        style.legend_below(figure, grid[0, 0].get_lines(), list(scores))
+    return figure
+
+
+def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tuple[Floats, Floats]]) -> Figure:
+    """Accuracy of each predictor at its hours (above) and the share of devices online at ``t_h`` hours, [n] (below)."""
+    names = list(accuracy)
+    styles = style.line_styles(names)
+    with style.figure(style.COLUMN_IN, 2.8 + style.legend_height_in(names, style.COLUMN_IN)) as figure:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+        for name, (at_h, values) in accuracy.items():
+            above.plot(at_h, values, **styles[name].line())
+        above.set_ylabel("accuracy (1)")
+        below.plot(t_h, online_share, color=style.PALETTE["grey"], linewidth=0.8)
+        below.set_ylim(bottom=0)
+        below.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        below.set_ylabel("online")
+        below.set_xlabel("simulated time (h)")
+        for axes in (above, below):
+            axes.grid()
+        style.legend_below(figure, above.get_lines(), names)
+    return figure
+
+
+def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floats]) -> Figure:
+    """Distributions of wall time: a prediction's, per device (left), and a selector's own work on a device (right)."""
+    names = [*prediction_s, *overhead_s]
+    styles = style.line_styles(names)
+    with style.figure(style.PAGE_IN, 2.0 + style.legend_height_in(names, style.PAGE_IN)) as figure:
+        left, right = figure.subplots(1, 2, sharey=True)
+        lines = [
+            _cdf(axes, values, **styles[name].line())
+            for axes, costs in ((left, prediction_s), (right, overhead_s))
+            for name, values in costs.items()
+        ]
+        left.set_xlabel("wall time of a prediction, per device (ms)")
+        right.set_xlabel("wall time on a device, per selection (ms)")
+        left.set_ylabel("share (1)")
+        left.set_title("(a) predictors, on the server")
+        right.set_title("(b) selectors, on the device")
+        style.legend_below(figure, lines, names)
+    return figure
+
+
+def _cdf(axes: Axes, seconds: Floats, **line: object) -> object:
+    milliseconds = 1e3 * np.sort(seconds)
+    (drawn,) = axes.step(milliseconds, np.arange(1, len(seconds) + 1) / len(seconds), where="post", **line)
+    axes.set_xscale("log")
+    axes.set_ylim(0, 1.02)
+    axes.grid()
+    return drawn

@@ -1,0 +1,49 @@
+"""How old the models were from which merged updates had started."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, Series, labels_of
+
+
+def has_stale_updates(runs: Sequence[Run]) -> bool:
+    """Whether any update of any run started from an older model than the one it was merged into."""
+    return any(bool((run.updates["staleness"] > 0).any()) for run in runs)
+
+
+def draw_staleness(panels: Sequence[Panel]) -> Figure:
+    """Share of the merged updates up to each staleness, all seeds of a series together."""
+    labels = labels_of(panels)
+    styles = style.line_styles(labels)
+    width, height = style.panel_size(len(panels), 2.0)
+    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        handles = {}
+        for axes, panel in zip(grid, panels, strict=True):
+            for series in panel.series:
+                ages, shares = cumulative(series)
+                look = styles[series.label]
+                (handles[series.label],) = axes.step(
+                    ages, shares, where="post", **look.marked(every=max(1, len(ages) // 6))
+                )
+            axes.set_ylim(0, 1.02)
+            axes.set_xlim(left=0)
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            axes.set_xlabel("staleness (models)")
+        for axes in grid[:: style.abreast(len(grid))]:
+            axes.set_ylabel("share of updates (1)")
+        style.legend_below(figure, [handles[label] for label in labels], labels)
+    return figure
+
+
+def cumulative(series: Series) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Stalenesses from 0 to the largest, and the share of a series' updates that are not staler."""
+    ages = np.concatenate([run.updates["staleness"].to_numpy(dtype=np.int64) for run in series.runs])
+    counts = np.bincount(ages, minlength=1)
+    return np.arange(len(counts)), np.cumsum(counts) / max(1, counts.sum())

@@ -1,0 +1,170 @@
+"""Figures of recordings: presence (FedDance, SoCC 2025, fig. 3, and the hours of the day), capacity, speed."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, PercentFormatter
+from numpy.typing import NDArray
+
+from edgesim.plots import style
+
+Floats = NDArray[np.float64]
+
+ONLINE_SHARE = 0.2026
+LONG_GAP_SHARE = 0.65
+"""Of all time, and of the devices with gaps above an hour, in 136,000 phones (FedDance, section 2.2)."""
+
+_MOST_POINTS = 400
+_MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
+_TIMES = {
+    1.0: "1 s", 10.0: "10 s", _MINUTE_S: "1 min", 10 * _MINUTE_S: "10 min", _HOUR_S: "1 h", 10 * _HOUR_S: "10 h",
+    4 * _DAY_S: "4 d",
+}  # fmt: skip
+
+
+class Anatomy(Protocol):
+    """What is drawn of a trace of presence."""
+
+    @property
+    def sessions(self) -> NDArray[np.int64]:
+        """Periods of each device, [devices]."""
+
+    @property
+    def duration_s(self) -> Floats:
+        """Of every period, [n]."""
+
+    @property
+    def gap_s(self) -> Floats:
+        """Between consecutive periods of one device, [m]."""
+
+    @property
+    def mean_gap_s(self) -> Floats:
+        """Of each device that has gaps."""
+
+    @property
+    def share_by_hour(self) -> Floats:
+        """Share of devices online in each hour of the day, [24]."""
+
+    @property
+    def pooled_share(self) -> float:
+        """Share of all device-time that is online."""
+
+
+def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:
+    """Sessions per device, durations, gaps and share online by hour of the day, a line per trace.
+
+    Gaps are drawn twice: all of them, and the mean of each device. ``published`` marks what FedDance reports.
+    """
+    labels = list(traces)
+    styles = style.line_styles(labels)
+    with style.figure(style.PAGE_IN, 3.7 + style.legend_height_in([*labels, "mean of each device"], 7)) as figure:
+        sessions, durations, gaps, hours = figure.subplots(2, 2).ravel()
+        for label, trace in traces.items():
+            line = styles[label].line()
+            _cdf(sessions, trace.sessions.astype(np.float64), **line)
+            _cdf(durations, trace.duration_s, **line)
+            _cdf(gaps, trace.gap_s, **line)
+            _cdf(gaps, trace.mean_gap_s, **line | {"linewidth": 2.2, "alpha": 0.45})
+            hours.step(np.arange(25), np.append(trace.share_by_hour, trace.share_by_hour[-1]), where="post", **line)
+        if published:
+            _mark_published(sessions, durations, gaps, hours)
+        sessions.set_xscale("symlog", linthresh=1)
+        sessions.set_xlim(0, 2 * max(1, max(int(trace.sessions.max()) for trace in traces.values())))
+        sessions.xaxis.set_major_locator(FixedLocator([0, 1, 10, 100, 1000]))
+        sessions.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        sessions.set_xlabel("sessions of a device (1)")
+        sessions.set_ylabel("share of devices (1)")
+        for axes, what in ((durations, "duration of a session"), (gaps, "gap between sessions")):
+            axes.set_xscale("log")
+            axes.set_xlim(1, 7 * _DAY_S)
+            axes.xaxis.set_major_locator(FixedLocator(list(_TIMES)))
+            axes.xaxis.set_major_formatter(lambda value, _: _TIMES.get(value, ""))
+            axes.minorticks_off()
+            axes.set_xlabel(what)
+            axes.set_ylabel("share (1)")
+        hours.set_xlim(0, 24)
+        hours.set_ylim(bottom=0)
+        hours.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)))
+        hours.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        hours.set_xlabel("hour of the trace's day (h)")
+        hours.set_ylabel("devices online")
+        titles = ("sessions per device", "durations", "gaps", "hours of the day")
+        for i, (axes, title) in enumerate(zip((sessions, durations, gaps, hours), titles, strict=True)):
+            axes.grid()
+            axes.set_title(f"({style.letter(i)}) {title}")
+        for axes in (sessions, durations, gaps):
+            axes.set_ylim(0, 1.02)
+        handles = [Line2D([], [], **styles[label].line()) for label in labels]
+        wide = Line2D([], [], color=style.PALETTE["black"], linewidth=2.2, alpha=0.45)
+        style.legend_below(figure, [*handles, wide], [*labels, "(c): mean of each device"])
+    return figure
+
+
+def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) -> None:
+    """FedDance's words as grey marks: dozens to hundreds of sessions, of minutes, long gaps, one share online."""
+    for axes, low, high, text in (
+        (sessions, 12, 999, "dozens to\nhundreds"),
+        (durations, _MINUTE_S, 10 * _MINUTE_S, "a few minutes"),
+    ):
+        axes.axvspan(low, high, color="#EEEEEE", zorder=0)
+        axes.annotate(text, (low, 0.98), xytext=(2, 0), textcoords="offset points", va="top", fontsize=7)
+    gaps.plot(_HOUR_S, 1 - LONG_GAP_SHARE, marker="v", color=style.PALETTE["black"], linestyle="none")
+    text = f"over {LONG_GAP_SHARE:.0%}\nof the devices\nabove 1 h"
+    arrow = {"arrowstyle": "-", "linewidth": 0.6, "color": style.PALETTE["grey"]}
+    gaps.annotate(text, (_HOUR_S, 1 - LONG_GAP_SHARE), (2, 0.95), fontsize=7, va="top", arrowprops=arrow)
+    hours.axhline(ONLINE_SHARE, color=style.PALETTE["black"], linewidth=0.8, linestyle=":")
+    hours.annotate(f"{ONLINE_SHARE:.2%} of all time", (16, ONLINE_SHARE), ha="center", va="bottom", fontsize=7)
+
+
+def draw_capacity(tables: Mapping[str, tuple[Floats, Floats]]) -> Figure:
+    """Capacity over time of each trace, as (times in s, bit/s from there on); at most nine of them."""
+    names = list(tables)[:9]
+    with style.figure(*style.panel_size(len(names), 1.6)) as figure:
+        for axes, name in zip(style.panel_grid(figure, names), names, strict=True):
+            t_s, bps = _by_second(*tables[name])
+            axes.step(t_s, bps / 1e6, where="post", color=style.PALETTE["blue"], linewidth=0.6)
+            axes.set_xlabel("time (s)")
+            axes.set_ylabel("capacity (Mbit/s)")
+        # Not before all is drawn: the panels share their scale.
+        axes.set_ylim(bottom=0)
+    return figure
+
+
+def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
+    """Distributions over devices of the time per sample and, where known, of the link's rate."""
+    panels: list[tuple[Floats, str]] = [(1e3 * s_per_sample, "training time per sample (ms)")]
+    if link_bps is not None:
+        panels.append((link_bps / 1e6, "rate of the link (Mbit/s)"))
+    width_in = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
+    with style.figure(width_in, 2.0) as figure:
+        grid = figure.subplots(1, len(panels), squeeze=False)
+        for axes, (values, what) in zip(grid[0], panels, strict=True):
+            _cdf(axes, values, color=style.PALETTE["blue"])
+            axes.set_xscale("log")
+            axes.set_xlabel(what)
+            axes.set_ylabel("share of devices (1)")
+            axes.set_ylim(0, 1.02)
+            axes.grid()
+    return figure
+
+
+def _cdf(axes: Axes, values: Floats, **line: object) -> None:
+    """Empirical distribution as a step line of at most `_MOST_POINTS` points; nothing for no values."""
+    if not len(values):
+        return
+    ordered = np.sort(values)
+    kept = np.unique(np.linspace(0, len(ordered) - 1, _MOST_POINTS).round().astype(int))
+    axes.step(np.append(ordered[0], ordered[kept]), np.append(0.0, (kept + 1) / len(ordered)), where="post", **line)
+
+
+def _by_second(t_s: Floats, bps: Floats) -> tuple[Floats, Floats]:
+    """Means over whole seconds where the rows are finer than that: a line per millisecond is a black block."""
+    if len(t_s) < 2 * _MOST_POINTS or np.median(np.diff(t_s)) >= 1.0:
+        return t_s, bps
+    bits = np.append(0.0, np.cumsum(np.diff(t_s) * bps[:-1]))
+    seconds = np.arange(np.floor(t_s[-1]) + 1)
+    return seconds[:-1], np.diff(np.interp(seconds, t_s, bits))

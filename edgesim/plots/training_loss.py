@@ -1,0 +1,58 @@
+"""Training loss over rounds (FedDance, figs. 9 and 14)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, labels_of
+
+_SMOOTHED = 20
+"""Points of a line: each is a mean over as many rounds as that leaves, since those who train differ by round."""
+
+
+def has_training_loss(runs: Sequence[Run]) -> bool:
+    """Whether every run has trained at all."""
+    return all(run.rounds["train_loss"].notna().any() for run in runs)
+
+
+def draw_training_loss(panels: Sequence[Panel]) -> Figure:
+    """Mean loss of the updates merged, over rounds and seeds, a line per series; at most 20 points each."""
+    labels = labels_of(panels)
+    styles = style.line_styles(labels)
+    width, height = style.panel_size(len(panels), 2.0)
+    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        handles = {}
+        for axes, panel in zip(grid, panels, strict=True):
+            for series in panel.series:
+                at, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])
+                (handles[series.label],) = axes.plot(at, loss, **styles[series.label].marked(every=3))
+            axes.set_xlim(left=0)
+            axes.set_ylim(bottom=0)
+            axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+            axes.set_xlabel("communication round (count)")
+        for axes in grid[:: style.abreast(len(grid))]:
+            axes.set_ylabel("training loss (nat)")
+        style.legend_below(figure, [handles[label] for label in labels], labels)
+    return figure
+
+
+def smoothed(losses: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Middles of equal stretches of rounds and the mean loss in each, over all seeds; rounds without updates count not.
+
+    ``losses`` are by round, [rounds] of each seed; the rounds that all of them have are used.
+    """
+    rounds = min(len(loss) for loss in losses)
+    table = np.stack([loss[:rounds] for loss in losses])
+    at, means = [], []
+    for stretch in np.array_split(np.arange(rounds), min(_SMOOTHED, rounds)):
+        values = table[:, stretch]
+        if not np.isnan(values).all():
+            at.append(stretch.mean() + 1)
+            means.append(float(np.nanmean(values)))
+    return np.array(at), np.array(means)

@@ -1,0 +1,14 @@
+"""Who will be there again soon: forecasts by the check-in log alone, and how well they do."""
+
+from edgesim.prediction import arima, persistence, poisson
+from edgesim.prediction.backtest import Backtest, Predictor, backtest
+from edgesim.prediction.check_in_log import CheckInLog
+from edgesim.prediction.scores import Confusion
+
+PREDICTORS: dict[str, Predictor] = {
+    "poisson": poisson.chances,
+    "persistence": persistence.chances,
+    "arima": arima.chances,
+}
+
+__all__ = ["PREDICTORS", "Backtest", "CheckInLog", "Confusion", "Predictor", "backtest"]

@@ -1,0 +1,71 @@
+"""A predictor against a log of who was there: what it would have said in every round, and what came."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+from edgesim.prediction.check_in_log import CheckInLog
+from edgesim.prediction.scores import Confusion
+
+Predictor = Callable[[CheckInLog, NDArray[np.int64], int], NDArray[np.float64]]
+"""Chances of some devices [n] to be there in at least one of so many rounds that follow a log."""
+
+THRESHOLD = 0.5
+"""A device is said to be there when its chance is above this (FedDance, section 6.3.1)."""
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """One forecast of all devices per round judged."""
+
+    rounds: list[int]
+    """The rounds r judged, counted from 0: forecast by the rounds before r, about r and those that follow."""
+    confusions: list[Confusion]
+    wall_s: list[float]
+    """Wall seconds of each forecast of all devices."""
+
+    @property
+    def overall(self) -> Confusion:
+        """All rounds together."""
+        return reduce(add, self.confusions)
+
+
+def backtest(
+    present: NDArray[np.bool_], predictor: Predictor, history_rounds: int, future_rounds: int, every: int = 1
+) -> Backtest:
+    """Judge a predictor on a log, ``present`` [rounds, devices], in every so many rounds with a full history.
+
+    What came is whether a device was there in at least one of the K rounds r .. r + K - 1, of which the predictor, who
+    knows r - K_h .. r - 1, has seen none (FedDance, eqs. 2 and 4). Raises `EdgesimError` where the windows do not fit
+    into the log.
+    """
+    rounds, devices = present.shape
+    if history_rounds < 1 or future_rounds < 1:
+        raise EdgesimError(
+            f"availability predictor: windows must be at least 1 round (got history_rounds {history_rounds}, "
+            f"future_rounds {future_rounds})"
+        )
+    if history_rounds + future_rounds > rounds:
+        raise EdgesimError(
+            f"availability predictor: a history of {history_rounds} and a future of {future_rounds} rounds do not fit "
+            f"into a log of {rounds}; shorten history_rounds or future_rounds, or log more rounds"
+        )
+    everyone = np.arange(devices, dtype=np.int64)
+    log = CheckInLog.empty(devices, history_rounds)
+    judged = range(history_rounds, rounds - future_rounds + 1, every)
+    confusions, wall_s = [], []
+    for r in range(judged[-1] + 1):
+        if r in judged:
+            started = time.perf_counter()
+            forecast = predictor(log, everyone, future_rounds)
+            wall_s.append(time.perf_counter() - started)
+            came = np.asarray(np.any(present[r : r + future_rounds], axis=0))
+            confusions.append(Confusion.of(np.asarray(forecast > THRESHOLD), came))
+        log.append(np.flatnonzero(present[r]))
+    return Backtest(list(judged), confusions, wall_s)

@@ -1,0 +1,66 @@
+"""Which devices checked in, over a window of the last rounds: all that the server's predictors know."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+
+@dataclass
+class CheckInLog:
+    """A ring of the last rounds' check-ins; before the first round nobody did."""
+
+    ring: Booleans
+    """D_m(v): whether device m checked in, [window, devices]; round v lies in row v modulo the window."""
+    counts: NDArray[np.int32]
+    """Check-ins within the window, [devices]."""
+    rounds: int = 0
+    """Rounds logged so far."""
+
+    @classmethod
+    def empty(cls, device_count: int, window_rounds: int) -> "CheckInLog":
+        """The log before the first round."""
+        return cls(np.zeros((window_rounds, device_count), dtype=bool), np.zeros(device_count, dtype=np.int32))
+
+    @property
+    def window_rounds(self) -> int:
+        """Rounds that the log remembers, K_h of FedDance."""
+        return len(self.ring)
+
+    def append(self, ids: Integers) -> None:
+        """Log a round in which ``ids``, each once, checked in; the oldest one is forgotten."""
+        self._need_known(ids)
+        row = self.ring[self.rounds % self.window_rounds]
+        self.counts -= row
+        row[:] = False
+        row[ids] = True
+        self.counts += row
+        self.rounds += 1
+
+    def rates(self, ids: Integers) -> NDArray[np.float64]:
+        """lambda_m, check-ins per round of each device, [n]: FedDance, eq. 2; raises as `append` does."""
+        self._need_known(ids)
+        return np.asarray(self.counts[ids] / self.window_rounds)
+
+    def latest(self, ids: Integers) -> Booleans:
+        """Whether each device checked in last round, [n]; raises as `append` does."""
+        self._need_known(ids)
+        return np.asarray(self.ring[(self.rounds - 1) % self.window_rounds, ids])
+
+    def history(self, ids: Integers) -> Booleans:
+        """The window's rounds of some devices, the oldest first, [window, n]; raises as `append` does."""
+        self._need_known(ids)
+        oldest = self.rounds % self.window_rounds
+        return np.concatenate([self.ring[oldest:, ids], self.ring[:oldest, ids]])
+
+    def _need_known(self, ids: Integers) -> None:
+        """Raise `EdgesimError` for a device that the log has no column for."""
+        devices = len(self.counts)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < devices:
+            unknown = int(ids[(ids < 0) | (ids >= devices)][0])
+            raise EdgesimError(f"availability predictor: unknown device {unknown}; known: 0 to {devices - 1}")

@@ -1,0 +1,11 @@
+"""The forecast that anything must beat: who was there will be there."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.prediction.check_in_log import CheckInLog
+
+
+def chances(log: CheckInLog, ids: NDArray[np.int64], future_rounds: int) -> NDArray[np.float64]:
+    """1 for those who checked in last round, 0 for the others, [n]; however far it looks ahead."""
+    return log.latest(ids).astype(np.float64)

@@ -1,0 +1,16 @@
+"""FedDance's predictor: check-ins as a Poisson process (FedDance, SoCC 2025, section 4.1)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgesim.prediction.check_in_log import CheckInLog
+
+
+def chances(log: CheckInLog, ids: NDArray[np.int64], future_rounds: int) -> NDArray[np.float64]:
+    """Chance that each device is there in at least one of the next rounds, [n]."""
+    return once_or_more(log.rates(ids), future_rounds)
+
+
+def once_or_more(rate_per_round: ArrayLike, future_rounds: int) -> NDArray[np.float64]:
+    """V = Pr(L > 0) = 1 - exp(-lambda K), of the rates' shape: FedDance, eq. 5."""
+    return np.asarray(-np.expm1(-np.asarray(rate_per_round) * future_rounds))

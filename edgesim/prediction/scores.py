@@ -1,0 +1,58 @@
+"""How often a yes-or-no forecast is right."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Booleans = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Forecasts by what was said and what came; confusions of several rounds add up."""
+
+    true_positives: int
+    false_positives: int
+    true_negatives: int
+    false_negatives: int
+
+    @classmethod
+    def of(cls, said: Booleans, came: Booleans) -> "Confusion":
+        """Count forecasts [n] against what came [n]."""
+        hits, said_yes, came_yes = (int(np.count_nonzero(flags)) for flags in (said & came, said, came))
+        return cls(hits, said_yes - hits, len(said) - said_yes - came_yes + hits, came_yes - hits)
+
+    def __add__(self, other: "Confusion") -> "Confusion":
+        return Confusion(
+            self.true_positives + other.true_positives,
+            self.false_positives + other.false_positives,
+            self.true_negatives + other.true_negatives,
+            self.false_negatives + other.false_negatives,
+        )
+
+    @property
+    def accuracy(self) -> float:
+        """Share of forecasts that were right; nan for none at all, like the others where nothing is to be judged."""
+        right = self.true_positives + self.true_negatives
+        return _share(right, right + self.false_positives + self.false_negatives)
+
+    @property
+    def precision(self) -> float:
+        """Share of those said to come who came."""
+        return _share(self.true_positives, self.true_positives + self.false_positives)
+
+    @property
+    def recall(self) -> float:
+        """Share of those who came who were said to."""
+        return _share(self.true_positives, self.true_positives + self.false_negatives)
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        hits = self.true_positives
+        return _share(2 * hits, 2 * hits + self.false_positives + self.false_negatives)
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")

@@ -1,0 +1,57 @@
+"""FedCS: Nishio and Yonetani, "Client selection for federated learning with heterogeneous resources", ICC 2019.
+
+As many devices as finish by the deadline, greedily by how much each lengthens the round.
+"""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from edgesim.selection import view
+from edgesim.selection.stateless import Stateless, walk
+from edgesim.selection.ties import descending
+from edgesim.selection.view import Choice, Floats, Integers, RoundView
+
+
+class FedCsOptions(view.Options):
+    """Knobs of FedCS."""
+
+    uploads: Literal["sequential", "parallel"] = "sequential"
+    """Whether uploads follow one another on the whole band, as in the paper, or share it: then the order is by the
+    finish at an equal share, and the admission alone decides who fits."""
+
+
+class FedCs(Stateless):
+    """Devices by least increment of the round, those that would end it late left out."""
+
+    Options: ClassVar[type[view.Options]] = FedCsOptions
+    options: FedCsOptions
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield devices in the order of Algorithm 3, or by rising finish."""
+        rows, outlook = np.arange(len(view.ids), dtype=np.int64), view.outlook
+        if self.options.uploads == "parallel":
+            finish_s = outlook.ready_s(rows) + outlook.upload_s(rows, outlook.places())
+            return walk(view.ids[descending(-finish_s)])
+        return one_after_another(view.ids, outlook.ready_s(rows), outlook.upload_s(rows, 1), outlook.due_s(rows))
+
+
+def one_after_another(ids: Integers, ready_s: Floats, upload_s: Floats, due_s: Floats) -> Choice:
+    """Offer devices by least increment T = upload + max(0, ready - Theta), all [n], and advance Theta by each taken.
+
+    Theta is when the uploads of those taken end. A device is offered only if Theta + T < ``due_s``. While Theta stands
+    nobody's increment changes, so the order is found anew only once somebody was taken.
+    """
+    end_s, left = 0.0, np.arange(len(ids), dtype=np.int64)
+    taken = True
+    while taken:
+        increment_s = upload_s[left] + np.maximum(0.0, ready_s[left] - end_s)
+        order = descending(-increment_s)
+        order = order[end_s + increment_s[order] < due_s[left[order]]]
+        taken = False
+        for tried, row in enumerate(order.tolist(), start=1):
+            taken = bool((yield int(ids[left[row]])))
+            if taken:
+                end_s += float(increment_s[row])
+                left = np.sort(left[order[tried:]])
+                break

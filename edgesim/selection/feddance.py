@@ -1,0 +1,169 @@
+"""FedDance: participant selection under intermittent availability (Chen et al., SoCC 2025).
+
+Utility of a device: how likely it is online again soon, times its last training loss, times what its training accuracy
+gained per participation; a slowly growing bonus goes to those last used long ago.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from edgesim.prediction import CheckInLog, poisson
+from edgesim.selection import view
+from edgesim.selection.ties import by_falling
+from edgesim.selection.view import Choice, Feedback, Floats, Integers, RoundReport, RoundView
+
+AccuracyMap = Literal["paper", "shifted", "abs"]
+Booleans = NDArray[np.bool_]
+
+
+class FedDanceOptions(view.Options):
+    """Knobs of FedDance."""
+
+    history_rounds: int = Field(50, ge=1)
+    """K_h: rounds of check-ins that the predictor looks back on."""
+    future_rounds: int = Field(5, ge=1)
+    """K: rounds that it looks ahead."""
+    accuracy_window: int = Field(5, ge=2)
+    """beta: participations over which the accuracy gain is taken."""
+    acc_map: AccuracyMap = "shifted"
+    """How a gain becomes a factor, see `accuracy_factor`."""
+    init_newcomers: bool = False
+    """Whether a device gets the participants' means when it first checks in, not a round later."""
+    without: Literal["none", "V", "A", "I", "VA", "U"] = "none"
+    """Ablations: factors left out of the utility; U is the bonus."""
+
+
+@dataclass
+class FedDanceState:
+    """What the server remembers of every device, [devices] unless said otherwise."""
+
+    log: CheckInLog
+    importance: Floats
+    """I: mean training loss of the last participation, or the participants' mean for those never selected."""
+    gain: Floats
+    """A before it is mapped: accuracy gained per participation."""
+    accuracies: Floats
+    """Training accuracies of the last beta participations, the newest last, [devices, beta]."""
+    heard: Integers
+    """Participations heard of, beta at most."""
+    last: Integers
+    """J: the last round whose merge held an update of the device; 0 for never."""
+    selected: Booleans
+    """Whether it was ever selected."""
+    estimated: Booleans
+    """Whether ``importance`` and ``gain`` have had a value."""
+    mean_importance: float = 0.0
+    """Of the participants of the last round from which anybody was heard."""
+    mean_gain: float = 0.0
+
+    @classmethod
+    def empty(cls, devices: int, options: FedDanceOptions) -> "FedDanceState":
+        """The state before the first round."""
+        return cls(
+            log=CheckInLog.empty(devices, options.history_rounds),
+            importance=np.zeros(devices),
+            gain=np.zeros(devices),
+            accuracies=np.zeros((devices, options.accuracy_window)),
+            heard=np.zeros(devices, dtype=np.int64),
+            last=np.zeros(devices, dtype=np.int64),
+            selected=np.zeros(devices, dtype=bool),
+            estimated=np.zeros(devices, dtype=bool),
+        )
+
+    def learn(self, feedback: Feedback, round: int) -> None:
+        """Take in what came with the updates of a round (Algorithm 1, lines 6 to 12)."""
+        ids = feedback.ids
+        if len(ids) == 0:
+            return
+        assert feedback.loss is not None
+        assert feedback.accuracy is not None
+        self.importance[ids] = feedback.loss
+        self.accuracies[ids] = np.column_stack([self.accuracies[ids, 1:], feedback.accuracy])
+        self.heard[ids] = np.minimum(self.heard[ids] + 1, self.accuracies.shape[1])
+        self.gain[ids] = accuracy_gain(self.accuracies[ids], self.heard[ids])
+        self.last[ids] = round
+        self.estimated[ids] = True
+        self.mean_importance = float(self.importance[ids].mean())
+        self.mean_gain = float(self.gain[ids].mean())
+
+    def guess(self, ids: Integers) -> None:
+        """Give devices that were never selected the participants' means (lines 13 to 17)."""
+        self.importance[ids] = self.mean_importance
+        self.gain[ids] = self.mean_gain
+        self.estimated[ids] = True
+
+
+class FedDance:
+    """Algorithm 1: devices by falling utility, ties in random order."""
+
+    Options: ClassVar[type[view.Options]] = FedDanceOptions
+    looks_at: ClassVar[frozenset[str]] = frozenset({"training_losses", "training_accuracies"})
+
+    def __init__(self, options: FedDanceOptions, device_count: int, class_count: int) -> None:
+        self.options = options
+        self.state = FedDanceState.empty(device_count, options)
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield all candidates, the highest utility first."""
+        draw = partial(view.streams.uniform, "selection/feddance", round=view.round)
+        return by_falling(view.ids, self.utilities(view.ids, view.round), draw)
+
+    def utilities(self, ids: Integers, round: int) -> Floats:
+        """U of devices that are there in a round, [n] (eq. 8 and line 21)."""
+        state, options = self.state, self.options
+        importance, gain = state.importance[ids], state.gain[ids]
+        if options.init_newcomers:
+            new = ~state.estimated[ids] & ~state.selected[ids]
+            importance = np.where(new, state.mean_importance, importance)
+            gain = np.where(new, state.mean_gain, gain)
+        utility = np.ones(len(ids))
+        if options.without not in ("V", "VA"):
+            utility *= poisson.chances(state.log, ids, options.future_rounds)
+        if options.without != "I":
+            utility *= importance
+        if options.without not in ("A", "VA"):
+            utility *= accuracy_factor(gain, options.acc_map)
+        if options.without != "U":
+            utility *= bonus(round, state.last[ids])
+        return utility
+
+    def hear(self, report: RoundReport) -> None:
+        """Take in losses, accuracies and check-ins; who was there in vain for the first time gets the means."""
+        state = self.state
+        state.selected[report.selected] = True
+        state.learn(report.feedback, report.round)
+        state.guess(report.checked_in[~state.selected[report.checked_in]])
+        state.log.append(report.checked_in)
+
+
+def accuracy_gain(accuracies: Floats, heard: Integers) -> Floats:
+    """Mean increment over the last participations, [n]: eq. 7, telescoped.
+
+    ``accuracies`` [n, beta], the newest last, of which ``heard`` [n] are real; with fewer than beta the increments
+    there are count, and with one participation there is none: 0.
+    """
+    rows, beta = np.arange(len(heard)), accuracies.shape[1]
+    rise = accuracies[:, -1] - accuracies[rows, beta - np.maximum(heard, 1)]
+    return np.asarray(rise / np.maximum(heard - 1, 1))
+
+
+def accuracy_factor(gain: Floats, acc_map: AccuracyMap) -> Floats:
+    """A as a factor of the utility, [n].
+
+    ``paper`` is the gain itself, which can be negative: then a higher loss or bonus lowers the utility, and the device
+    is hardly ever picked again. ``shifted``, (1 + gain) / 2, is positive and rises with the gain; ``abs``,
+    (1 + |gain|) / 2, is the published code's.
+    """
+    if acc_map == "paper":
+        return gain
+    return np.asarray((1 + (np.abs(gain) if acc_map == "abs" else gain)) / 2)
+
+
+def bonus(round: int, last: Integers) -> Floats:
+    """1 + log10(R + 1) / (10 (1 + J)), [n]: line 21."""
+    return np.asarray(1 + np.log10(round + 1) / (10 * (1 + last)))

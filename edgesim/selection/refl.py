@@ -1,0 +1,75 @@
+"""REFL's choice: Abdelmoniem et al., "REFL: resource-efficient federated learning", EuroSys 2023.
+
+Devices that are about to leave come first, so that many different ones take part; who took part rests for a while.
+What late updates count is for `edgesim.algorithms.staleness`.
+"""
+
+from functools import partial
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from edgesim.prediction import CheckInLog, poisson
+from edgesim.selection import view
+from edgesim.selection.stateless import walk
+from edgesim.selection.ties import by_falling
+from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
+
+
+class ReflOptions(view.Options):
+    """Knobs of REFL's choice."""
+
+    cool_down: int = Field(5, ge=0)
+    """Rounds for which a device is not selected again."""
+    forecast: Literal["oracle", "log"] = "oracle"
+    """Whether the server reads off the trace who stays, as the published code does, or forecasts presence in the next
+    round by the check-in log: least likely first."""
+    oracle_accuracy: float = Field(0.9, gt=0, le=1)
+    """Share of the candidates about which the oracle speaks; the others are left out."""
+    history_rounds: int = Field(50, ge=1)
+    """Rounds of the log that the forecast looks back on."""
+
+
+def is_leaving(leaves_s: Floats, slot_s: float) -> NDArray[np.bool_]:
+    """Whether each device is there for the whole slot that begins now but not for the whole next one, [n].
+
+    ``leaves_s`` [n] are the seconds until each leaves.
+    """
+    return (leaves_s >= slot_s) & (leaves_s < 2 * slot_s)
+
+
+class Refl:
+    """Least available first; its state are the log and who was selected when."""
+
+    Options: ClassVar[type[view.Options]] = ReflOptions
+    looks_at: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, options: ReflOptions, device_count: int, class_count: int) -> None:
+        self.options = options
+        self.log = CheckInLog.empty(device_count, options.history_rounds)
+        self.last = np.full(device_count, -options.cool_down - 1, dtype=np.int64)
+        """Round in which each was last selected, [devices]."""
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield the candidates that are rested, the least available first; the slot is the deadline."""
+        rows = np.flatnonzero(view.round - self.last[view.ids] > self.options.cool_down)
+        draw = partial(view.streams.uniform, "selection/refl", round=view.round)
+        if self.options.forecast == "log":
+            ids = view.ids[rows]
+            return by_falling(ids, -poisson.chances(self.log, ids, 1), draw)
+        rows = rows[np.argsort(draw(view.ids[rows]), kind="stable")]
+        leaving = is_leaving(view.outlook.leaves_s(rows, 2 * view.tmax_s), view.tmax_s)
+        if len(rows) > view.outlook.places():
+            rows = np.concatenate([self._spoken_of(rows[leaving]), self._spoken_of(rows[~leaving])])
+        return walk(view.ids[rows])
+
+    def _spoken_of(self, rows: Integers) -> Integers:
+        """Those about which the oracle speaks; rows come in random order."""
+        return rows[: int(len(rows) * self.options.oracle_accuracy + 1e-9)]
+
+    def hear(self, report: RoundReport) -> None:
+        """Remember who was there and who was selected."""
+        self.log.append(report.checked_in)
+        self.last[report.selected] = report.round

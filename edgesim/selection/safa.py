@@ -1,0 +1,59 @@
+"""SAFA's choice: Wu et al., "SAFA: a semi-asynchronous protocol for fast federated learning", IEEE TC 2021.
+
+Compensatory first-come-first-merge: of those who finish in time, first the ones not picked last round, then the rest,
+in order of arrival, up to a quota. What the server does with versions and its cache is `edgesim.algorithms.safa`.
+"""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from edgesim.selection import view
+from edgesim.selection.ties import descending
+from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
+
+
+class SafaOptions(view.Options):
+    """Knobs of SAFA's choice."""
+
+    quota: float = Field(0.1, gt=0, le=1)
+    """Share of the candidates picked in a round, rounded up."""
+
+
+def first_come_first_merge(finish_s: Floats, picked_before: NDArray[np.bool_]) -> Integers:
+    """Rows by rising ``finish_s`` [n], those ``picked_before`` [n] behind all others."""
+    order = descending(-finish_s)
+    last = picked_before[order]
+    return np.concatenate([order[~last], order[last]])
+
+
+class Safa:
+    """Devices as they are expected to finish when they share the band equally; those picked last round wait."""
+
+    Options: ClassVar[type[view.Options]] = SafaOptions
+    looks_at: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, options: SafaOptions, device_count: int, class_count: int) -> None:
+        self.options = options
+        self.picked = np.zeros(device_count, dtype=bool)
+        """State: who was picked last round, [devices]."""
+
+    def choose(self, view: RoundView) -> Choice:
+        """Yield candidates that are expected to be in time until the quota is taken."""
+        rows = np.arange(len(view.ids), dtype=np.int64)
+        quota = math.ceil(self.options.quota * len(rows) - 1e-9)
+        finish_s = view.outlook.ready_s(rows) + view.outlook.upload_s(rows, quota)
+        rows = rows[finish_s <= view.outlook.due_s(rows)]
+        for row in rows[first_come_first_merge(finish_s[rows], self.picked[view.ids[rows]])].tolist():
+            taken = yield int(view.ids[row])
+            quota -= bool(taken)
+            if quota == 0:
+                return
+
+    def hear(self, report: RoundReport) -> None:
+        """Remember who was picked."""
+        self.picked[:] = False
+        self.picked[report.selected] = True

@@ -1,0 +1,129 @@
+"""All devices of an interval table at once: who is there at an instant, and when enough of them are."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from edgesim.errors import EdgesimError
+from edgesim.traces.intervals import Floats, Integers, Intervals
+
+Booleans = NDArray[np.bool_]
+
+_AT_ONCE = 1 << 12
+LENGTHS_LIMIT = 50
+"""Lengths of the longest recording that are searched where recordings of different length are repeated."""
+
+
+class Coincidence:
+    """Starts and ends of all intervals in order of time."""
+
+    def __init__(self, intervals: Intervals, wraps: bool) -> None:
+        lengths_s = np.unique(intervals.length_s)
+        self._device_count = intervals.device_count
+        self._length_s = float(lengths_s[-1]) if wraps else np.inf
+        self._apart = intervals if wraps and len(lengths_s) > 1 else None
+        self.in_step = self._apart is None
+        """Whether all devices are at the same place of their recordings at any instant."""
+        if self.in_step:
+            device = intervals.device.astype(np.int32)
+            by_start, by_end = np.argsort(intervals.start_s), np.argsort(intervals.end_s)
+            self._starts_s, self._ends_s = intervals.start_s[by_start], intervals.end_s[by_end]
+            self._starting, self._ending = device[by_start], device[by_end]
+            self._stride = max(self._device_count, _AT_ONCE)
+            self._take_snapshots()
+
+    def present_at(self, t_s: float) -> Booleans:
+        """Which of all devices are available at an instant within the recording, [devices].
+
+        From the snapshot before it on by counting starts and ends: cheaper than a search for each device.
+        """
+        begun = int(np.searchsorted(self._starts_s, t_s, "right"))
+        ended = int(np.searchsorted(self._ends_s, t_s, "right"))
+        return self._counts(begun // self._stride, begun, ended) > 0
+
+    def _take_snapshots(self) -> None:
+        """After every so many starts: how many ends came until then, and who is there, [devices]."""
+        self._snapshots = [(0, np.zeros(self._device_count, dtype=np.int8))]
+        for begun in range(self._stride, len(self._starts_s) + 1, self._stride):
+            ended = int(np.searchsorted(self._ends_s, self._starts_s[begun - 1], "right"))
+            self._snapshots.append((ended, self._counts(len(self._snapshots) - 1, begun, ended).astype(np.int8)))
+
+    def _counts(self, number: int, begun: int, ended: int) -> Integers:
+        """Intervals of each device among the first so many starts but not among the first so many ends, [devices]."""
+        ended_before, counts = self._snapshots[number]
+        starting = self._starting[number * self._stride : begun]
+        ending = self._ending[ended_before:ended]
+        change = np.bincount(starting, minlength=self._device_count)
+        change -= np.bincount(ending, minlength=self._device_count)
+        return np.asarray(counts + change)
+
+    def next_time_with(self, count: int, t_s: float) -> float:
+        """First instant >= ``t_s`` with at least ``count`` devices available; inf if there is none.
+
+        Raises `EdgesimError` where repeated recordings of different lengths do not show it in `LENGTHS_LIMIT`
+        lengths of the longest.
+        """
+        if count > self._device_count:
+            return np.inf
+        if self._apart is not None:
+            return self._search(self._apart, count, t_s)
+        cycle, phase_s = divmod(t_s, self._length_s) if np.isfinite(self._length_s) else (0.0, t_s)
+        if self.count_at(phase_s) >= count:
+            return t_s
+        later_s = self._first_start_with(count, int(np.searchsorted(self._starts_s, phase_s, "right")))
+        if np.isinf(later_s) and np.isfinite(self._length_s):
+            later_s, cycle = self._first_start_with(count, 0), cycle + 1
+        if not cycle or np.isinf(later_s):
+            return later_s
+        when_s = cycle * self._length_s + later_s
+        while divmod(when_s, self._length_s) < (cycle, later_s):
+            # Rounded down, it would lie before the start that it stands for.
+            when_s = float(np.nextafter(when_s, np.inf))
+        return when_s
+
+    def count_at(self, t_s: ArrayLike) -> Integers:
+        """Devices available at instants within the recording, of their shape."""
+        begun = np.searchsorted(self._starts_s, t_s, "right")
+        return np.asarray(begun - np.searchsorted(self._ends_s, t_s, "right"))
+
+    def _first_start_with(self, count: int, first: int) -> float:
+        """The first of the starts from a place in their order on that brings ``count`` devices; inf if none."""
+        size = _AT_ONCE
+        while first < len(self._starts_s):
+            starts_s = self._starts_s[first : first + size]
+            enough = np.flatnonzero(self.count_at(starts_s) >= count)
+            if len(enough):
+                return float(starts_s[enough[0]])
+            first, size = first + size, 2 * size
+        return np.inf
+
+    def _search(self, apart: Intervals, count: int, t_s: float) -> float:
+        """As `next_time_with`, window by window: recordings of different lengths never repeat together."""
+        if len(np.unique(apart.device)) < count:
+            return np.inf
+        window_s = self._length_s / 8
+        begin_s = t_s
+        while begin_s < t_s + LENGTHS_LIMIT * self._length_s:
+            starts_s, ends_s = _unrolled(apart, begin_s, begin_s + window_s)
+            candidates_s = np.append(begin_s, starts_s[starts_s > begin_s])
+            begun = np.searchsorted(starts_s, candidates_s, "right")
+            enough = np.flatnonzero(begun - np.searchsorted(ends_s, candidates_s, "right") >= count)
+            if len(enough):
+                return float(candidates_s[enough[0]])
+            begin_s += window_s
+        raise EdgesimError(
+            f"{apart.name}: in {LENGTHS_LIMIT} times its length from {t_s:g} s on, never {count} of "
+            f"{self._device_count} devices at once; lower round.min_candidates"
+        )
+
+
+def _unrolled(apart: Intervals, begin_s: float, end_s: float) -> tuple[Floats, Floats]:
+    """Sorted starts and ends of the repeated periods that overlap a window."""
+    lengths_s = apart.length_s[apart.device]
+    starts_s, ends_s = [np.empty(0)], [np.empty(0)]
+    cycle = np.floor((begin_s - apart.end_s) / lengths_s) + 1
+    # A short recording comes round several times within a window.
+    while np.any(inside := cycle * lengths_s + apart.start_s <= end_s):
+        starts_s.append((cycle * lengths_s + apart.start_s)[inside])
+        ends_s.append((cycle * lengths_s + apart.end_s)[inside])
+        cycle = cycle + 1
+    return np.sort(np.concatenate(starts_s)), np.sort(np.concatenate(ends_s))

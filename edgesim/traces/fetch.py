@@ -1,0 +1,74 @@
+"""Downloads public recordings, checked against their published checksums."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgesim.errors import EdgesimError
+
+HOST = "https://raw.githubusercontent.com"
+
+
+@dataclass(frozen=True)
+class Original:
+    """A file of a public repository."""
+
+    repository: str
+    path: str
+    """From the repository's root, with the branch before it."""
+    size: int
+    """Bytes."""
+    sha256: str
+    licence: str
+
+
+_FEDSCALE = "master/benchmark/dataset/data/device_info"
+_FEDSCALE_TERMS = "Apache-2.0; for research only"
+
+ORIGINALS = {
+    "fedscale-behaviour": Original(
+        "SymbioticLab/FedScale",
+        f"{_FEDSCALE}/client_behave_trace",
+        25_640_150,
+        "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662",
+        _FEDSCALE_TERMS,
+    ),
+    "fedscale-capacity": Original(
+        "SymbioticLab/FedScale",
+        f"{_FEDSCALE}/client_device_capacity",
+        39_369_071,
+        "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53",
+        _FEDSCALE_TERMS,
+    ),
+}
+
+
+def fetch(name: str, folder: Path, host: str = HOST) -> Path:
+    """Download an original into a folder unless it is there already, and return its path.
+
+    Raises `EdgesimError` for an unknown name, a failed download or a wrong checksum; then nothing is left behind.
+    """
+    import pooch
+    import requests
+
+    if name not in ORIGINALS:
+        raise EdgesimError(f"no recording {name!r} to fetch; known: {', '.join(ORIGINALS)}")
+    original = ORIGINALS[name]
+    url = f"{host}/{original.repository}/{original.path}"
+    path = folder / Path(original.path).name
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    pooch.get_logger().setLevel(logging.ERROR)
+    try:
+        pooch.retrieve(url, f"sha256:{original.sha256}", path.name, folder)
+        return path
+    except requests.exceptions.RequestException as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        message = f"{url}: cannot be downloaded: {reason}; check the network, or put the file at {path} yourself"
+    except ValueError:
+        message = f"{url}: does not have the published checksum (sha256 {original.sha256}); nothing was kept, try again"
+    except OSError as error:
+        message = f"{folder}: cannot hold the download: {error.strerror}"
+    for parent in made:
+        if parent.is_dir():
+            parent.rmdir()
+    raise EdgesimError(message)

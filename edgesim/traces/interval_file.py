@@ -1,0 +1,103 @@
+"""Interval files: CSV or Parquet with the columns device, start_s, end_s, one row per available period.
+
+A column ``length_s``, the same in all rows of a device, says where the device's recording ends; without it that is
+the last end in the file. A Parquet file may also carry how many devices it is of (those that are never available
+have no rows) and the share of time in which nobody looked.
+
+A column ``device_id`` may stand in place of ``device``: ids from 0, or from 1 where no row has 0.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+from edgesim.table_file import column_names, numbers_of, read_columns, read_facts, row_word, write_parquet
+from edgesim.traces.intervals import LONGEST_S, MOST_DEVICES, Floats, Integers, Intervals, check_length, joined
+
+DEVICE, DEVICE_ID = "device", "device_id"
+TIMES = ("start_s", "end_s")
+LENGTH = "length_s"
+
+
+def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
+    """Read and check an interval file; touching periods of a device are merged.
+
+    Rows of different devices may come in any order, those of one device by time. ``length_s`` takes the place of
+    the last end where the file has no such column. Raises `EdgesimError` that names the file, the line (CSV, the
+    header is line 1) or row (Parquet, from 1), the field and what was expected.
+    """
+    check_length(length_s)
+    id_column = _id_column(path)
+    frame = read_columns(path, (id_column, *TIMES), optional=(LENGTH,))
+    if frame.empty:
+        raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
+    device, start_s, end_s, lengths_s = _checked(frame, path, length_s)
+    if id_column == DEVICE_ID and device[0] > 0:
+        device = device - 1
+    facts = read_facts(path)
+    count = max(int(device[-1]) + 1, int(facts.get("devices", 0)))
+    of_device = np.full(count, lengths_s.max())
+    of_device[device] = lengths_s
+    intervals = joined(device, start_s, end_s, of_device, count, str(path))
+    unobserved_share = float(facts.get("unobserved_share", 0.0))
+    return Intervals(intervals.device, intervals.start_s, intervals.end_s, of_device, intervals.name, unobserved_share)
+
+
+def write_intervals(path: Path, intervals: Intervals) -> None:
+    """Write a Parquet file that `read_intervals` reads back as it was; raises `EdgesimError` where it cannot."""
+    columns = {
+        "device": intervals.device.astype(np.int32),
+        "start_s": intervals.start_s,
+        "end_s": intervals.end_s,
+        LENGTH: intervals.length_s[intervals.device],
+    }
+    facts = {"devices": str(intervals.device_count), "unobserved_share": repr(intervals.unobserved_share)}
+    write_parquet(path, pa.table(columns), facts)
+
+
+def _id_column(path: Path) -> str:
+    names = column_names(path) if path.suffix in (".csv", ".parquet") else []
+    return DEVICE_ID if DEVICE_ID in names and DEVICE not in names else DEVICE
+
+
+def _checked(frame: pd.DataFrame, path: Path, length_s: float | None) -> tuple[Integers, Floats, Floats, Floats]:
+    """The columns as arrays, ordered by device, with the lengths; refuses the first row that breaks a rule."""
+
+    def refuse(bad: NDArray[np.bool_], numbers: Integers, field: str, expected: str) -> None:
+        if bad.any():
+            number = numbers[np.argmax(bad)]
+            place = f"{path}: {row_word(path)} {number}: {field}"
+            raise EdgesimError(f"{place}: expected {expected} (got {frame.at[number, field]!s})")
+
+    numbers = frame.index.to_numpy()
+    columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
+    names = list(columns)
+    for name, column in columns.items():
+        refuse(~np.isfinite(column), numbers, name, "a finite number")
+    id_column = names[0]
+    device, start_s, end_s = (columns[name] for name in names[:3])
+    no_id = (device != np.floor(device)) | (device < 0) | (device >= MOST_DEVICES)
+    refuse(no_id, numbers, id_column, f"a whole number from 0 to {MOST_DEVICES - 1}")
+    refuse(start_s < 0, numbers, "start_s", "seconds since the start of the trace, 0 or more")
+    refuse(end_s <= start_s, numbers, "end_s", "an instant after the row's own start_s")
+    for name in names[2:]:
+        refuse(columns[name] > LONGEST_S, numbers, name, f"at most {LONGEST_S:g} s")
+    if LENGTH in columns:
+        lengths_s = columns[LENGTH]
+        refuse(end_s > lengths_s, numbers, "end_s", "an instant within the row's own length_s")
+    else:
+        lengths_s = np.full(len(end_s), end_s.max() if length_s is None else length_s)
+        refuse(end_s > lengths_s, numbers, "end_s", f"an instant within the length given, {length_s} s")
+
+    order = np.argsort(device, kind="stable")
+    numbers = numbers[order]
+    device, start_s, end_s, lengths_s = device[order], start_s[order], end_s[order], lengths_s[order]
+    same = np.append(False, device[1:] == device[:-1])
+    refuse(same & (start_s < np.roll(start_s, 1)), numbers, "start_s", "the rows of a device sorted by time")
+    refuse(same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before")
+    refuse(same & (lengths_s != np.roll(lengths_s, 1)), numbers, LENGTH, "one length in all rows of a device")
+    return device.astype(np.int64), start_s, end_s, lengths_s

@@ -1,0 +1,71 @@
+"""Models of presence and their registry: who is there when, drawn, programmed or recorded."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from edgesim.config import AvailabilityConfig, validate
+from edgesim.errors import EdgesimError
+from edgesim.streams import Streams
+from edgesim.traces.availability import Availability
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.models.always import AlwaysModel
+from edgesim.traces.models.arrival import Arrival
+from edgesim.traces.models.bernoulli import Bernoulli
+from edgesim.traces.models.markov import Markov
+from edgesim.traces.models.options import Model
+from edgesim.traces.models.periodic import Periodic
+from edgesim.traces.models.renewal import Renewal
+from edgesim.traces.models.round_robin import RoundRobin
+from edgesim.traces.models.solar import Solar
+from edgesim.traces.models.table import Table
+
+MODELS: dict[str, type[Model]] = {
+    "always": AlwaysModel,
+    "table": Table,
+    "renewal": Renewal,
+    "bernoulli": Bernoulli,
+    "markov": Markov,
+    "solar": Solar,
+    "periodic": Periodic,
+    "round_robin": RoundRobin,
+    "arrival": Arrival,
+}
+
+
+def make_availability(
+    config: AvailabilityConfig, device_count: int, streams: Streams, stop_at_s: float | None = None
+) -> Availability:
+    """The model that the config asks for; raises `EdgesimError` for an unknown name, a bad option or a bad file.
+
+    With ``stop_at_s`` known, a recording that ends earlier and is not to be repeated is refused at once.
+    """
+    made = _checked(config.model, config.options).make(device_count, streams)
+    return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable) else made
+
+
+def facts(availability: Availability) -> dict[str, Any]:
+    """What a run notes of its presence: the share of a recording's time in which nobody looked."""
+    return {"unobserved_share": availability.unobserved_share} if isinstance(availability, IntervalTable) else {}
+
+
+def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float) -> dict[str, Any]:
+    """All options of a model, defaults included, a slot left open as the round's deadline; raises `EdgesimError`."""
+    found = _checked(model, options).model_dump()
+    if "slot_s" in found and found["slot_s"] is None:
+        found["slot_s"] = tmax_s
+    return found
+
+
+def _checked(model: str, options: Mapping[str, Any]) -> Model:
+    if model not in MODELS:
+        near = difflib.get_close_matches(model, MODELS, n=1, cutoff=0.5)
+        hint = f", did you mean {near[0]!r}?" if near else ";"
+        raise EdgesimError(f"availability.model: unknown model {model!r}{hint} known: {', '.join(MODELS)}")
+    kind = MODELS[model]
+    for key in options:
+        owners = [name for name, other in MODELS.items() if key in other.model_fields]
+        if key not in kind.model_fields and owners:
+            raise EdgesimError(f"availability.{key}: is an option of model = {' or '.join(map(repr, owners))}, "
+                               f"not of {model!r}; remove it or change the model")  # fmt: skip
+    return validate(kind, options, f"availability (model {model!r})")

@@ -1,0 +1,41 @@
+"""Every device, all the time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgesim.streams import Streams
+from edgesim.traces.availability import Availability, Booleans, Floats, Integers
+from edgesim.traces.models.options import Model
+
+
+@dataclass(frozen=True)
+class Always:
+    """Every device, all the time."""
+
+    device_count: int
+
+    def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
+        """True everywhere, [n]."""
+        return np.ones(len(ids), dtype=bool)
+
+    def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float) -> Floats:
+        """``inf`` everywhere, [n]."""
+        return np.full(len(ids), np.inf)
+
+    def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
+        """``t_s`` everywhere, [n]."""
+        return np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids))
+
+    def next_time_with(self, count: int, t_s: float) -> float:
+        """``t_s``; inf if there are fewer than ``count`` devices at all."""
+        return t_s if count <= self.device_count else np.inf
+
+
+class AlwaysModel(Model):
+    """No options."""
+
+    def make(self, device_count: int, streams: Streams) -> Availability:
+        """Always, for so many devices."""
+        return Always(device_count)

@@ -1,0 +1,56 @@
+"""Each device comes and goes as a two-state Markov chain over slots (the DPFL benchmark's Markovian participation)."""
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.streams import Streams
+from edgesim.traces.availability import Availability, Booleans, Integers
+from edgesim.traces.models.options import Model, slot_length_s
+from edgesim.traces.slots import Slots
+
+
+class Markov(Model):
+    """Draws: stream ``availability``, indexed by the slot; the first slot is drawn from the stationary law."""
+
+    join_probability: float = Field(0.2, gt=0, lt=1)
+    """Chance that an absent device is there in the next slot."""
+    leave_probability: float = Field(0.2, gt=0, lt=1)
+    """Chance that a device that is there is absent in the next slot."""
+    slot_s: float | None = Field(None, gt=0)
+    """Length of a slot; the round's deadline when absent."""
+
+    def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
+        """Whether each device is there in its slot, [n].
+
+        With p, q the chances to join and to leave, a slot forgets the past with probability 1 - |1 - p - q| and is
+        drawn anew; otherwise it keeps the state of the slot before, or flips it where p + q > 1. This is the same
+        chain, but a slot's state is known from the draws back to the last one that forgot.
+        """
+        joins, leaves = self.join_probability, self.leave_probability
+        flips = joins + leaves > 1
+        forgets = 2 - joins - leaves if flips else joins + leaves
+        anew = (1 - leaves if flips else joins) / forgets
+        there = np.zeros(len(ids), dtype=bool)
+        back = np.array(slots)
+        open_ = np.arange(len(ids))
+        while len(open_):
+            draws = streams.uniform("availability", ids[open_], back[open_], count=2)
+            first = back[open_] == 0
+            settled = first | (draws[:, 0] < forgets)
+            chance = np.where(first, joins / (joins + leaves), anew)
+            known = open_[settled]
+            there[known] = (draws[:, 1] < chance)[settled]
+            if flips:
+                there[known] ^= (slots[known] - back[known]) % 2 == 1
+            open_ = open_[~settled]
+            back[open_] -= 1
+        return there
+
+    def make(self, device_count: int, streams: Streams) -> Availability:
+        """The chain of every device."""
+        return Slots(
+            device_count,
+            slot_length_s(self.slot_s),
+            lambda ids, slots: self.in_slot(ids, slots, streams),
+            f"raise availability.join_probability ({self.join_probability:g})",
+        )

@@ -1,0 +1,32 @@
+"""Each device is there for a fixed time in every period, at its own phase."""
+
+from typing import Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from edgesim.streams import Streams
+from edgesim.traces.intervals import Intervals, joined
+from edgesim.traces.models.options import DAY_S, Repeated
+
+
+class Periodic(Repeated):
+    """Draws: stream ``availability-phase``, uniform over the period."""
+
+    period_s: float = Field(DAY_S, gt=0)
+    on_s: float = Field(DAY_S / 3, gt=0)
+    """Time that a device is there in each period."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.on_s > self.period_s:
+            raise ValueError(f"on_s ({self.on_s:g}) must not be above period_s ({self.period_s:g})")
+        return self
+
+    def intervals(self, device_count: int, streams: Streams) -> Intervals:
+        """One period of every device; what runs over its end lies at its start."""
+        ids = np.arange(device_count, dtype=np.int64)
+        start_s = self.period_s * streams.uniform("availability-phase", ids)
+        device = np.concatenate([ids, ids])
+        starts_s = np.concatenate([start_s, start_s - self.period_s])
+        return joined(device, starts_s, starts_s + self.on_s, self.period_s, device_count, "availability")

@@ -1,0 +1,102 @@
+"""Readers of recorded formats, and how a file's format is told."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgesim.channels.capacity_file import read_capacity_rows
+from edgesim.devices.profile import Profile, read_profile
+from edgesim.errors import EdgesimError
+from edgesim.table_file import column_names
+from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
+from edgesim.traces.readers.fedscale import read_fedscale
+from edgesim.traces.readers.flash import read_flash
+from edgesim.traces.readers.mahimahi import read_mahimahi
+from edgesim.traces.readers.mahimahi_bins import COLUMNS as BINS
+from edgesim.traces.readers.mahimahi_bins import read_mahimahi_bins
+from edgesim.traces.readers.on_off import read_on_off
+from edgesim.traces.readers.results import Capacity, Presence, Recorded
+
+__all__ = ["FORMATS", "Capacity", "Presence", "Profile", "Recorded", "detect", "read_recording"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A recorded format."""
+
+    read: Callable[..., Recorded]
+    options: frozenset[str] = frozenset()
+    """Options of its reader."""
+
+
+FORMATS = {
+    "intervals": Format(lambda path, **options: Presence(read_intervals(path, **options)), frozenset({"length_s"})),
+    "on-off": Format(read_on_off, frozenset({"length_s"})),
+    "flash": Format(read_flash, frozenset({"require"})),
+    "fedscale": Format(read_fedscale),
+    "mahimahi": Format(read_mahimahi),
+    "mahimahi-bins": Format(read_mahimahi_bins),
+    "capacity": Format(lambda path: Capacity(read_capacity_rows(path))),
+    "ai-benchmark": Format(read_ai_benchmark, frozenset({"median_s"})),
+    "profile": Format(read_profile),
+}
+
+
+def read_recording(path: Path, format: str | None = None, **options: Any) -> Recorded:
+    """Read a file of any of the `FORMATS`, told by its content when not named; options of None count as not given.
+
+    Raises `EdgesimError` for an unknown format, an option that the format does not have, or a bad file.
+    """
+    name = detect(path) if format is None else format
+    if name not in FORMATS:
+        raise EdgesimError(f"--format: unknown format {name!r}; known: {', '.join(FORMATS)}")
+    given = {key: value for key, value in options.items() if value is not None}
+    for key in given:
+        if key not in FORMATS[name].options:
+            owners = [other for other, kind in FORMATS.items() if key in kind.options]
+            raise EdgesimError(
+                f"--{key.replace('_', '-')}: is for the formats {', '.join(owners)}, but {path} is read as {name}"
+            )
+    return FORMATS[name].read(path, **given)
+
+
+def detect(path: Path) -> str:
+    """The format of a file, told by its columns or its first bytes; raises `EdgesimError` where neither tells."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError as error:
+        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
+    tabular = path.suffix in (".csv", ".parquet")
+    name = _by_columns(column_names(path)) if tabular else _by_content(head)
+    if name is None:
+        raise EdgesimError(f"{path}: the format cannot be told; name it with --format: {', '.join(FORMATS)}")
+    return name
+
+
+def _by_columns(names: list[str]) -> str | None:
+    columns = set(names)
+    if len(names) > 1 and (names[:2] == ["device", "state"] or names[1] in ("on", "off")):
+        return "on-off"
+    for name, needed in (
+        ("intervals", {"device", "start_s", "end_s"}),
+        ("intervals", {"device_id", "start_s", "end_s"}),
+        ("mahimahi-bins", set(BINS)),
+        ("capacity", {"t_s", "bps"}),
+        ("profile", {"device", "s_per_sample"}),
+        ("ai-benchmark", {SCORE}),
+    ):
+        if needed <= columns:
+            return name
+    return None
+
+
+def _by_content(head: bytes) -> str | None:
+    if head.startswith(b"\x80"):
+        return "fedscale"
+    if head.lstrip().startswith(b"{"):
+        return "flash"
+    words = head.split(maxsplit=1)
+    return "mahimahi" if words and words[0].isdigit() else None

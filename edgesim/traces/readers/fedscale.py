@@ -1,0 +1,124 @@
+"""FedScale's pickles: ``client_behave_trace`` (who charges when) and ``client_device_capacity`` (how fast each is).
+
+Lai et al., "FedScale: Benchmarking Model and System Performance of Federated Learning at Scale", ICML 2022.
+"""
+
+from itertools import chain
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.devices.profile import Profile
+from edgesim.errors import EdgesimError
+from edgesim.traces.intervals import LONGEST_S, Floats, joined
+from edgesim.traces.readers.results import Presence, Recorded
+from edgesim.unpickle import read_plain
+
+TRAINING_PER_INFERENCE = 3.0
+"""FedScale's own rule: a training step takes three times as long as inference."""
+
+
+def read_fedscale(path: Path) -> Recorded:
+    """Either of the two files, whichever it is; devices in ascending order of their keys.
+
+    Row k of both is therefore one phone. Raises `EdgesimError` that names the file, the device, the field and what
+    was expected.
+    """
+    clients = read_plain(path)
+    if not isinstance(clients, dict) or not clients or not all(_is_key(key) for key in clients):
+        raise EdgesimError(f"{path}: expected a dict of clients with whole numbers of at most 64 bits as keys")
+    keys = sorted(clients)
+    records = [clients[key] for key in keys]
+    if not isinstance(records[0], dict) or not ("active" in records[0] or "computation" in records[0]):
+        raise EdgesimError(f"{path}: client {keys[0]}: expected a dict with active and inactive, or with computation")
+    if "active" in records[0]:
+        return _behaviour(path, keys, records)
+    return _capacity(path, keys, records)
+
+
+def _is_key(key: Any) -> bool:
+    return isinstance(key, int | np.integer) and -(2**63) <= int(key) < 2**63
+
+
+def _refuse(path: Path, client: int, field: str, expected: str) -> NoReturn:
+    raise EdgesimError(f"{path}: client {client}: {field}: expected {expected}")
+
+
+def _number(value: Any) -> float:
+    """A value as a number; nan where it is none, inf where it is too large for a float."""
+    try:
+        return float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
+    except OverflowError:
+        return np.inf
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value, for messages."""
+    try:
+        return f"{value!r:.60}"
+    except ValueError:
+        # Python prints no integers of more than 4,300 digits.
+        return "an integer too long to print"
+
+
+def _column(path: Path, keys: list[int], records: list[Any], field: str) -> Floats:
+    """A number above 0 of every client, [n]."""
+    values = [record.get(field) if isinstance(record, dict) else None for record in records]
+    numbers = np.array([_number(value) for value in values])
+    bad = ~(np.isfinite(numbers) & (numbers > 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        _refuse(path, keys[row], field, f"a finite number above 0 (got {_shown(values[row])})")
+    return numbers
+
+
+def _capacity(path: Path, keys: list[int], records: list[Any]) -> Profile:
+    inference_ms = _column(path, keys, records, "computation")
+    link_kbps = _column(path, keys, records, "communication")
+    return Profile(TRAINING_PER_INFERENCE * inference_ms / 1e3, 1e3 * link_kbps)
+
+
+def _behaviour(path: Path, keys: list[int], records: list[Any]) -> Presence:
+    lengths_s = _column(path, keys, records, "finish_time")
+    if np.any(lengths_s > LONGEST_S):
+        row = int(np.argmax(lengths_s))
+        _refuse(path, keys[row], "finish_time", f"at most {LONGEST_S:g} s (got {lengths_s[row]:g})")
+    lists: dict[str, list[list[Any]]] = {}
+    for field in ("active", "inactive"):
+        lists[field] = [record.get(field) for record in records]
+        bad = next((row for row, found in enumerate(lists[field]) if not isinstance(found, list | tuple)), None)
+        if bad is not None:
+            _refuse(path, keys[bad], field, "a list of seconds")
+    counts = np.array([len(found) for found in lists["active"]])
+    short = counts != np.array([len(found) for found in lists["inactive"]])
+    if short.any():
+        row = int(np.argmax(short))
+        _refuse(path, keys[row], "inactive", f"as many instants as active has, {counts[row]}")
+    device = np.repeat(np.arange(len(keys)), counts)
+    start_s, end_s = (_flat(path, keys, lists[field], device, field) for field in ("active", "inactive"))
+    place = np.arange(len(device)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+    def check(bad: NDArray[np.bool_], field: str, values: Floats, expected: str) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            _refuse(path, keys[device[row]], f"{field}[{place[row]}]", f"{expected} (got {values[row]:g})")
+
+    before_s = np.where(place > 0, np.roll(end_s, 1), 0.0)
+    check(~np.isfinite(start_s) | (start_s < 0), "active", start_s, "finite seconds, 0 or more")
+    check(~np.isfinite(end_s) | (end_s < start_s), "inactive", end_s, "an instant not before active at the same place")
+    check(start_s < before_s, "active", start_s, "an instant not before the period ahead of it ends")
+    # The original repeats at finish_time, so what lies beyond never comes; zero-length periods are dropped.
+    cut = int(np.count_nonzero((end_s > lengths_s[device]) & (end_s > start_s)))
+    return Presence(joined(device, start_s, end_s, lengths_s, len(keys), str(path)), cut=cut)
+
+
+def _flat(path: Path, keys: list[int], lists: list[list[Any]], device: NDArray[np.int64], field: str) -> Floats:
+    """All lists end to end as numbers."""
+    try:
+        return np.fromiter(chain.from_iterable(lists), np.float64, len(device))
+    except (TypeError, ValueError, OverflowError):
+        values = list(chain.from_iterable(lists))
+        row = next(row for row, value in enumerate(values) if not np.isfinite(_number(value)))
+        _refuse(path, keys[device[row]], field, f"seconds (got {_shown(values[row])})")

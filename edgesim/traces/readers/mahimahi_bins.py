@@ -1,0 +1,52 @@
+"""mahimahi recordings counted in bins: a table of trace, direction, bin, packets, for links in both directions.
+
+A bin is 0.1 s; a packet is the opportunity to send 1,500 bytes, as in the packet-opportunity files of
+Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.errors import EdgesimError
+from edgesim.table_file import numbers_of, read_columns, row_word
+from edgesim.traces.readers.mahimahi import PACKET_BITS
+from edgesim.traces.readers.results import Capacity
+
+COLUMNS = ("trace", "direction", "bin", "packets")
+_BINS_PER_S = 10
+_MOST_PACKETS = 1_000_000
+
+
+def read_mahimahi_bins(path: Path) -> Capacity:
+    """A capacity table for each trace and direction, named TRACE-DIRECTION, which ends with its last bin.
+
+    The bins of each are 0, 1, 2, ... in the file's order. Raises `EdgesimError` that names the file, the line (CSV) or
+    row (Parquet), the column and what was expected.
+    """
+    frame = read_columns(path, COLUMNS, text=COLUMNS[:2])
+    if frame.empty:
+        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
+    name = frame["trace"].astype(str) + "-" + frame["direction"].astype(str)
+    counts = frame.groupby(name, sort=False).cumcount().to_numpy()
+    number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
+
+    def refuse(bad: NDArray[np.bool_], column: str, expected: str) -> None:
+        if bad.any():
+            row = int(np.argmax(bad))
+            place = f"{path}: {row_word(path)} {frame.index[row]}: {column}"
+            raise EdgesimError(f"{place}: expected {expected} (got {frame[column].iloc[row]!s})")
+
+    refuse(number != counts, "bin", "0, 1, 2, ... in the rows of a trace and direction, none left out")
+    whole = (packets == np.floor(packets)) & (packets >= 0) & (packets <= _MOST_PACKETS)
+    refuse(~whole, "packets", f"a whole number from 0 to {_MOST_PACKETS}")
+    bps = packets * PACKET_BITS * _BINS_PER_S
+    tables = {
+        str(key): (number[rows] / _BINS_PER_S, bps[rows])
+        for key, rows in name.groupby(name, sort=False).indices.items()
+    }
+    empty = [key for key, (_, carried) in tables.items() if not carried.any()]
+    if empty:
+        raise EdgesimError(f"{path}: {empty[0]}: packets: expected a bin above 0; no upload would ever end")
+    return Capacity(tables, {key: len(t_s) / _BINS_PER_S for key, (t_s, _) in tables.items()})

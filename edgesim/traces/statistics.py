@@ -1,0 +1,102 @@
+"""What a trace of presence is like: sessions, durations, gaps, hours of the day."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.traces.intervals import Floats, Integers, Intervals
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The figures of FedDance's fig. 3 for any trace, and the rhythm of its days."""
+
+    length_s: float
+    """The longest recording."""
+    unobserved_share: float
+    online_share: Floats
+    """Of each device's recording, [devices]."""
+    sessions: Integers
+    """Periods of each device, [devices]."""
+    duration_s: Floats
+    """Of every period, [n]."""
+    gap_s: Floats
+    """Between consecutive periods of one device, [m]."""
+    mean_gap_s: Floats
+    """Of each device that has gaps."""
+    longest_gap_s: Floats
+    """Of each device, [devices]; 0 for one without gaps."""
+    online_by_hour_s: Floats
+    """Device-seconds online in each hour of the day, [24], hour 0 at the trace's zero."""
+    recorded_by_hour_s: Floats
+    """Device-seconds recorded in each hour of the day, [24]."""
+
+    @property
+    def pooled_share(self) -> float:
+        """Share of all recorded device-time that is online."""
+        return float(self.online_by_hour_s.sum() / self.recorded_by_hour_s.sum())
+
+    @property
+    def share_by_hour(self) -> Floats:
+        """Share of devices online in each hour of the day, [24]; nan for an hour that was not recorded."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.online_by_hour_s / self.recorded_by_hour_s)
+
+
+def anatomy(intervals: Intervals) -> Anatomy:
+    """Statistics of a trace of finite length; nothing is counted across its end."""
+    count = intervals.device_count
+    duration_s = intervals.end_s - intervals.start_s
+    online_s = np.bincount(intervals.device, duration_s, minlength=count)
+    same = intervals.device[1:] == intervals.device[:-1]
+    gap_s = (intervals.start_s[1:] - intervals.end_s[:-1])[same]
+    gap_device = intervals.device[1:][same]
+    gaps = np.bincount(gap_device, minlength=count)
+    mean_gap_s = np.bincount(gap_device, gap_s, minlength=count)[gaps > 0] / gaps[gaps > 0]
+    longest_gap_s = np.zeros(count)
+    np.maximum.at(longest_gap_s, gap_device, gap_s)
+    return Anatomy(
+        length_s=float(intervals.length_s.max()),
+        unobserved_share=intervals.unobserved_share,
+        online_share=online_s / intervals.length_s,
+        sessions=np.bincount(intervals.device, minlength=count),
+        duration_s=duration_s,
+        gap_s=gap_s,
+        mean_gap_s=mean_gap_s,
+        longest_gap_s=longest_gap_s,
+        online_by_hour_s=_by_hour_s(intervals.start_s, intervals.end_s),
+        recorded_by_hour_s=_by_hour_s(np.zeros(count), intervals.length_s),
+    )
+
+
+def counts_over_time(intervals: Intervals) -> tuple[Floats, Integers]:
+    """Instants at which the number of available devices changes, and that number from there on, [k] each.
+
+    The first instant is 0. Starts and ends of one instant are one change.
+    """
+    edges_s = np.concatenate([[0.0], intervals.start_s, intervals.end_s])
+    steps = np.repeat([0, 1, -1], [1, len(intervals.start_s), len(intervals.end_s)])
+    instants_s, place = np.unique(edges_s, return_inverse=True)
+    counts = np.cumsum(np.bincount(place, steps, minlength=len(instants_s)).astype(np.int64))
+    changes = np.append(True, np.diff(counts) != 0)
+    return instants_s[changes], counts[changes]
+
+
+def _by_hour_s(start_s: Floats, end_s: Floats) -> Floats:
+    """Seconds of all periods in each hour of the day, [24], exactly."""
+    if not len(end_s):
+        return np.zeros(24)
+    hours = int(-(-end_s.max() // HOUR_S))
+    edges_s = np.arange(hours + 1) * HOUR_S
+
+    def passed_s(instants_s: Floats) -> Floats:
+        """Sum over instants of the time since each, at every edge."""
+        ordered_s = np.sort(instants_s)
+        sums_s = np.append(0.0, np.cumsum(ordered_s))
+        before = np.searchsorted(ordered_s, edges_s, "right")
+        return np.asarray(before * edges_s - sums_s[before])
+
+    in_hour_s = np.diff(passed_s(start_s) - passed_s(end_s))
+    return np.asarray(np.bincount(np.arange(hours) % 24, in_hour_s, minlength=24), dtype=np.float64)

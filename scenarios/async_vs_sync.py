@@ -1,0 +1,72 @@
+"""Rounds or no rounds? Five protocols on one world of slow and fast phones, at equal simulated time.
+
+Synchronous rounds that drop latecomers, rounds that invite 30 % too many (FedScale), rounds that keep latecomers with a
+moving deadline and stale weights (REFL), FedBuff's buffer and FedAsync: accuracy against simulated time, wasted work,
+staleness.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgesim.errors import EdgesimError
+from edgesim.scenario import conclude, names, plain_errors
+from edgesim.study import Study, grid, run_study
+
+PHONE_UPDATE_BITS = 17_881_664.0
+
+
+def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
+    """Config sections of each protocol, with ``count`` devices per round or at work."""
+    rounds = {"computes": "selected", "allocator": "equal_share", "delay_knowledge": "planned", "tmax_s": tmax_s}
+    late = {"late": "keep", "moving_deadline": 0.25, "over_commitment": 1.3}
+    return {
+        "synchronous": {"round": rounds},
+        "over-committed": {"round": rounds | {"over_commitment": 1.3}},
+        "refl": {"round": rounds | late, "staleness": {"weight": "refl"}},
+        "fedbuff": {"round": {"protocol": "buffered", "buffer": max(1, count // 2), "tmax_s": tmax_s}},
+        "fedasync": {"round": {"protocol": "asynchronous", "tmax_s": tmax_s}},
+    }
+
+
+@plain_errors
+def main(
+    chosen: Annotated[str, typer.Option("--protocols", help="Protocols to compare.")] = (
+        "synchronous,over-committed,refl,fedbuff,fedasync"
+    ),
+    devices: Annotated[int, typer.Option(min=1, help="Number of phones.")] = 200,
+    count: Annotated[int, typer.Option(min=1, help="Phones per round, or at work.")] = 10,
+    tmax: Annotated[float, typer.Option(min=0.1, help="First deadline in seconds.")] = 60.0,
+    hours: Annotated[float, typer.Option(min=0.01, help="Simulated hours.")] = 2.0,
+    dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
+    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
+    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/async-vs-sync"),
+) -> None:
+    """Compare synchronous, over-committed, late-tolerant, buffered and asynchronous training."""
+    known = protocols(count, tmax)
+    runs = []
+    for name in names(chosen):
+        if name not in known:
+            raise EdgesimError(f"--protocols: unknown {name!r}; known: {', '.join(known)}")
+        sections = known[name]
+        base = {
+            "stop_at_s": 3600 * hours,
+            "devices": {"count": devices, "a_s_per_sample": 0.02, "mu_samples_per_s": 10.0},
+            "radio": {"bandwidth_hz": 5e6},
+            "availability": {"model": "renewal"},
+            "data": {"dataset": dataset, "partition": "dirichlet", "partition_options": {"alpha": 0.3}},
+            "learning": {"model": model, "pretrain": False, "lr": 0.05, "lr_decay": 1.0},
+            **sections,
+            "round": {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count} | sections["round"],
+        }
+        runs += grid(base, {"selection.policy": ["random"]}, range(seeds), labels={"protocol": name})
+    run_study(Study(out.name, runs, target, reference="random"), out, jobs)
+    conclude(out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,48 @@
+"""One station or several, and is it worth averaging at the edge first?
+
+Compares, on the same devices, layouts of stations that reuse the band, with updates merged in the cloud after every
+round (flat) or in edge servers with an average in the cloud every few rounds (hierarchical).
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgesim.scenario import conclude, counts, names, plain_errors
+from edgesim.study import Study, grid, run_study
+
+PAPER_CNN_BITS = 17_881_664.0
+
+
+@plain_errors
+def main(
+    layouts: Annotated[str, typer.Option(help="Files under topologies/.")] = "one-cell,three-cells,seven-cells",
+    policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random",
+    cloud_every: Annotated[str, typer.Option(help="Rounds between averages in the cloud.")] = "2,5",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 60,
+    radius: Annotated[float, typer.Option(min=20, help="Radius of the area in metres.")] = 250.0,
+    tmax: Annotated[float, typer.Option(min=0.01, help="Deadline in seconds.")] = 1.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
+    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/cells"),
+) -> None:
+    """Compare one with several stations, and flat with hierarchical averaging."""
+    base = {
+        "rounds": rounds,
+        "devices": {"count": devices, "radius_m": radius},
+        "round": {"tmax_s": tmax, "payload_bits": PAPER_CNN_BITS},
+        "data": {"samples_per_device": 20},
+    }
+    axes = {"topology.file": names(layouts), "selection.policy": names(policies)}
+    flat = grid(base, axes | {"topology.aggregation": ["flat"]}, range(seeds))
+    hierarchical = {"topology.aggregation": ["hierarchical"], "topology.cloud_every": counts(cloud_every)}
+    run_study(Study(out.name, flat + grid(base, axes | hierarchical, range(seeds)), target), out, jobs)
+    first = names(layouts)[0]
+    conclude(out, against=[("topology", first), ("aggregation", "flat")])
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,141 @@
+"""FedDance's study: who should take part when phones come and go?
+
+FedDance, Oort, REFL, SAFA (lite), FedCS, random choice and an availability-first control on the same phones, data and
+links; rounds of 100 s (FedDance, tables 2 and 3, figs. 4, 5, 9 and 17).
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgesim.errors import EdgesimError
+from edgesim.scenario import conclude, counts, names, plain_errors
+from edgesim.streams import Streams
+from edgesim.study import PlannedRun, Study, grid, run_study
+from edgesim.traces import make_availability
+
+SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"
+PHONE_UPDATE_BITS = 17_881_664.0
+PAPER = {"momentum": 0.9, "lr_decay": 0.98, "lr_decay_every": 10, "lr_min": 5e-5, "pretrain": False}
+DATASETS: dict[str, tuple[dict[str, Any], float]] = {
+    "digits": ({"model": "mlp", "steps": 5, "batch_size": 24, "lr": 0.1}, 0.9),
+    "emnist-balanced": ({"model": "resnet18-bn-imagenet", "steps": 1, "batch_size": 32, "lr": 0.1}, 0.79),
+    "tiny-imagenet": ({"model": "torchvision:shufflenet_v2_x2_0", "steps": 4, "batch_size": 20, "lr": 0.2}, 0.19),
+    "speech": ({"model": "resnet34-bn-imagenet", "steps": 1, "batch_size": 32, "lr": 0.075}, 0.31),
+    "cifar10": ({"model": "resnet18-bn-imagenet", "steps": 1, "batch_size": 24, "lr": 0.1}, 0.45),
+}
+"""The paper's local training and its target accuracy; digits stand in where there is no time for more."""
+RAMP = [[0.1, 2.0], [50.0, 100.0]]
+SKEWS: dict[str, tuple[str, Any]] = {
+    "same": ("given", 0.1),
+    "preprint": ("given", RAMP),
+    "available": ("falling", RAMP),
+    "rare": ("rising", RAMP),
+}
+"""Order of the devices by their time online, and alpha: who holds the most uneven data."""
+
+
+def presence(trace: str, order: str) -> dict[str, Any]:
+    """Section of a trace: a file, ``synthetic`` (drawn by the seed) or ``always``."""
+    if trace == "always":
+        return {"model": "always"}
+    drawn = {"model": "renewal"} if trace == "synthetic" else {"model": "table", "file": trace, "after_end": "wrap"}
+    return drawn | {"order": order}
+
+
+def phones(
+    dataset: str, setting: str, trace: str, skew: str, devices: int, participants: int, rounds: int
+) -> dict[str, Any]:
+    """Config of the paper's world, less the policy; raises `EdgesimError` for unknown words.
+
+    Devices hold 45 samples each, which is what the paper's 50 slots come to. Digits are charged an update of
+    17,881,664 bits, all others that of their own model.
+    """
+    for option, word, known in (("--setting", setting, DATASETS), ("--skew", skew, SKEWS)):
+        if word not in known:
+            raise EdgesimError(f"{option}: unknown {word!r}; known: {', '.join(known)}")
+    order, alpha = SKEWS[skew]
+    options = {"alpha": alpha} | ({"labels_per_device": 50} if setting == "tiny-imagenet" else {})
+    return {
+        "rounds": rounds,
+        "devices": {"count": devices, "profile": "sample-phones"},
+        "radio": {"sharing": "own"},
+        "availability": presence(trace, order),
+        "round": {
+            "tmax_s": 100.0,
+            "close": "deadline",
+            "computes": "selected",
+            "admission": "count",
+            "count": participants,
+            "payload_bits": PHONE_UPDATE_BITS if setting == "digits" else "model",
+        },
+        "data": {
+            "dataset": dataset,
+            "partition": "dirichlet-labels",
+            "partition_options": options,
+            "samples_per_device": 50,
+        },
+        "learning": PAPER | DATASETS[setting][0],
+        "evaluation": {"every": 5},
+    }
+
+
+def compared(base: dict[str, Any], policies: list[str], seeds: int, labels: dict[str, str | float]) -> list[PlannedRun]:
+    """Runs of every policy; REFL's also keep late updates, by its own weights, as its study has them."""
+    runs = []
+    for policy in policies:
+        own = base
+        if policy == "refl":
+            own = base | {"round": base["round"] | {"late": "keep"}, "staleness": {"weight": "refl"}}
+        runs += grid(own, {"selection.policy": [policy]}, range(seeds), labels=labels)
+    return runs
+
+
+def refuse_never_together(run: PlannedRun) -> None:
+    """Raise `EdgesimError` where so many participants are never online at once."""
+    config, wanted = run.config, run.config.round.count or 0
+    there = make_availability(config.availability, config.devices.count, Streams(run.seed))
+    if there.next_time_with(wanted, 0.0) == float("inf"):
+        raise EdgesimError(
+            f"--participants: {wanted} of the {config.devices.count} devices are never online at once on this trace; "
+            "lower it or raise --devices"
+        )
+
+
+@plain_errors
+def main(
+    dataset: Annotated[
+        str, typer.Option(help="Data set: a name, an .npz or a folder (images, or wav files).")
+    ] = "digits",
+    setting: Annotated[str | None, typer.Option(help=f"Whose training: {', '.join(DATASETS)}.")] = None,
+    trace: Annotated[str, typer.Option(help="FILE, synthetic or always; several to compare.")] = "sample-week",
+    selectors: Annotated[str, typer.Option(help="Policies to compare.")] = SELECTORS,
+    participants: Annotated[str, typer.Option(help="Devices per round; several to compare.")] = "10",
+    skew: Annotated[str, typer.Option(help="Who holds uneven data: same, preprint, available or rare.")] = "same",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices (the paper: 1000).")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run (the paper: 1000).")] = 200,
+    target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the paper's.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/feddance-<data set> when absent.")] = None,
+) -> None:
+    """Compare participant selection under intermittent availability."""
+    setting = setting or (dataset if dataset in DATASETS else "cifar10")
+    out = out or Path("runs") / f"feddance-{Path(dataset).stem}"
+    runs = []
+    for name in names(trace):
+        for count in counts(participants):
+            base = phones(dataset, setting, name, skew, devices, count, rounds)
+            labels = {"trace": Path(name).stem, "participants": count}
+            runs += compared(base, names(selectors), seeds, labels)
+            refuse_never_together(runs[-1])
+    print(
+        f"{devices} phones, rounds of 100 s, {dataset} with the training of {setting}, {rounds} rounds, {seeds} seeds."
+    )
+    run_study(Study(out.name, runs, target or DATASETS[setting][1]), out, jobs)
+    conclude(out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

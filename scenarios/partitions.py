@@ -1,0 +1,59 @@
+"""How unlike are the devices' data sets under each partition?
+
+Deals one dataset to the devices by every law, prints sizes, classes and label mixes beside each other and draws who
+holds what. Timing only: nothing trains.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from edgesim.analysis.runs import read_study
+from edgesim.plots import style
+from edgesim.plots.partition import draw_partition
+from edgesim.scenario import names, numbers, plain_errors, stop_if_failed
+from edgesim.show import print_skews
+from edgesim.study import Study, grid, run_study
+
+WITH_ALPHA = ("dirichlet", "dirichlet-labels", "quantity")
+
+
+@plain_errors
+def main(
+    partitions: Annotated[
+        str, typer.Option(help="Laws to compare.")
+    ] = "iid,dirichlet,dirichlet-labels,classes,shards,quantity,fedteddi",
+    alpha: Annotated[str, typer.Option(help="Concentrations for the Dirichlet laws and quantity skew.")] = "0.1,1",
+    dataset: Annotated[str, typer.Option(help="As data.dataset in a config.")] = "digits",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 30,
+    samples: Annotated[int | None, typer.Option(min=2, help="Samples per device; each law's own when absent.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/partitions"),
+) -> None:
+    """Compare partitions by the skew they make."""
+    base = {
+        "rounds": 1,
+        "devices": {"count": devices},
+        "data": {"dataset": dataset} | ({"samples_per_device": samples} if samples else {}),
+        "learning": {"training": "none"},
+        "round": {"payload_bits": 1e6},
+    }
+    runs = []
+    for partition in names(partitions):
+        options = {"data.partition_options.alpha": numbers(alpha)} if partition in WITH_ALPHA else {}
+        runs += grid(base, {"data.partition": [partition], **options}, range(seeds))
+    console = Console()
+    run_study(Study(out.name, runs), out, jobs, console)
+    print_skews(out, console)
+    for run in read_study(out).finished:
+        if run.seed == 0:
+            style.save(draw_partition(run), out / "plots" / run.folder.name)
+    console.print(f"who holds what: {out / 'plots'}")
+    stop_if_failed(out, console)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,85 @@
+"""What does a fleet of recorded phones learn in a week, and who takes part at which hour?
+
+Replays a trace of presence, a recording of yours or the generated week that ships with edgesim, under one or several
+policies: accuracy against simulated hours, participation over the day, work that interruptions cost. With ``--profile``
+each phone also computes as fast, and uploads over the link, as it was recorded with.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgesim.content import find
+from edgesim.devices.profile import read_profile
+from edgesim.scenario import conclude, names, plain_errors
+from edgesim.study import Study, grid, run_study
+from edgesim.traces import read_intervals
+
+PHONE_UPDATE_BITS = 17_881_664.0
+
+
+def phones(profile: str | None, seconds_per_sample: float) -> dict[str, dict[str, Any]]:
+    """Config sections of how fast each phone computes and sends: as recorded, or drawn and over one shared band."""
+    if profile is None:
+        speeds = {"a_s_per_sample": seconds_per_sample, "mu_samples_per_s": 2 / seconds_per_sample}
+        return {"devices": speeds, "round": {"allocator": "equal_share"}}
+    has_links = read_profile(find("traces", profile, ".parquet")).link_bps is not None
+    if has_links:
+        return {"devices": {"profile": profile}, "radio": {"sharing": "own"}, "round": {}}
+    return {"devices": {"profile": profile}, "round": {"allocator": "equal_share"}}
+
+
+@plain_errors
+def main(
+    trace: Annotated[str, typer.Argument(help="Trace of presence: a path, or a name under traces/.")] = "sample-week",
+    policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random",
+    interruption: Annotated[str, typer.Option(help="abort, pause or ignore; several to compare.")] = "abort",
+    profile: Annotated[
+        str | None, typer.Option(help="Profile of the same phones: seconds per sample and perhaps link_bps.")
+    ] = None,
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="Devices of the trace to replay; all of them when absent.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="Devices per round.")] = 10,
+    tmax: Annotated[float, typer.Option(min=0.1, help="Length of a round in seconds.")] = 600.0,
+    hours: Annotated[float, typer.Option(min=0.1, help="Simulated hours.")] = 168.0,
+    dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
+    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
+    seconds_per_sample: Annotated[
+        float, typer.Option(min=1e-6, help="Compute time of a phone per sample, without --profile.")
+    ] = 0.15,
+    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/replay"),
+) -> None:
+    """Replay recorded phones."""
+    given = phones(profile, seconds_per_sample)
+    everyone = read_intervals(find("traces", trace, ".parquet")).device_count if devices is None else devices
+    base = {
+        "stop_at_s": 3600 * hours,
+        **given,
+        "devices": {"count": everyone} | given["devices"],
+        "availability": {"model": "table", "file": trace, "after_end": "wrap"},
+        "round": {
+            "tmax_s": tmax,
+            "payload_bits": PHONE_UPDATE_BITS,
+            "computes": "selected",
+            "admission": "count",
+            "count": count,
+            "close": "deadline",
+            "delay_knowledge": "planned",
+        }
+        | given["round"],
+        "data": {"dataset": dataset, "partition": "dirichlet-labels", "partition_options": {"alpha": 0.1}},
+        "learning": {"model": model, "pretrain": False},
+        "evaluation": {"every": 6},
+    }
+    axes = {"selection.policy": names(policies), "availability.interruption": names(interruption)}
+    run_study(Study(out.name, grid(base, axes, range(seeds)), target), out, jobs)
+    conclude(out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,51 @@
+"""Selectors for phones that come and go beside those for a cell: one band, one deadline, one trace, one drift.
+
+No paper has this comparison. 200 phones of a trace share FedTeddi's cell; a round is the 30 s of its larger setting,
+the update that of its ResNet-18; least bandwidths decide who fits; at the start, 40 % have just met a new class.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from feddance import presence
+
+from edgesim.scenario import conclude, names, plain_errors
+from edgesim.study import Study, grid, run_study
+
+SELECTORS = "random,best-channel,fed-cbs,fedteddi,oort,refl,feddance,fedcs,safa-lite"
+
+
+@plain_errors
+def main(
+    selectors: Annotated[str, typer.Option(help="Policies to compare.")] = SELECTORS,
+    trace: Annotated[str, typer.Option(help="FILE, synthetic or always.")] = "sample-week",
+    devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 200,
+    tmax: Annotated[float, typer.Option(min=0.1, help="Deadline in seconds.")] = 30.0,
+    close: Annotated[
+        str, typer.Option(help="Rounds end at the last arrival (arrivals) or at the deadline.")
+    ] = "deadline",
+    dataset: Annotated[str, typer.Option(help="Data set of ten classes.")] = "digits",
+    model: Annotated[str, typer.Option(help="Model.")] = "mlp",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
+    target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/selectors-on-radio"),
+) -> None:
+    """Compare selectors of both worlds on one cell."""
+    base = {
+        "rounds": rounds,
+        "devices": {"count": devices, "profile": "sample-phones"},
+        "availability": presence(trace, "given"),
+        "round": {"tmax_s": tmax, "close": close, "computes": "selected", "payload_bits": 357_500_000.0},
+        "data": {"dataset": dataset, "samples_per_device": 60},
+        "learning": {"model": model},
+    }
+    runs = grid(base, {"selection.policy": names(selectors)}, range(seeds))
+    run_study(Study(out.name, runs, target), out, jobs)
+    conclude(out)
+
+
+if __name__ == "__main__":
+    typer.run(main)

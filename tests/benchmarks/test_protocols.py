@@ -1,0 +1,38 @@
+"""Training without rounds, timing only; beside the number stands what the project aims at."""
+
+import time
+
+import pytest
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.records import read_table
+
+
+@pytest.mark.parametrize("buffer", [10, 100])
+def test_finished_tasks_per_second_of_fedbuff(benchmark, tmp_path, buffer):
+    """Aim: 10,000 per second of wall time, 1,000 devices at work of 100,000."""
+    tasks = 20_000
+    settings = parse(
+        {
+            "rounds": tasks // buffer,
+            "devices": {"count": 100_000},
+            "round": {
+                "protocol": "buffered",
+                "admission": "count",
+                "count": 1000,
+                "buffer": buffer,
+                "payload_bits": 1e6,
+                "tmax_s": 10.0,
+            },
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+        },
+        "benchmark",
+    )
+    cpu_s = time.process_time()
+    benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
+    cpu_s = time.process_time() - cpu_s
+    benchmark.extra_info["tasks_per_s"] = tasks / benchmark.stats.stats.mean
+    benchmark.extra_info["tasks_per_cpu_s"] = tasks / cpu_s
+    assert read_table(tmp_path, "rounds")["arrived"].sum() == tasks

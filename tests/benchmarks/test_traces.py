@@ -1,0 +1,187 @@
+"""What large traces cost; beside each number stands what the project aims at.
+
+Run with ``make bench``; the figures of a machine go into ``extra_info`` of pytest-benchmark's output.
+"""
+
+import json
+import pickle
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from edgesim.records import read_table
+from edgesim.streams import Streams
+from edgesim.traces import Intervals, IntervalTable, write_intervals
+from edgesim.traces.models.renewal import Renewal
+from edgesim.traces.readers import read_recording
+from edgesim.traces.statistics import anatomy
+
+PHONES = 107_749
+PERIODS_EACH = 28
+CAPACITIES = 500_000
+WEEK_S = 604_800.0
+
+
+def behaviour(phones: int) -> dict[int, dict[str, object]]:
+    """A trace of the size of FedScale's: some three million periods, as lists of whole seconds."""
+    rng = np.random.default_rng(0)
+    days = rng.integers(5, 14, phones)
+    edges = np.sort(rng.integers(0, 5 * 86_400, (phones, 2 * PERIODS_EACH)), axis=1).tolist()
+    return {
+        number + 1: {
+            "duration": 1, "inactive": row[1::2], "finish_time": 86_400 * int(length), "active": row[::2], "model": "X",
+        }
+        for number, (row, length) in enumerate(zip(edges, days, strict=True))
+    }  # fmt: skip
+
+
+MEASURE = """
+import json, resource, sys, time
+from pathlib import Path
+started = time.perf_counter()
+{code}
+used = resource.getrusage(resource.RUSAGE_SELF)
+wall_s, cpu_s = time.perf_counter() - started, used.ru_utime + used.ru_stime
+print(json.dumps(dict(wall_s=wall_s, cpu_s=cpu_s, peak_gib=used.ru_maxrss / 2**20)))
+"""
+
+
+def cost_of(code: str, *arguments: object) -> dict[str, float]:
+    """Wall and processor seconds, and peak resident GiB, of a fresh process that runs the code."""
+    command = [sys.executable, "-c", MEASURE.format(code=code), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    cost: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return cost
+
+
+CONVERT = """
+from edgesim.traces.convert import convert
+convert(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_converting_a_behaviour_trace_of_the_originals_size(benchmark, tmp_path):
+    """Aim: under a minute and 2 GiB, for 107,749 devices and three million periods."""
+    path = tmp_path / "client_behave_trace"
+    with path.open("wb") as file:
+        pickle.dump(behaviour(PHONES), file, protocol=4)
+    cost = benchmark.pedantic(lambda: cost_of(CONVERT, path, tmp_path / "week.parquet"), rounds=1)
+    found = read_recording(tmp_path / "week.parquet").available
+    assert found.device_count == PHONES
+    assert len(found.device) > 2.9e6
+    benchmark.extra_info |= cost | {"file_mb": path.stat().st_size / 1e6}
+
+
+def test_converting_a_capacity_file_of_the_originals_size(benchmark, tmp_path):
+    """Aim: under a minute and 2 GiB, for 500,000 devices."""
+    rng = np.random.default_rng(0)
+    speeds, links = rng.uniform(10, 300, CAPACITIES), rng.uniform(100, 50_000, CAPACITIES)
+    path = tmp_path / "client_device_capacity"
+    with path.open("wb") as file:
+        rows = enumerate(zip(speeds.tolist(), links.tolist(), strict=True), 1)
+        pickle.dump({k: {"computation": a, "communication": b} for k, (a, b) in rows}, file, protocol=4)
+    cost = benchmark.pedantic(lambda: cost_of(CONVERT, path, tmp_path / "speed.parquet"), rounds=1)
+    assert len(read_recording(tmp_path / "speed.parquet").s_per_sample) == CAPACITIES
+    benchmark.extra_info |= cost
+
+
+@pytest.fixture(scope="module")
+def week() -> Intervals:
+    return Renewal().intervals(PHONES, Streams(0))
+
+
+def test_generating_a_week_of_as_many_phones_as_fedscale_has(benchmark):
+    """No aim of its own; part of the run below."""
+    found = benchmark.pedantic(lambda: Renewal().intervals(PHONES, Streams(0)), rounds=1)
+    benchmark.extra_info |= {"periods": len(found.device), "online_share": anatomy(found).pooled_share}
+    assert found.device_count == PHONES
+
+
+def test_bytes_per_interval_of_a_table(benchmark, week):
+    """Aim: about 16 for the periods themselves and as much again for when enough devices are there."""
+
+    def kept() -> float:
+        tracemalloc.start()
+        table = IntervalTable(week, "wrap")
+        size, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert table.device_count == PHONES
+        return size / len(week.device)
+
+    benchmark.extra_info["bytes_per_interval"] = benchmark.pedantic(kept, rounds=1)
+
+
+@pytest.mark.parametrize("question", ["available", "available_until", "next_available"])
+@pytest.mark.parametrize("ids", [10_000, PHONES])
+def test_asking_about_many_devices_at_one_instant(benchmark, week, question, ids):
+    """Aim: about 1 ms for 10,000 devices."""
+    table, asked = IntervalTable(week, "wrap"), np.arange(ids)
+    instants = iter(np.random.default_rng(0).uniform(0, 10 * WEEK_S, 1_000_000))
+    arguments = (1e9,) if question == "available_until" else ()
+    benchmark(lambda: getattr(table, question)(asked, next(instants), *arguments))
+
+
+def test_a_million_questions_at_random_instants_over_100_000_devices(benchmark, week):
+    """Aim: under 1 s; beside it, one binary search per question over all starts as NumPy does it."""
+    table, rng = IntervalTable(week, "wrap"), np.random.default_rng(0)
+    ids, when_s = rng.integers(0, 100_000, 1_000_000), rng.uniform(0, WEEK_S, 1_000_000)
+    share = benchmark(lambda: table.available(ids, when_s)).mean()
+    starts_s = np.sort(week.start_s)
+    started = time.perf_counter()
+    np.searchsorted(starts_s, when_s)
+    benchmark.extra_info["one_searchsorted_s"] = time.perf_counter() - started
+    assert share == pytest.approx(0.2026, abs=0.01)
+
+
+def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of_its_own(benchmark, week):
+    """No aim; the dearest question: recordings of different length never repeat together."""
+    lengths_s = np.random.default_rng(0).integers(7, 14, PHONES) * 86_400.0
+    table = IntervalTable(Intervals(week.device, week.start_s, week.end_s, lengths_s), "wrap")
+    most = np.count_nonzero(table.available(np.arange(PHONES), 3e6))
+    when_s = benchmark.pedantic(lambda: table.next_time_with(most + 500, 3e6), rounds=1)
+    assert when_s > 3e6
+
+
+REPLAY = """
+from edgesim import simulation
+from edgesim.config import read_toml, parse
+simulation.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("source", ["generated", "file"])
+def test_a_week_of_107_749_phones_with_a_round_every_100_seconds(benchmark, tmp_path, week, source):
+    """Aim: under 90 s and 2 GiB, timing only, 10 selected."""
+    model = 'model = "renewal"'
+    if source == "file":
+        write_intervals(tmp_path / "week.parquet", week)
+        model = f'model = "table"\nfile = "{tmp_path / "week.parquet"}"\nafter_end = "wrap"'
+    (tmp_path / "run.toml").write_text(f"""
+stop_at_s = 604800.0
+[devices]
+count = {PHONES}
+[availability]
+{model}
+[data]
+dataset = "none"
+[learning]
+training = "none"
+[round]
+tmax_s = 100.0
+close = "deadline"
+payload_bits = 17881664.0
+computes = "selected"
+admission = "count"
+count = 10
+allocator = "equal_share"
+""")
+    cost = benchmark.pedantic(lambda: cost_of(REPLAY, tmp_path / "run.toml", tmp_path / "run"), rounds=1)
+    benchmark.extra_info |= cost
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert len(rounds) == 6048
+    assert rounds["selected"].tolist() == [10] * 6048
+    assert rounds["candidates"].mean() / PHONES == pytest.approx(0.2026, abs=0.005)

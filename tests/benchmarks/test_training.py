@@ -1,0 +1,186 @@
+"""How fast the back ends train, as ratios to a plain sequential PyTorch loop in the same run.
+
+The yardstick is what one writes first: an `nn.Module` in NCHW, `torch.optim.SGD`, one client after another, the
+images normalised and in memory, no DataLoader; with one thread and with torch's default number, whichever is faster.
+Contenders take turns and each one's least time counts, so that other work on the machine harms all alike.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from edgesim import simulation
+from edgesim.config import LearningConfig, parse
+from edgesim.learning.back_ends import make_back_end
+from edgesim.learning.datasets import Dataset
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.models import new_model
+from edgesim.learning.numerics import reproducible
+from edgesim.learning.tensors import DeviceData
+from edgesim.learning.trainer import BackEnd, Job, Promise
+from edgesim.processes import cores
+from edgesim.records import read_table
+
+CPU = torch.device("cpu")
+SEED = 3
+
+
+class Work:
+    """Local epochs of some clients on random images of a given shape."""
+
+    def __init__(self, model: str, shape: tuple[int, int, int], clients: int, samples: int, batch: int, device=CPU):
+        self.model, self.shape, self.device = model, shape, device
+        random = np.random.default_rng(0)
+        labels = random.integers(0, 10, clients * samples)
+        images = random.integers(0, 256, (len(labels), *shape), dtype=np.uint8)
+        dataset = Dataset("random", labels, labels, 10, shape, lambda: (images, images[:1]))
+        self.data = DeviceData(dataset, device)
+        self.build = partial(new_model, model, shape, 10, SEED)
+        edges = np.append(np.arange(0, samples, batch), samples)
+        parts = np.split(random.permutation(len(labels)), clients)
+        self.jobs = [Job(n, 1, n, part, edges, 0.01, 0.5) for n, part in enumerate(parts)]
+
+    def plain(self) -> Callable[[], None]:
+        """The yardstick."""
+        module = self.build().to(self.device).train()
+        start = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        images, labels = self.data.train(torch.arange(len(self.data.train_labels), device=self.device))
+
+        def train() -> None:
+            for job in self.jobs:
+                module.load_state_dict(start)
+                optimiser = torch.optim.SGD(module.parameters(), lr=job.lr, momentum=job.momentum)
+                index = torch.from_numpy(job.samples).to(self.device)
+                for first, last in zip(job.edges[:-1], job.edges[1:], strict=True):
+                    batch = index[first:last]
+                    optimiser.zero_grad()
+                    F.cross_entropy(module(images[batch]), labels[batch]).backward()
+                    optimiser.step()
+
+        return train
+
+    def back_end(self, name: str) -> BackEnd:
+        """A back end on a model of its own."""
+        with reproducible(self.device):
+            model = FlatModel(self.build(), self.device)
+            return make_back_end(LearningConfig(back_end=name), model, self.data, self.build, cores())[0]
+
+    def contender(self, name: str) -> tuple[Callable[[], None], Callable[[], None]]:
+        """One round on a back end, and how to close it."""
+        back_end = self.back_end(name)
+        start = FlatModel(self.build(), self.device).snapshot()
+
+        def train() -> None:
+            with reproducible(self.device):
+                promises = [Promise(job, start) for job in self.jobs]
+                assert back_end.run(promises) == len(self.jobs)
+
+        return train, back_end.close
+
+
+def least_seconds(contenders: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
+    """The least wall time of each, taking turns for so many seconds."""
+    least = dict.fromkeys(contenders, float("inf"))
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, contender in contenders.items():
+            started = time.perf_counter()
+            contender()
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            least[name] = min(least[name], time.perf_counter() - started)
+    return least
+
+
+def with_threads(count: int, work: Callable[[], None]) -> Callable[[], None]:
+    """The work on so many threads of torch."""
+
+    def run() -> None:
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            work()
+        finally:
+            torch.set_num_threads(before)
+
+    return run
+
+
+def compare(benchmark, work: Work, names: list[str], seconds: float) -> dict[str, float]:
+    """Times of the yardstick and the back ends; ratios go into ``extra_info`` and are printed."""
+    contenders: dict[str, Callable[[], None]] = {"plain, 1 thread": with_threads(1, work.plain())}
+    if cores() > 1 and work.device == CPU:
+        contenders[f"plain, {cores()} threads"] = with_threads(cores(), work.plain())
+    closers = []
+    for name in names:
+        contenders[name], close = work.contender(name)
+        closers.append(close)
+    chosen = work.back_end("auto")
+    chosen.close()
+    try:
+        # Workers start, allocators and caches fill.
+        least_seconds(contenders, seconds / 3)
+        least = benchmark.pedantic(lambda: least_seconds(contenders, seconds), rounds=1)
+    finally:
+        for close in closers:
+            close()
+    yardstick = min(value for name, value in least.items() if name.startswith("plain"))
+    best = min(least[name] for name in names)
+    ratios = {name: round(yardstick / value, 2) for name, value in least.items()}
+    facts = {"ms": {name: round(1e3 * value, 3) for name, value in least.items()}, "times_the_yardstick": ratios}
+    facts |= {"auto_is": chosen.name, "auto_to_the_best": round(best / least[chosen.name], 2)}
+    facts["load_average"] = round(os.getloadavg()[0], 1)
+    benchmark.extra_info |= facts
+    print(f"\n{work.model} {work.shape}, {len(work.jobs)} clients: {facts}")
+    return least
+
+
+def test_digits_mlp(benchmark):
+    """Aim: `stacked` at least 4 times the yardstick, and `auto` within 0.95 of the best."""
+    compare(benchmark, Work("mlp", (1, 8, 8), 10, 14, 8), ["loop", "workers", "stacked"], 12)
+
+
+def test_small_cnn_on_images_of_the_size_of_fashion_mnist(benchmark):
+    """Aim on two cores: at least 1.7 times the yardstick, and `auto` within 0.95 of the best."""
+    compare(benchmark, Work("small-cnn", (1, 28, 28), 10, 600, 32), ["loop", "workers"], 45)
+
+
+def test_a_wider_mlp(benchmark):
+    """25,450 parameters: near the end of what `auto` stacks."""
+    compare(benchmark, Work("mlp", (1, 28, 28), 10, 600, 32), ["loop", "workers", "stacked"], 15)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_fedteddis_cnn_on_a_gpu(benchmark):
+    """Aim: at least 3 times the yardstick; the share of the card's float32 rate is for the reader to work out."""
+    work = Work("fedteddi-cnn", (3, 32, 32), 30, 5 * 32, 32, torch.device("cuda"))
+    least = compare(benchmark, work, ["loop", "stacked"], 20)
+    # Multiply-adds of the four convolutions and two linear layers on 32x32 pixels, 2 operations each; a backward
+    # pass costs twice a forward pass.
+    pixels = 32 * 32
+    forward = 9 * (3 * 32 + 32 * 32) * pixels + 9 * (32 * 64 + 64 * 64) * pixels / 4 + 4096 * 120 + 1200
+    operations = 3 * 2 * forward * 30 * 5 * 32
+    benchmark.extra_info["tflop_per_s"] = operations / least["stacked"] / 1e12
+    print(f"{benchmark.extra_info['tflop_per_s']:.2f} TFLOP/s")
+
+
+def test_what_a_round_of_thirty_devices_costs_beyond_training(benchmark, tmp_path):
+    """Aim: under 5 ms a round for engine, selection and tables. FedTeddi's round without training or evaluation."""
+    values = {
+        "rounds": 200,
+        "learning": {"training": "none"},
+        "round": {"payload_bits": 17_881_664.0, "tmax_s": 1.0},
+        "selection": {"policy": "random"},
+    }
+    benchmark.pedantic(lambda: simulation.run(parse(values, "benchmark"), tmp_path), rounds=1)
+    timing = read_table(tmp_path, "timing")
+    rounds = 1e3 * timing[timing["part"] == "round"]["wall_s"]
+    benchmark.extra_info |= {"ms_per_round": rounds.median(), "least_ms_per_round": rounds.min()}
+    print(f"\n{rounds.median():.2f} ms per round, {rounds.min():.2f} ms the least")
+    assert len(rounds) == 200

@@ -1,0 +1,81 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgesim import simulation
+from edgesim.config import DevicesConfig, parse
+from edgesim.devices import Profile, make_population, read_profile, write_profile
+from edgesim.errors import EdgesimError
+from edgesim.records import read_table
+from edgesim.streams import Streams
+
+
+def csv(folder: Path, body: str) -> Path:
+    path = folder / "speed.csv"
+    path.write_text("device,s_per_sample,link_bps\n" + body)
+    return path
+
+
+def test_device_k_of_a_run_is_device_k_of_the_profile_whatever_the_order_of_rows(tmp_path: Path) -> None:
+    path = csv(tmp_path, "2,0.3,1e6\n0,0.1,2e6\n1,0.2,3e6\n")
+    devices = make_population(DevicesConfig(count=2, profile=str(path)), Streams(0))
+    assert devices.a_s.tolist() == [0.1, 0.2]
+    assert devices.mu_per_s.tolist() == [np.inf, np.inf]
+
+
+def test_a_recorded_speed_is_the_whole_compute_time_of_every_round(tmp_path: Path) -> None:
+    path = csv(tmp_path, "0,0.001,1e6\n1,0.002,1e6\n2,0.004,1e6\n")
+    config = parse(
+        {
+            "rounds": 5,
+            "devices": {"count": 3, "profile": str(path)},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none", "steps": 2, "batch_size": 10},
+            "round": {"payload_bits": 1e5, "delay_knowledge": "planned"},
+        },
+        "test",
+    )
+    simulation.run(config, tmp_path / "run")
+    rows = read_table(tmp_path / "run", "activities").query("activity == 'compute'")
+    # 2 steps of 10 samples: 20 samples at 1, 2 and 4 ms.
+    took_s = (rows["t_end_s"] - rows["t_start_s"]).to_numpy()
+    assert took_s == pytest.approx(0.02 * 2.0 ** rows["device"].to_numpy())
+    assert len(rows) == 15
+    assert simulation.is_finished(tmp_path / "run", simulation.complete(config))
+
+
+def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    made = Profile(np.array([0.1, 0.25]), np.array([1e6, 2e6]), ["a", "b"])
+    write_profile(tmp_path / "speed.parquet", made)
+    found = read_profile(tmp_path / "speed.parquet")
+    assert found.link_bps is not None
+    assert (found.s_per_sample.tolist(), found.link_bps.tolist()) == ([0.1, 0.25], [1e6, 2e6])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("0,0.1,1e6\n1,0,1e6\n", "line 3: s_per_sample: expected a finite number above 0 (got 0)"),
+        ("0,0.1,1e6\n1,,1e6\n", "line 3: s_per_sample: expected a finite number above 0 (got nan)"),
+        ("0,0.1,0\n", "line 2: link_bps: expected a finite number above 0 (got 0)"),
+        ("0,-0.1,1\n", "line 2: s_per_sample: expected a finite number above 0 (got -0.1)"),
+        ("0,0.1,1\n0,0.1,1\n", "line 3: device: expected each device once (got 0)"),
+        ("0,0.1,1\n2,0.1,1\n", "line 3: device: expected a whole number from 0 to 1, one for each row (got 2)"),
+        ("0.5,0.1,1\n", "line 2: device: expected a whole number"),
+        ("", "holds no rows"),
+    ],
+)
+def test_a_bad_row_is_refused_with_line_and_column(body: str, said: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, body)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")):
+        read_profile(path)
+
+
+def test_a_profile_of_fewer_devices_than_the_run_is_refused(tmp_path: Path) -> None:
+    path = csv(tmp_path, "0,0.1,1\n")
+    with pytest.raises(EdgesimError, match=r"speed\.csv: is a profile of 1 devices, but devices\.count is 2; lower"):
+        make_population(DevicesConfig(count=2, profile=str(path)), Streams(0))
+    with pytest.raises(EdgesimError, match="traces: no file 'nowhere'"):
+        make_population(DevicesConfig(count=2, profile="nowhere"), Streams(0))

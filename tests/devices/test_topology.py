@@ -1,0 +1,127 @@
+"""The backhaul graph: its quickest paths against SciPy's, and what is refused in one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+
+from edgesim.content import names
+from edgesim.devices.topology import ONE_STATION, BackhaulLink, Station, Topology, load_topology, make_backhaul
+from edgesim.errors import EdgesimError
+
+BITS = 17_881_664.0
+
+
+def test_three_cells_cross_the_metro_fibre_and_then_the_long_link():
+    topology = load_topology("three-cells")
+    metro_s, long_s = 0.001 + BITS / 1e9, 0.02 + BITS / 200e6
+    edge = make_backhaul(topology, BITS, hierarchical=True)
+    assert list(edge.servers) == ["edge-west", "edge-east"]
+    assert edge.edge.tolist() == [0, 0, 1]
+    assert edge.of_station_s.tolist() == pytest.approx([metro_s] * 3)
+    assert edge.to_cloud_s.tolist() == pytest.approx([long_s] * 2)
+    assert edge.broadcast_s(from_cloud=False).tolist() == pytest.approx([metro_s] * 3)
+    assert edge.broadcast_s(from_cloud=True).tolist() == pytest.approx([metro_s + long_s] * 3)
+    flat = make_backhaul(topology, BITS, hierarchical=False)
+    assert flat.of_station_s.tolist() == pytest.approx([metro_s + long_s] * 3)
+    assert flat.to_cloud_s.tolist() == [0.0]
+    assert list(flat.station_links[2]) == ["edge-east-cloud", "east-edge-east"]
+
+
+def test_one_station_without_a_file_has_no_wires():
+    backhaul = make_backhaul(ONE_STATION, BITS, hierarchical=False)
+    assert backhaul.of_station_s.tolist() == [0.0]
+    assert backhaul.broadcast_s(from_cloud=True).tolist() == [0.0]
+    assert [list(links) for links in backhaul.station_links] == [[]]
+
+
+@given(st.data())
+def test_the_paths_are_as_quick_as_scipys(data):
+    count = data.draw(st.integers(1, 6))
+    nodes = ["cloud", *(f"s{station}" for station in range(count))]
+    pairs = [(a, b) for a in range(len(nodes)) for b in range(a)]
+    chosen = data.draw(st.lists(st.sampled_from(pairs), min_size=count, unique=True))
+    links = [
+        BackhaulLink(
+            between=[nodes[a], nodes[b]], rate_bps=data.draw(st.floats(1e6, 1e9)), latency_s=data.draw(st.floats(0, 1))
+        )
+        for a, b in chosen
+    ]
+    delays = [link.delay_s(BITS) for link in links]
+    ends = np.array(chosen)
+    matrix = coo_array((delays, (ends[:, 0], ends[:, 1])), shape=(len(nodes), len(nodes)))
+    expected = dijkstra(matrix.tocsr(), directed=False, indices=0)[1:]
+    assume(np.isfinite(expected).all())
+    stations = [Station(name=name, x_m=0.0, y_m=0.0) for name in nodes[1:]]
+    topology = Topology(name="drawn", source="test", cloud="cloud", stations=stations, links=links)
+    backhaul = make_backhaul(topology, BITS, hierarchical=False)
+    assert backhaul.of_station_s == pytest.approx(expected)
+    by_key = {link.key: link.delay_s(BITS) for link in links}
+    assert [sum(by_key[key] for key in path) for path in backhaul.station_links] == pytest.approx(expected)
+
+
+def test_every_shipped_topology_loads():
+    assert {"one-cell", "three-cells", "seven-cells"} <= set(names("topologies", ".toml"))
+    for name in names("topologies", ".toml"):
+        assert load_topology(name).stations
+
+
+GOOD = """
+name = "two"
+source = "test"
+cloud = "cloud"
+edge_servers = ["edge"]
+[[stations]]
+name = "a"
+x_m = 0.0
+y_m = 0.0
+[[stations]]
+name = "b"
+x_m = 9.0
+y_m = 0.0
+[[links]]
+between = ["a", "edge"]
+rate_bps = 1e9
+[[links]]
+between = ["b", "edge"]
+rate_bps = 1e9
+[[links]]
+between = ["edge", "cloud"]
+rate_bps = 1e9
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'between = ["b", "edge"]',
+            'between = ["b", "egde"]',
+            r"links\[1\].between: no node 'egde'; known: cloud, edge",
+        ),
+        ('between = ["b", "edge"]', 'between = ["b", "b"]', r"links\[1\].between: 'b' is linked to itself"),
+        ('between = ["b", "edge"]', 'between = ["b"]', r"links\[1\].between: list should have at least 2 items"),
+        (
+            '[[links]]\nbetween = ["b", "edge"]\nrate_bps = 1e9\n',
+            "",
+            r"stations\[1\]: no path of links leads from 'b' to the cloud 'cloud'",
+        ),
+        ('name = "b"', 'name = "a"', "stations: the name 'a' is given twice"),
+        ('edge_servers = ["edge"]', 'edge_servers = ["edge", "far"]', r"edge_servers\[1\]: no path of links .* 'far'"),
+        ("rate_bps = 1e9", "rate_bps = 0.0", r"links\[0\].rate_bps: input should be greater than 0"),
+        ("x_m = 9.0", "x_m = nan", r"stations\[1\].x_m: input should be a finite number"),
+        ("x_m = 9.0", "x_km = 9.0", r"unknown key 'stations\[1\].x_km', did you mean 'x_m'"),
+    ],
+)
+def test_a_broken_file_is_one_line_that_names_file_and_key(tmp_path: Path, old, new, message):
+    path = tmp_path / "layout.toml"
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(EdgesimError, match=message) as refused:
+        load_topology(str(path))
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,227 @@
+"""What becomes of work when its device leaves, against a schedule by hand with three interruptions.
+
+Device 1 of the golden round alone: it computes for 0.5 s and then has the whole 500 kHz, 3,825,525.9 bit/s for 1 Mbit.
+"""
+
+import importlib.util
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.engine.rounds import moved_deadline_s
+from edgesim.errors import EdgesimError
+from edgesim.records import read_table
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import joined
+
+_spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
+golden = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(golden)
+
+RATE_BPS = 5e5 * np.log2(1 + 200)
+PERIODS = ((0.0, 0.2), (0.3, 0.45), (0.6, 0.85), (1.0, 9.0))
+
+
+def play(folder, interruption, tmax_s=3.0, periods=PERIODS, rounds=1, **knobs):
+    everyone = [(device, *period) for device in (0, 1, 2) for period in periods]
+    device, start_s, end_s = (np.array(column) for column in zip(*everyone, strict=True))
+    table = IntervalTable(joined(device, start_s, end_s, np.inf, 3), "absent")
+    settings_ = {"computes": "selected", "admission": "count", "count": 1, "allocator": "equal_share", **knobs}
+    golden.play_rounds(folder, rounds, [1], table, interruption=interruption, tmax_s=tmax_s, **settings_)
+    return read_table(folder, "rounds"), read_table(folder, "activities")
+
+
+def test_paused_work_goes_on_where_it_stopped(tmp_path):
+    rounds, acts = play(tmp_path, "pause")
+    sent = 0.1 * RATE_BPS
+    end_s = 1.0 + (1e6 - sent) / RATE_BPS
+    golden.same(
+        golden.rows(acts),
+        [
+            (1, "compute", 0.0, 0.2, "paused", 0, 0),
+            (1, "compute", 0.3, 0.45, "paused", 0, 0),
+            (1, "compute", 0.6, 0.75, "done", 0, 0),
+            (1, "upload", 0.75, 0.85, "paused", sent, 5e5),
+            (1, "upload", 1.0, end_s, "done", 1e6 - sent, 5e5),
+        ],
+    )
+    assert rounds["t_end_s"].tolist() == pytest.approx([end_s])
+    assert rounds["arrived"].tolist() == [1]
+    assert read_table(tmp_path, "metrics").query("name == 'wasted_s'").empty
+
+
+def test_aborted_work_is_lost_at_the_first_interruption(tmp_path):
+    rounds, acts = play(tmp_path, "abort")
+    golden.same(golden.rows(acts), [(1, "compute", 0.0, 0.2, "dropped", 0, 0)])
+    assert rounds["t_end_s"].tolist() == [3.0]
+
+
+def test_ignored_interruptions_leave_no_trace(tmp_path):
+    _, acts = play(tmp_path, "ignore")
+    golden.same(
+        golden.rows(acts),
+        [(1, "compute", 0.0, 0.5, "done", 0, 0), (1, "upload", 0.5, 0.5 + 1e6 / RATE_BPS, "done", 1e6, 5e5)],
+    )
+
+
+def test_work_that_is_paused_at_the_deadline_is_late(tmp_path):
+    rounds, acts = play(tmp_path, "pause", tmax_s=0.9)
+    assert rounds["late"].tolist() == [1]
+    assert acts["outcome"].tolist() == ["paused", "paused", "done", "late"]
+
+
+def test_a_kept_latecomer_may_pause_over_the_deadline(tmp_path):
+    rounds, acts = play(tmp_path, "pause", tmax_s=0.9, rounds=2, late="keep")
+    assert rounds["late"].tolist()[0] == 1
+    assert acts.query("activity == 'upload'")["outcome"].tolist()[:2] == ["paused", "done"]
+    updates = read_table(tmp_path, "updates")
+    assert updates.query("device == 1")["staleness"].tolist()[0] == 1
+
+
+def test_a_device_that_never_comes_back_is_dropped_when_it_leaves(tmp_path):
+    rounds, acts = play(tmp_path, "pause", periods=((0.0, 0.2), (0.3, 0.4)))
+    assert acts["outcome"].tolist() == ["paused", "dropped"]
+    assert rounds["dropped"].tolist() == [1]
+
+
+@settings(max_examples=25)
+@given(st.lists(st.floats(0.01, 0.3), min_size=1, max_size=8))
+def test_pauses_cost_exactly_their_length_and_no_work_is_done_twice(tmp_path_factory, lengths_s):
+    edges = np.cumsum([0.0, *lengths_s])
+    periods = [(edges[k], edges[k + 1]) for k in range(0, len(edges) - 1, 2)] + [(edges[-1] + 0.1, 99.0)]
+    _, acts = play(tmp_path_factory.mktemp("run"), "pause", tmax_s=9.0, periods=periods)
+    spent_s = (acts["t_end_s"] - acts["t_start_s"]).groupby(acts["activity"]).sum()
+    assert spent_s["compute"] == pytest.approx(0.5)
+    assert spent_s["upload"] == pytest.approx(1e6 / RATE_BPS)
+    assert acts["bits"].sum() == pytest.approx(1e6)
+    away_s = sum(
+        max(0.0, min(start_s, acts["t_end_s"].max()) - end_s)
+        for (_, end_s), (start_s, _) in itertools.pairwise(periods)
+        if end_s < acts["t_end_s"].max()
+    )
+    assert acts["t_end_s"].max() == pytest.approx(0.5 + 1e6 / RATE_BPS + away_s)
+
+
+def test_over_commitment_closes_at_the_wanted_number_of_arrivals(tmp_path):
+    values = {
+        "rounds": 20,
+        "round": {
+            "payload_bits": 1e6,
+            "tmax_s": 5.0,
+            "admission": "count",
+            "count": 10,
+            "over_commitment": 1.3,
+            "allocator": "equal_share",
+        },
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    rounds, acts = (read_table(tmp_path, name) for name in ("rounds", "activities"))
+    assert rounds["selected"].tolist() == [13] * 20
+    assert rounds["arrived"].tolist() == [10] * 20
+    assert rounds["late"].tolist() == [3] * 20
+    tenth_s = acts.query("activity == 'upload' and outcome == 'done'").groupby("round")["t_end_s"].max()
+    assert tenth_s.to_numpy() == pytest.approx(rounds["t_end_s"].to_numpy())
+
+
+def test_the_deadline_moves_by_refls_rule(tmp_path):
+    """asynchronous.md: D_next = (1 - a) D_round + a D_avg, a = 0.25; every round here lasts to its deadline or less."""
+    values = {
+        "rounds": 30,
+        "round": {"payload_bits": 17_881_664.0, "tmax_s": 3.0, "moving_deadline": 0.25, "leftover": "equal_finish"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    lengths_s = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
+    deadline_s = 3.0
+    for length_s in lengths_s:
+        assert length_s <= deadline_s + 1e-9
+        deadline_s = 0.75 * length_s + 0.25 * deadline_s
+    assert lengths_s[-1] < 3.0
+
+
+def test_the_rule_of_the_moving_deadline_in_the_specifications_numbers():
+    average_s = 1000.0
+    for length_s, expected_s in ((80.0, 310.0), (120.0, 167.5)):
+        average_s = moved_deadline_s(0.25, length_s, average_s)
+        assert average_s == expected_s
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000))
+def test_paused_latecomers_keep_their_reservation_and_the_band_is_never_overdrawn(tmp_path_factory, seed):
+    folder = tmp_path_factory.mktemp("run")
+    values = {
+        "seed": seed,
+        "rounds": 25,
+        "availability": {"model": "bernoulli", "probability": 0.7, "slot_s": 0.35, "interruption": "pause"},
+        "round": {"payload_bits": 17_881_664.0, "late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), folder)
+    uploads = read_table(folder, "activities").query("activity == 'upload'")
+    edges_s = np.unique(uploads[["t_start_s", "t_end_s"]].to_numpy())
+    middles_s = (edges_s[:-1] + edges_s[1:]) / 2
+    on_air = (uploads["t_start_s"].to_numpy() < middles_s[:, None]) & (
+        uploads["t_end_s"].to_numpy() > middles_s[:, None]
+    )
+    assert (on_air @ uploads["bandwidth_hz"].to_numpy()).max() <= 20e6 * (1 + 1e-6)
+
+
+def test_a_kept_latecomer_may_still_be_computing_at_the_deadline(tmp_path):
+    """Tmax 0.4 s: device 1 computes until 0.5 s, sends on the whole band and arrives in the second round."""
+    rounds, acts = play(tmp_path, "abort", tmax_s=0.4, periods=((0.0, 9.0),), rounds=2, late="keep")
+    end_s = 0.5 + 1e6 / RATE_BPS
+    golden.same(
+        golden.rows(acts.query("round == 2")),
+        [(1, "compute", 0.0, 0.5, "done", 0, 0), (1, "upload", 0.5, end_s, "done", 1e6, 5e5)],
+    )
+    assert rounds["late"].tolist() == [1, 0]
+    assert rounds["t_end_s"].tolist() == pytest.approx([0.4, 0.8])
+    updates = read_table(tmp_path, "updates")
+    assert updates[["round", "device", "staleness"]].to_numpy().tolist() == [[2, 1, 1]]
+    assert read_table(tmp_path, "metrics").query("name == 'wasted_s'").empty
+
+
+def table_config(folder, rounds, **sections):
+    (folder / "trace.csv").write_text("device,start_s,end_s,length_s\n0,0,100,100\n1,0,100,100\n")
+    return parse(
+        {
+            "rounds": rounds,
+            "devices": {"count": 2},
+            "availability": {
+                "model": "table", "file": str(folder / "trace.csv"), **sections.pop("availability", {}),
+            },
+            "round": {"payload_bits": 1e6, **sections.pop("round", {})},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+        },
+        "test",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"round": {"protocol": "asynchronous", "admission": "count", "count": 2}},
+        {"round": {"late": "keep"}},
+        {"availability": {"interruption": "pause"}},
+    ],
+    ids=["asynchronous", "keep", "pause"],
+)
+def test_a_trace_that_ends_after_the_run_is_long_enough_however_far_the_engine_looks_ahead(tmp_path, sections):
+    done = simulation.run(table_config(tmp_path, 3, **sections), tmp_path / "run")
+    assert done.reason == "all rounds done"
+
+
+def test_a_run_that_comes_to_the_end_of_its_trace_says_so(tmp_path):
+    with pytest.raises(EdgesimError, match=r"trace\.csv: the trace ends at 100 s, but what follows is asked for"):
+        simulation.run(table_config(tmp_path, 300), tmp_path / "run")
+    assert read_table(tmp_path / "run", "rounds")["t_end_s"].max() <= 100.0

@@ -1,0 +1,226 @@
+"""Several stations: a band each, updates over the wires, and averages in the cloud."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.records import read_table
+from edgesim.streams import Streams
+
+BITS = 17_881_664.0
+
+STATIONS = """
+name = "two"
+source = "test"
+cloud = "{cloud}"
+edge_servers = ["west", "east"]
+[[stations]]
+name = "west"
+x_m = -120.0
+y_m = 0.0
+[[stations]]
+name = "east"
+x_m = 120.0
+y_m = 0.0
+bandwidth_share = 0.5
+[[links]]
+between = ["west", "east"]
+rate_bps = {rate}
+latency_s = {latency}
+"""
+
+
+@pytest.fixture
+def layout(tmp_path):
+    def write(cloud: str = "west", rate: float = 1e12, latency: float = 0.0) -> str:
+        path = tmp_path / "two.toml"
+        path.write_text(STATIONS.format(cloud=cloud, rate=rate, latency=latency))
+        return str(path)
+
+    return write
+
+
+def play(folder, file, **sections):
+    values = {
+        "rounds": 6,
+        "devices": {"count": 40},
+        "round": {"payload_bits": BITS, **sections.pop("round", {})},
+        "topology": {"file": file, **sections.pop("topology", {})},
+        "data": {"samples_per_device": 20},
+        "learning": {"training": "none", **sections.pop("learning", {})},
+        **sections,
+    }
+    simulation.run(parse(values, "test"), folder)
+    return read_table(folder, "rounds"), read_table(folder, "activities"), read_table(folder, "devices")
+
+
+def test_each_stations_reservations_stay_within_its_own_band(tmp_path, layout):
+    _, acts, devices = play(tmp_path / "run", layout())
+    station = devices[devices["frame"] == 1].set_index("device")["station"]
+    uploads = acts[acts["activity"] == "upload"]
+    used_hz = uploads.groupby(["round", station[uploads["device"]].to_numpy()])["bandwidth_hz"].sum().unstack()
+    assert (used_hz[0] <= 20e6 * (1 + 1e-12)).all()
+    assert (used_hz[1] <= 10e6 * (1 + 1e-12)).all()
+    assert (used_hz.sum(axis=1) > 20e6).all()
+
+
+def test_uploads_end_early_enough_for_the_wires_and_the_round_at_its_deadline(tmp_path, layout):
+    """From the east 0.05 s of latency and 17.9 Mbit over 1 Gbit/s; the west has its server beside it."""
+    rounds, acts, devices = play(tmp_path / "run", layout(rate=1e9, latency=0.05))
+    wires_s = 0.05 + BITS / 1e9
+    station = devices[devices["frame"] == 1].set_index("device")["station"]
+    uploads = acts[acts["activity"] == "upload"].assign(
+        station=station[acts["device"]].to_numpy()[acts["activity"] == "upload"]
+    )
+    start_s = uploads["round"].map(rounds.set_index("round")["t_start_s"])
+    within_s = uploads["t_end_s"] - start_s
+    assert within_s[uploads["station"] == 0].to_numpy() == pytest.approx(1.0)
+    assert within_s[uploads["station"] == 1].to_numpy() == pytest.approx(1.0 - wires_s)
+    assert (uploads["outcome"] == "done").all()
+    assert rounds["t_end_s"].to_numpy() == pytest.approx(np.arange(1, 7))
+    # The model, too, is as long on its way.
+    computes = acts[acts["activity"] == "compute"]
+    begin_s = (computes["t_start_s"] - computes["round"].map(rounds.set_index("round")["t_start_s"])).to_numpy()
+    expected = np.where(station[computes["device"]] == 0, 0.0, wires_s)
+    assert begin_s == pytest.approx(expected, abs=1e-9)
+
+
+def test_an_update_that_is_still_on_the_wires_at_the_deadline_is_late(tmp_path, layout):
+    """Fading spreads the ends of uploads: some end before the deadline, but too late for the wires."""
+    rounds, acts, _ = play(tmp_path / "run", layout(latency=0.4), radio={"fading": "rayleigh"}, round={"tmax_s": 1.5})
+    uploads = acts[(acts["activity"] == "upload") & (acts["outcome"] == "late")]
+    close_s = uploads["round"].map(rounds.set_index("round")["t_end_s"])
+    on_wires = uploads[uploads["t_end_s"] < close_s - 1e-6]
+    assert len(on_wires) > 0
+    assert on_wires["bits"].to_numpy() == pytest.approx(BITS)
+    merged = read_table(tmp_path / "run", "updates")
+    late = set(zip(uploads["round"], uploads["device"], strict=True))
+    assert not late & set(zip(merged["round"], merged["device"], strict=True))
+
+
+def test_latecomers_on_the_wires_are_merged_in_the_next_round(tmp_path, layout):
+    _, acts, _ = play(
+        tmp_path / "run", layout(latency=0.4), radio={"fading": "rayleigh"}, round={"tmax_s": 1.5, "late": "keep"}
+    )
+    merged = read_table(tmp_path / "run", "updates")
+    assert (merged["staleness"] == 1).any()
+    ends = acts[acts["activity"] == "upload"].merge(merged[merged["staleness"] == 1], on=["round", "device"])
+    assert ends["bits"].to_numpy() == pytest.approx(BITS)
+
+
+def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path, layout):
+    rounds, _, _ = play(
+        tmp_path / "run",
+        layout(rate=1e9, latency=0.05),
+        topology={"aggregation": "hierarchical", "cloud_every": 3},
+    )
+    lengths_s = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
+    way_s = 0.05 + BITS / 1e9
+    assert lengths_s == pytest.approx([1, 1, 1 + way_s, 1, 1, 1 + way_s])
+    on_wires = read_table(tmp_path / "run", "metrics").query("name == 'backhaul_bits'")
+    assert on_wires["round"].tolist() == [3, 6]
+    assert on_wires["value"].tolist() == [BITS, BITS]
+
+
+def test_an_average_in_every_round_equals_flat_averaging(tmp_path, layout):
+    """Edge means weighted by what was merged, then their mean: the mean over all, whoever took part."""
+    real = {"learning": {"training": "real"}, "data": {"samples_per_device": 20}}
+    file = layout()
+    flat = play(tmp_path / "flat", file, **real)[0]
+    nested = {"aggregation": "hierarchical", "cloud_every": 1}
+    hierarchical = play(tmp_path / "hierarchical", file, topology=nested, **real)[0]
+    assert hierarchical["selected"].tolist() == flat["selected"].tolist()
+    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("flat", "hierarchical"))
+    for name in one:
+        np.testing.assert_allclose(other[name], one[name], atol=2e-6)
+
+
+def test_between_averages_the_edge_servers_models_go_their_own_ways(tmp_path, layout):
+    real = {"learning": {"training": "real"}, "data": {"samples_per_device": 20}}
+    file = layout()
+    every = [
+        play(tmp_path / str(k), file, topology={"aggregation": "hierarchical", "cloud_every": k}, **real)[0]
+        for k in (1, 6)
+    ]
+    assert every[0]["test_loss"][0] == pytest.approx(every[1]["test_loss"][0], rel=1e-5)
+    assert every[0]["test_loss"][5] != pytest.approx(every[1]["test_loss"][5], rel=1e-3)
+
+
+def test_links_to_different_stations_are_drawn_apart(layout):
+    values = {"devices": {"count": 3000}, "topology": {"file": layout(), "attach": "nearest"}}
+    config = simulation.complete(parse(values, "test"))
+    world = simulation.make_world(config, Streams(0))
+    assert (world.population.station == (world.population.x_m > 0)).all()
+    ids = np.arange(3000)
+    # The shadowing alone, in dB: what the law does not explain.
+    law_db = world.environment.path_loss.loss_db(world.population.distance_m)
+    shadow_db = -10 * np.log10(world.gain(ids, 1)) - law_db
+    single = simulation.make_world(simulation.complete(parse({"devices": {"count": 3000}}, "test")), Streams(0))
+    of_first_db = -10 * np.log10(single.gain(ids, 1)) - single.environment.path_loss.loss_db(
+        single.population.distance_m
+    )
+    west = world.population.station == 0
+    assert shadow_db[west] == pytest.approx(of_first_db[west])
+    assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
+
+
+def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_at_the_deadline(tmp_path):
+    values = {
+        "rounds": 4,
+        "radio": {"channel": "recorded-capacity"},
+        "round": {"payload_bits": 2e6, "tmax_s": 1.5},
+        "learning": {"training": "none"},
+    }
+    config = parse(values, "test")
+    simulation.run(config, tmp_path / "run")
+    acts, rounds = (read_table(tmp_path / "run", name) for name in ("activities", "rounds"))
+    uploads = acts[acts["activity"] == "upload"]
+    assert (uploads["outcome"] == "done").all()
+    assert (rounds["arrived"] >= 3).all()
+    assert uploads["t_end_s"].to_numpy() == pytest.approx(1.5 * uploads["round"].to_numpy())
+    assert (uploads.groupby("round")["bandwidth_hz"].sum() <= 20e6 * (1 + 1e-9)).all()
+    # By a plain sum over the table's seconds.
+    table = simulation.make_world(simulation.complete(config), Streams(0)).environment.capacity
+    for row in uploads.itertuples():
+        edges = np.unique(np.clip(np.append(table.t_s, [row.t_start_s, row.t_end_s]), row.t_start_s, row.t_end_s))
+        bps = table.bps[np.searchsorted(table.t_s, edges[:-1], "right") - 1]
+        assert (np.diff(edges) * bps).sum() * row.bandwidth_hz / 20e6 == pytest.approx(2e6, rel=1e-9)
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+@pytest.mark.parametrize("allocator", ["equal_share", "equal_finish", "proportional"])
+def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, allocator):
+    values = {
+        "rounds": 3,
+        "radio": {"channel": "recorded-capacity", "sharing": sharing},
+        "round": {"payload_bits": 1e6, "tmax_s": 2.0, "allocator": allocator},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    rounds, acts = (read_table(tmp_path / "run", name) for name in ("rounds", "activities"))
+    assert (rounds["arrived"] > 0).all()
+    done = acts[(acts["activity"] == "upload") & (acts["outcome"] == "done")]
+    assert done["bits"].to_numpy() == pytest.approx(1e6)
+    if allocator == "equal_finish" and sharing == "reserved":
+        ends = done.groupby("round")["t_end_s"]
+        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("allocator", ["least", "equal_finish"])
+def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, allocator):
+    (tmp_path / "dry.csv").write_text("t_s,bps\n0,20000000\n1,0\n")
+    (tmp_path / "dry.toml").write_text(
+        'name = "dry"\nsource = "test"\n[capacity]\nfile = "dry.csv"\nafter_end = "hold"\n'
+    )
+    values = {
+        "rounds": 2,
+        "radio": {"channel": str(tmp_path / "dry.toml")},
+        "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "allocator": allocator},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert rounds["late"].tolist() == [10, 10]
+    assert rounds["bandwidth_hz"].tolist() == pytest.approx([20e6, 20e6])

@@ -1,0 +1,143 @@
+"""FedBuff and FedAsync on simulated time: the specification's worked sequence, and one of three devices by hand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim import records, simulation
+from edgesim.config import parse
+from edgesim.devices.topology import make_backhaul
+from edgesim.engine.clock import Clock
+from edgesim.engine.report import Report
+from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.server import Server
+from edgesim.engine.world import World
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
+from edgesim.learning.trainer import Result
+from edgesim.streams import Streams
+
+
+@dataclass(frozen=True)
+class OneBitPerSecond(World):
+    """Uploads of one bit take one second on 1 Hz at p / n = 1 Hz; compute delays are given."""
+
+    delays_s: tuple[float, ...] = ()
+
+    def rx_power_w(self, ids, round):
+        return np.full(len(ids), self.environment.noise_w_per_hz)
+
+    def drawn_rx_power_w(self, ids, round):
+        return self.rx_power_w(ids, round)
+
+    def compute_s(self, ids, round, samples):
+        return np.array(self.delays_s)[ids]
+
+
+class PlusOne:
+    """Every job returns its start value plus 1."""
+
+    name = "plus-one"
+
+    def run(self, promises):
+        for promise in promises:
+            promise.result = Result(torch.ones_like(promise.start), 0.0, 0.0, 1.0, 0.0)
+        return len(promises)
+
+    def close(self):
+        pass
+
+
+def play(folder, delays_s, models, round_, staleness=None):
+    """Values of the global model after each merge, and the run folder's ``rounds`` and ``updates``."""
+    config = simulation.complete(
+        parse(
+            {
+                "rounds": models,
+                "devices": {"count": len(delays_s)},
+                "radio": {"bandwidth_hz": float(round_["count"])},
+                "round": {"admission": "count", "payload_bits": 1.0, **round_},
+                "staleness": staleness or {},
+                "data": {"partition": "iid", "samples_per_device": 10},
+                "learning": {"pretrain": False},
+                "evaluation": {"samples": 10},
+            },
+            "worked",
+        )
+    )
+    streams = Streams(0)
+    federation = make_federation(config, streams)
+    real = simulation.make_world(config, streams)
+    world = OneBitPerSecond(
+        config, streams, real.population, real.environment, real.availability, delays_s=tuple(delays_s)
+    )
+    learner = make_learner(config, federation, streams)
+    learner.back_end = PlusOne()
+    learner.global_weights = torch.zeros_like(learner.global_weights)
+    learner.serve(np.zeros(len(delays_s), dtype=np.int64))
+    writer = records.RunWriter(folder, simulation.as_toml(config), {})
+    clock = Clock()
+    sizes = [frame.sizes for frame in federation.frames]
+    values = []
+    server = Server(
+        clock,
+        world,
+        simulation.make_selector("random", {}, len(delays_s), 10),
+        learner,
+        Report(writer, real.population),
+        1.0,
+        make_backhaul(world.topology, 1.0, hierarchical=False),
+        sizes,
+        sizes,
+        lambda _: values.append((clock.now, float(learner.global_weights[0]))),
+    )
+    numbers = [RoundNumber(k, 1, k, models, k == models) for k in range(1, models + 1)]
+    clock.run(clock.process(server.run(iter(numbers))))
+    writer.close("finished")
+    return values, records.read_table(folder, "rounds"), records.read_table(folder, "updates")
+
+
+def test_fedasync_runs_the_worked_sequence_ties_included(tmp_path):
+    """asynchronous.md: A takes 2 s and B 3 s, alpha = 0.5."""
+    values, _, updates = play(
+        tmp_path, [1.0, 2.0], 5, {"protocol": "asynchronous", "count": 2, "mixing": 0.5}, {"weight": "constant"}
+    )
+    assert [t for t, _ in values] == [2, 3, 4, 6, 6]
+    assert [value for _, value in values] == pytest.approx([0.5, 0.75, 1.125, 1.625, 1.6875])
+    assert updates["device"].tolist() == [0, 1, 0, 0, 1]
+    assert updates["staleness"].tolist() == [0, 1, 1, 0, 2]
+
+
+def test_fedbuff_runs_the_worked_sequence_ties_included(tmp_path):
+    """asynchronous.md: K = 2, M = 2; A's update of t = 4 has staleness 1, B's of t = 6 goes into the third buffer."""
+    values, _, updates = play(tmp_path, [1.0, 2.0], 3, {"protocol": "buffered", "count": 2, "buffer": 2})
+    assert [t for t, _ in values] == [3, 6, 8]
+    assert [value for _, value in values[:2]] == pytest.approx([1.0, 1.853553], abs=1e-6)
+    assert updates["device"].tolist() == [0, 1, 0, 0, 1, 0]
+    assert updates["staleness"].tolist() == [0, 0, 1, 0, 1, 0]
+
+
+def test_three_devices_by_hand(tmp_path):
+    """A takes 1.5, B 2.5 and C 4 s; K = 2, all at work, constant weights: each merge adds the mean of its deltas, 1.
+
+    Ends: A 1.5, B 2.5 | A 3, C 4 | A 4.5, B 5 | A 6, then A and B at 7.5 and C at 8: A 7.5 (the first of the tie).
+    """
+    values, rounds, updates = play(
+        tmp_path, [0.5, 1.5, 3.0], 4, {"protocol": "buffered", "count": 3, "buffer": 2}, {"weight": "constant"}
+    )
+    assert values == [(2.5, 1.0), (4.0, 2.0), (5.0, 3.0), (7.5, 4.0)]
+    assert updates["device"].tolist() == [0, 1, 0, 2, 0, 1, 0, 0]
+    # A of 3 began at 1.5 from model 0, C of 4 at 0; A of 4.5 at 3 from 1, B of 5 at 2.5 from 1; A of 6 at 4.5 from 2.
+    assert updates["staleness"].tolist() == [0, 0, 1, 1, 1, 1, 1, 0]
+    assert rounds["t_start_s"].tolist() == [0, 2.5, 4.0, 5.0]
+
+
+def test_updates_beyond_the_limit_are_not_merged(tmp_path):
+    _, _, updates = play(
+        tmp_path, [0.5, 9.0], 12, {"protocol": "asynchronous", "count": 2}, {"weight": "constant", "limit": 3}
+    )
+    assert set(updates["device"]) == {0}
+    acts = records.read_table(tmp_path, "activities")
+    assert ((acts["device"] == 1) & (acts["activity"] == "upload") & (acts["outcome"] == "done")).any()

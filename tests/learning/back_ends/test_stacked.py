@@ -1,0 +1,316 @@
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torchvision.models import resnet18, shufflenet_v2_x0_5
+
+from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning.back_ends import stacked
+from edgesim.learning.back_ends.layers import layer_by_layer
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.probe import NotStackable, probe
+from edgesim.learning.back_ends.stacked import StackedBackEnd
+from edgesim.learning.models import make_model
+from edgesim.learning.trainer import Promise
+
+SHAPE, CLASSES = (3, 16, 16), 4
+
+
+def _batch_norms():
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.5), nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(), nn.Linear(32, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, CLASSES),
+    )  # fmt: skip
+
+
+def _dense():
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(768, 16), nn.LayerNorm(16), nn.GELU(), nn.Dropout(0.3), nn.Linear(16, CLASSES)
+    )
+
+
+class _Branches(nn.Module):
+    """No chain: a layer used twice, a parameter of its own, one that does not train, and dropout on the way."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(768, 12)
+        self.twice = nn.Linear(12, 12)
+        self.fixed = nn.Parameter(torch.randn(12), requires_grad=False)
+        self.scale = nn.Parameter(torch.ones(()))
+        self.dropout = nn.Dropout(0.4)
+        self.last = nn.Linear(12, CLASSES)
+
+    def forward(self, images):
+        hidden = torch.tanh(self.first(images.flatten(1))) + self.fixed
+        hidden = self.dropout(self.twice(hidden)) + self.dropout(self.twice(-hidden))
+        return self.scale * self.last(hidden)
+
+
+class _Residual(nn.Module):
+    """No chain: batch norms around a shortcut, as in a residual network."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, stride=2, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(6)
+        self.inner = nn.Conv2d(6, 6, 3, padding=1)
+        self.last = nn.Linear(6, CLASSES)
+
+    def forward(self, images):
+        x = torch.relu(self.norm(self.stem(images)))
+        return self.last((x + self.inner(x)).mean((2, 3)))
+
+
+MODELS = {
+    "mlp": lambda: make_model("mlp", SHAPE, CLASSES),
+    "small-cnn": lambda: make_model("small-cnn", SHAPE, CLASSES),
+    "fedteddi-cnn": lambda: make_model("fedteddi-cnn", SHAPE, CLASSES),
+    "batch norms": _batch_norms,
+    "dense": _dense,
+    "branches": _Branches,
+    "residual": _Residual,
+}
+#: Steps that agree, steps of other sizes, and fewer or more of them.
+EDGES = ([0, 8, 16], [0, 8, 12], [0, 8, 16], [0, 3, 8, 10], [0, 8])
+
+
+def _difference(one: Promise, other: Promise) -> float:
+    return float((one.result.update - other.result.update).norm() / other.result.update.norm())
+
+
+PRECISIONS = [(torch.float32, 1e-3), (torch.float64, 1e-9)]
+
+
+def _agree(together, alone, model, bound):
+    for mine, theirs in zip(together, alone, strict=True):
+        assert _difference(mine, theirs) < bound
+        buffers = [promise.result.update[model.trainable :] for promise in (mine, theirs)]
+        torch.testing.assert_close(*buffers, rtol=bound, atol=bound)
+        assert mine.result.loss == pytest.approx(theirs.result.loss, rel=bound)
+        assert mine.result.loss_rms == pytest.approx(theirs.result.loss_rms, rel=bound)
+        assert mine.result.accuracy == pytest.approx(theirs.result.accuracy, abs=1e-9 if bound < 1e-6 else 0.13)
+        assert mine.result.update_norm == pytest.approx(theirs.result.update_norm, rel=bound)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_stack_brings_what_the_loop_does(name, dtype, bound, flat, data, promises):
+    model = flat(MODELS[name], dtype)
+    hyper = {"lr": [0.02, 0.01, 0.02, 0.005, 0.02], "momentum": [0.5, 0.0, 0.9, 0.5, 0.5]}
+    alone, together = promises(model, *EDGES, **hyper), promises(model, *EDGES, **hyper)
+    LoopBackEnd(model, data).run(alone)
+    assert StackedBackEnd(model, data, 4096).run(together) == len(EDGES)
+    _agree(together, alone, model, bound)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("name", ["mlp", "batch norms", "branches", "residual"])
+@pytest.mark.parametrize("proximal", [2.0, [0.0, 3.0, 1.0, 5.0, 2.0]])
+def test_augmented_jobs_with_a_proximal_term_from_different_starts_agree(
+    name, dtype, bound, proximal, flat, data, promises
+):
+    model = flat(MODELS[name], dtype)
+    alone, together, unlike = (
+        promises(model, *EDGES, augmented=augmented, proximal=weight)
+        for augmented, weight in ((True, proximal), (True, proximal), (False, 0.0))
+    )
+    for made in (alone, together, unlike):
+        for n in (1, 3):
+            made[n].start = (1.0 + 0.1 * n) * made[n].start
+    LoopBackEnd(model, data).run(alone)
+    back_end = StackedBackEnd(model, data, 4096)
+    back_end.run(together)
+    back_end.run(unlike)
+    _agree(together, alone, model, bound)
+    assert min(map(_difference, together, unlike)) > 0.05
+
+
+def _cumulative():
+    """A batch norm whose running statistics are plain means: they depend on how many batches it has counted."""
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, stride=2), nn.BatchNorm2d(4, momentum=None), nn.ReLU(), nn.Flatten(), nn.Linear(196, CLASSES)
+    )
+
+
+def test_buffers_that_count_start_anew_with_every_stack(flat, data, promises):
+    model = flat(_cumulative, torch.float64)
+    alone, first, second = (promises(model, *EDGES) for _ in range(3))
+    LoopBackEnd(model, data).run(alone)
+    back_end = StackedBackEnd(model, data, 4096)
+    back_end.run(first)
+    back_end.run(second)
+    _agree(first, alone, model, 1e-9)
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one.result.update, other.result.update)
+
+
+def test_a_stack_whose_buffers_come_out_otherwise_is_found_out_by_the_trial(flat):
+    """Logits of training are the same whatever the running statistics become."""
+    model = flat(_batch_norms)
+
+    def forgets(tensors, keys, images):
+        kept = {name: tensor if tensor.requires_grad else tensor.clone() for name, tensor in tensors.items()}
+        return layer_by_layer(model)(kept, keys, images)
+
+    with pytest.raises(NotStackable, match="other results"):
+        probe(model, forgets, SHAPE)
+
+
+@pytest.mark.parametrize("build", [lambda: resnet18(num_classes=CLASSES), lambda: shufflenet_v2_x0_5(num_classes=4)])
+def test_torchvisions_networks_stack_in_double_precision(build, flat, data, promises):
+    # In single precision their batch norms over a few pixels make a difference of 1e-7 grow beyond any bound.
+    model = flat(build, torch.float64)
+    for module in model.module.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.eps = 0.1
+    alone, together = promises(model, [0, 8], [0, 8]), promises(model, [0, 8], [0, 8])
+    LoopBackEnd(model, data).run(alone)
+    StackedBackEnd(model, data, 4096).run(together)
+    assert max(map(_difference, together, alone)) < 1e-9
+
+
+@pytest.mark.parametrize("name", ["resnet10-gn", "resnet10-bn"])
+def test_residual_networks_stack_in_double_precision(name, flat, data, promises):
+    model = flat(lambda: make_model(name, SHAPE, CLASSES), torch.float64)
+    alone, together = promises(model, [0, 6, 12], [0, 6]), promises(model, [0, 6, 12], [0, 6])
+    LoopBackEnd(model, data).run(alone)
+    StackedBackEnd(model, data, 4096).run(together)
+    _agree(together, alone, model, 1e-9)
+
+
+@pytest.mark.parametrize("name", ["dense", "branches"])
+def test_what_a_job_is_stacked_with_changes_nothing_beyond_rounding(name, flat, data, promises):
+    model = flat(MODELS[name], torch.float64)
+    back_end = StackedBackEnd(model, data, 4096)
+    together, halves, alone = (promises(model, *EDGES) for _ in range(3))
+    back_end.run(together)
+    back_end.run(halves[3:])
+    back_end.run(halves[:3][::-1])
+    for promise in alone:
+        back_end.run([promise])
+    for others in (halves, alone):
+        assert max(map(_difference, others, together)) < 1e-12
+
+
+def test_the_order_of_the_promises_changes_no_byte(flat, data, promises):
+    model = flat(MODELS["small-cnn"])
+    back_end = StackedBackEnd(model, data, 4096)
+    forward, backward = promises(model, *EDGES), promises(model, *EDGES)
+    back_end.run(forward)
+    back_end.run(backward[::-1])
+    for one, other in zip(forward, backward, strict=True):
+        assert torch.equal(one.result.update, other.result.update)
+        assert one.result.loss == other.result.loss
+
+
+def test_dropout_masks_are_those_of_the_loop_and_differ_between_jobs(flat, data, promises):
+    model = flat(lambda: nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(768, CLASSES)), torch.float64)
+    alone, together = promises(model, [0, 1], [0, 1]), promises(model, [0, 1], [0, 1])
+    LoopBackEnd(model, data).run(alone)
+    StackedBackEnd(model, data, 4096).run(together)
+    dropped = []
+    for mine, theirs in zip(together, alone, strict=True):
+        # One step on one image: the gradient of a pixel's weights is zero just where the mask is.
+        zero = mine.result.update[: CLASSES * 768].view(CLASSES, 768) == 0
+        assert torch.equal(zero, theirs.result.update[: CLASSES * 768].view(CLASSES, 768) == 0)
+        dropped.append(zero.all(0))
+    assert 0.4 < float(dropped[0].double().mean()) < 0.6
+    assert not torch.equal(dropped[0], dropped[1])
+
+
+def test_a_stack_holds_no_more_clients_than_the_memory_budget(flat, data, promises, monkeypatch):
+    model = flat(MODELS["fedteddi-cnn"], torch.float64)
+    sizes = []
+    wide, narrow = StackedBackEnd(model, data, 4096), StackedBackEnd(model, data, 40)
+    train = narrow._train
+    monkeypatch.setattr(narrow, "_train", lambda stack: sizes.append(len(stack)) or train(stack))
+    one, other = promises(model, *EDGES), promises(model, *EDGES)
+    wide.run(one)
+    narrow.run(other)
+    assert sum(sizes) == len(EDGES)
+    assert 1 < len(sizes) < len(EDGES)
+    # Weights, start, end, update, gradient and velocity, and activations with their gradients.
+    for size in sizes:
+        assert size * (6 * 8 * len(model.weights) + 2 * 8 * narrow._row_bytes) <= 40 << 20
+    assert max(map(_difference, other, one)) < 1e-12
+
+
+def test_a_budget_too_small_for_one_client_still_trains_one_at_a_time(flat, data, promises):
+    model = flat(MODELS["fedteddi-cnn"])
+    back_end = StackedBackEnd(model, data, 1)
+    assert back_end._clients_at_once(32) == 1
+    made = promises(model, [0, 2], [0, 2])
+    assert back_end.run(made) == 2
+
+
+def test_memory_that_runs_out_is_one_line_with_the_budget_to_set(flat, data, promises, monkeypatch):
+    model = flat(MODELS["mlp"])
+    back_end = StackedBackEnd(model, data, 512)
+
+    def fails(*_):
+        torch.empty(1 << 60)
+
+    monkeypatch.setattr(stacked, "make_schedule", fails)
+    with pytest.raises(EdgesimError, match=r"^out of memory while training 2 devices at once: set .*memory_budget_mib"):
+        back_end.run(promises(model, [0, 8], [0, 8]))
+    with pytest.raises(EdgesimError, match=r"^out of memory while training 1 device at once: set learning.batch_size"):
+        back_end.run(promises(model, [0, 8]))
+
+
+def test_memory_that_runs_out_in_the_trial_does_not_mean_that_the_module_cannot_be_stacked(flat):
+    model = flat(MODELS["mlp"])
+    before = model.snapshot()
+    with pytest.raises(EdgesimError, match=r"^out of memory while trying the model on 2 devices at once: .*'loop'"):
+        probe(model, lambda *_: torch.empty(1 << 60), SHAPE)
+    assert torch.equal(model.weights, before)
+
+
+def test_a_loss_that_is_not_finite_is_the_first_one_in_the_order_asked(flat, data, promises):
+    model = flat(MODELS["mlp"])
+    edges = [list(range(0, 41, 4))] * 4
+    made = promises(model, *edges, lr=[0.01, 1e30, 0.01, 1e30])
+    with pytest.raises(Diverged, match=r"device 3, round 1, step [2-9]: .*lower learning.lr"):
+        StackedBackEnd(model, data, 4096).run(made[::-1])
+    assert [promise.result is None for promise in made] == [False, True, False, True]
+    assert all(np.isfinite(made[n].result.loss) for n in (0, 2))
+
+
+class _OwnNoise(nn.Module):
+    def __init__(self, draw):
+        super().__init__()
+        self.layer = nn.Linear(768, CLASSES)
+        self.draw = draw
+
+    def forward(self, images):
+        return self.layer(images.flatten(1)) * self.draw(images)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: nn.Sequential(nn.Flatten(), nn.AlphaDropout(0.5), nn.Linear(768, CLASSES)), "random"),
+        (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout2d(0.5), nn.Flatten(), nn.Linear(784, CLASSES)), "random"),
+        (lambda: _OwnNoise(lambda images: F.dropout(images, 0.5).mean()), "random"),
+        (lambda: _OwnNoise(lambda _: random.random()), "other results"),
+        (lambda: _OwnNoise(lambda images: 1.0 if float(images.sum()) > 0 else 2.0), "item|data-dependent"),
+    ],
+)  # fmt: skip
+def test_a_module_with_randomness_or_branches_of_its_own_is_not_stacked(build, words, flat, data):
+    model = flat(build)
+    before, state = model.snapshot(), torch.get_rng_state()
+    with pytest.raises(NotStackable, match=words):
+        StackedBackEnd(model, data, 4096)
+    assert torch.equal(model.weights, before)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_trial_leaves_weights_buffers_and_counters_as_they_were(flat, data):
+    model = flat(_batch_norms)
+    before = copy.deepcopy(model.state())
+    StackedBackEnd(model, data, 4096)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state().items())

@@ -1,0 +1,245 @@
+import dataclasses
+import functools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.errors import Diverged, EdgesimError
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.workers import WorkersBackEnd
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.models import new_model
+from edgesim.learning.numerics import reproducible
+
+SHAPE, CLASSES = (3, 16, 16), 4
+CPU = torch.device("cpu")
+
+EDGES = ([0, 8, 16], [0, 8, 12], [0, 8, 16], [0, 3, 8, 10], [0, 8])
+
+
+def _started(back_end):
+    """Wait until every process has said that it is ready."""
+    deadline = time.monotonic() + 120
+    while not all(worker.started for worker in back_end._workers):
+        for worker in back_end._heard(1.0):
+            back_end._receive(worker, {})
+        assert time.monotonic() < deadline
+    return back_end
+
+
+def _made(data, name, count, mixed=False):
+    builder = functools.partial(new_model, name, SHAPE, CLASSES, 5)
+    model = FlatModel(builder(), CPU, mixed)
+    return model, WorkersBackEnd(model, data, builder, count)
+
+
+@pytest.fixture(scope="module")
+def two(data):
+    """A model and a back end of two processes that have started."""
+    model, back_end = _made(data, "fedteddi-cnn", 2)
+    yield model, _started(back_end)
+    back_end.close()
+
+
+@pytest.fixture
+def make(data):
+    """Back ends of one process, closed after the test."""
+    made = []
+
+    def build(name, mixed=False):
+        model, back_end = _made(data, name, 1, mixed)
+        made.append(back_end)
+        return model, back_end
+
+    yield build
+    for back_end in made:
+        back_end.close()
+
+
+def _processes(back_end):
+    return [worker.process for worker in back_end._workers]
+
+
+def _same_bits(spread, alone):
+    for one, other in zip(spread, alone, strict=True):
+        assert torch.equal(one.result.update, other.result.update)
+        assert (one.result.loss, one.result.accuracy) == (other.result.loss, other.result.accuracy)
+        assert (one.result.update_norm, one.result.loss_rms) == (other.result.update_norm, other.result.loss_rms)
+
+
+def test_batch_norms_of_a_residual_network_have_the_bits_of_the_loop_too(make, data, promises):
+    model, back_end = make("resnet10-bn")
+    edges = ([0, 6, 12], [0, 6])
+    alone, spread = promises(model, *edges), promises(model, *edges)
+    with reproducible(CPU):
+        LoopBackEnd(model, data).run(alone)
+        assert _started(back_end).run(spread) == 2
+    _same_bits(spread, alone)
+    running = alone[0].result.update[model.trainable :]
+    assert running.count_nonzero() > 0.9 * len(running)
+
+
+def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, promises):
+    model, back_end = two
+    with reproducible(CPU):
+        for _ in range(2):
+            alone, spread = promises(model, *EDGES), promises(model, *EDGES)
+            LoopBackEnd(model, data).run(alone)
+            assert back_end.run(spread) == len(EDGES)
+            assert back_end.run(spread) == 0
+            _same_bits(spread, alone)
+
+
+def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, data, promises):
+    """On a net with dropout, and with a proximal term; the servers' weights take turns."""
+    model, back_end = two
+    first = model.snapshot()
+    starts = [first, 0.9 * first, first, 1.1 * first, 0.9 * first]
+    with reproducible(CPU):
+        alone, spread, unchanged = (
+            promises(model, *EDGES, augmented=augmented, proximal=0.5) for augmented in (True, True, False)
+        )
+        for made in (alone, spread, unchanged):
+            for promise, start in zip(made, starts, strict=True):
+                promise.start = start
+        LoopBackEnd(model, data).run(alone)
+        back_end.run(spread)
+        back_end.run(unchanged)
+    _same_bits(spread, alone)
+    for one, other in zip(spread, unchanged, strict=True):
+        assert not torch.equal(one.result.update, other.result.update)
+
+
+def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(make, two, data, promises):
+    model, back_end = make("fedteddi-cnn", mixed=True)
+    alone, spread, single = promises(model, *EDGES), promises(model, *EDGES), promises(model, *EDGES)
+    with reproducible(CPU):
+        LoopBackEnd(model, data).run(alone)
+        _started(back_end).run(spread)
+        LoopBackEnd(two[0], data).run(single)
+    _same_bits(spread, alone)
+    for one, other in zip(alone, single, strict=True):
+        difference = (one.result.update - other.result.update).norm() / other.result.update.norm()
+        assert 1e-5 < float(difference) < 0.2
+
+
+def test_a_diverging_job_is_the_error_of_the_loop_and_the_workers_live_on(two, promises):
+    model, back_end = two
+    edges = [list(range(0, 41, 4))] * 4
+    with pytest.raises(Diverged, match=r"device 1, round 1, step [2-9]: .*lower learning.lr"):
+        back_end.run(promises(model, *edges, lr=[0.01, 1e30, 0.01, 1e30]))
+    assert back_end.run(promises(model, *edges)) == 4
+
+
+def test_a_worker_killed_at_work_is_named_with_what_to_do_and_the_others_end(two, promises):
+    # The last test of this pair of processes.
+    model, back_end = two
+    made = promises(model, *[list(range(0, 96 * 40 + 1, 96))] * 4)
+    victim = _processes(back_end)[1]
+    killer = threading.Timer(0.5, os.kill, (victim.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(
+        EdgesimError,
+        match=rf"worker 2 of 2 \(process {victim.pid}\) was killed by signal 9 while training device \d in round 1; .*"
+        r"set learning.workers lower",
+    ):
+        back_end.run(made)
+    assert not any(process.is_alive() for process in _processes(back_end))
+
+
+def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, data, promises):
+    model, back_end = make("mlp")
+    spread, alone = promises(model, *EDGES), promises(model, *EDGES)
+    with reproducible(CPU):
+        assert back_end.run(spread) == len(EDGES)
+        LoopBackEnd(model, data).run(alone)
+    _same_bits(spread, alone)
+    _started(back_end)
+    (victim,) = _processes(back_end)
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.join()
+    with pytest.raises(
+        EdgesimError, match=rf"worker 1 of 1 \(process {victim.pid}\) was killed by signal 9 while .*memory"
+    ):
+        back_end.run(promises(model, *EDGES))
+
+
+def test_a_worker_that_ends_in_an_error_of_its_own_points_to_it_and_not_to_memory(make, promises, capfd):
+    model, back_end = make("mlp")
+    (broken,) = promises(model, [0, 8])
+    broken.job = dataclasses.replace(broken.job, samples=np.full(8, 10**6))
+    (worker,) = _started(back_end)._workers
+    with pytest.raises(
+        EdgesimError,
+        match=rf"^worker 1 of 1 \(process {worker.process.pid}\) ended with status 1 while training device 0 in "
+        r"round 1; see its error above; learning.back_end = 'loop' shows it here$",
+    ):
+        back_end.run([broken])
+    assert "IndexError" in capfd.readouterr().err
+
+
+def test_a_worker_that_cannot_begin_is_named(data, promises):
+    model = FlatModel(new_model("mlp", SHAPE, CLASSES, 5), CPU)
+    back_end = WorkersBackEnd(model, data, functools.partial(os._exit, 7), 1)
+    back_end._workers[0].process.join()
+    with pytest.raises(
+        EdgesimError,
+        match=r"worker 1 of 1 \(process \d+\) ended with status 7 before it began; is edgesim .*__main__.*loop",
+    ):
+        back_end.run(promises(model, *EDGES))
+
+
+def test_closing_ends_the_processes_and_may_be_done_twice(make):
+    _, back_end = make("mlp")
+    back_end.close()
+    back_end.close()
+    assert not any(process.is_alive() for process in _processes(back_end))
+
+
+_ORPHANS = """
+import functools, os, sys, numpy as np, torch
+from edgesim.learning.back_ends.workers import WorkersBackEnd
+from edgesim.learning.datasets import Dataset
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.models import new_model
+from edgesim.learning.tensors import DeviceData
+images = np.zeros((4, 1, 4, 4), dtype=np.uint8)
+labels = np.arange(4) % 2
+data = DeviceData(Dataset("x", labels, labels, 2, (1, 4, 4), lambda: (images, images)), torch.device("cpu"))
+build = functools.partial(new_model, "mlp", (1, 4, 4), 2, 0)
+back_end = WorkersBackEnd(FlatModel(build(), torch.device("cpu")), data, build, 1)
+while not back_end._workers[0].started:
+    for worker in back_end._heard(None):
+        back_end._receive(worker, {})
+print(back_end._workers[0].process.pid, flush=True)
+os.kill(os.getpid(), int(sys.argv[1]))
+"""
+
+
+def _gone(pid):
+    """Whether a process has ended; one that nobody has waited for yet has."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="needs /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_the_workers_of_a_process_that_is_gone_end_too(how, tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(f"if __name__ == '__main__':\n    exec({_ORPHANS!r})\n")
+    done = subprocess.run([sys.executable, str(script), str(int(how))], capture_output=True, text=True, check=False)
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 30
+    while not _gone(pid):
+        assert time.monotonic() < deadline, "the worker outlives its parent"
+        time.sleep(0.05)

@@ -1,0 +1,265 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torchvision
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from edgesim.config import DataConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.cache import cache_folder
+from edgesim.learning.datasets import load_dataset
+from edgesim.learning.datasets.held_out import a_fifth
+from edgesim.learning.datasets.image_files import ImageFiles
+
+
+def _picture(seed, size=(6, 5), mode="RGB"):
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    return Image.fromarray(pixels).convert(mode)
+
+
+def _save(root, file, seed=0, **look):
+    path = root / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _picture(seed, **look).save(path)
+
+
+@pytest.fixture
+def classes(tmp_path):
+    """Two classes, in train/ and test/."""
+    root = tmp_path / "pictures"
+    for half, count in (("train", 3), ("test", 2)):
+        for label in ("cat", "dog"):
+            for index in range(count):
+                _save(root, f"{half}/{label}/{index}.png", hash_of(half, label, index))
+    return root
+
+
+def hash_of(*words):
+    return sum(ord(letter) for letter in "".join(map(str, words)))
+
+
+def _load(root, **knobs):
+    return load_dataset(DataConfig(dataset=str(root), **knobs))
+
+
+def test_class_folders_are_what_torchvision_reads(classes):
+    dataset = _load(classes)
+    assert (dataset.name, dataset.class_count, dataset.image_shape, dataset.domains) == ("pictures", 2, (3, 5, 6), None)
+    halves = ((dataset.images[0], dataset.train_labels), (dataset.images[1], dataset.test_labels))
+    for (images, labels), half in zip(halves, ("train", "test"), strict=True):
+        theirs = torchvision.datasets.ImageFolder(classes / half)
+        assert labels.tolist() == theirs.targets
+        np.testing.assert_array_equal(images, [np.asarray(image).transpose(2, 0, 1) for image, _ in theirs])
+
+
+def test_val_stands_in_for_test(classes):
+    (classes / "test").rename(classes / "val")
+    assert len(_load(classes).test_labels) == 4
+
+
+def test_tiny_imagenets_layout_is_understood(tmp_path):
+    for label, index in ((label, index) for label in ("n01443537", "n01629819") for index in range(2)):
+        _save(tmp_path, f"train/{label}/images/{label}_{index}.JPEG", index)
+        (tmp_path / f"train/{label}/{label}_boxes.txt").write_text("")
+    lines = []
+    for index, label in enumerate(("n01629819", "n01443537", "n01629819")):
+        _save(tmp_path, f"val/images/val_{index}.JPEG", index)
+        lines.append(f"val_{index}.JPEG\t{label}\t0\t0\t63\t63\n")
+    (tmp_path / "val/val_annotations.txt").write_text("".join(lines))
+    _save(tmp_path, "test/images/test_0.JPEG")
+    dataset = _load(tmp_path)
+    assert dataset.train_labels.tolist() == [0, 0, 1, 1]
+    assert dataset.test_labels.tolist() == [1, 0, 1]
+    assert dataset.images[1].shape == (3, 3, 5, 6)
+    (tmp_path / "val/val_annotations.txt").write_text(lines[0] + "val_7.JPEG\tn01443537\n")
+    with pytest.raises(EdgesimError, match=r"val_annotations.txt: line 2: expected an image"):
+        _load(tmp_path)
+
+
+def test_domains_are_recorded_for_every_image(tmp_path):
+    counts = {("train", "photo", "cat"): 3, ("train", "sketch", "cat"): 1, ("train", "sketch", "dog"): 2}
+    counts |= {("test", "art", "dog"): 1, ("test", "photo", "cat"): 2}
+    for (half, domain, label), count in counts.items():
+        for index in range(count):
+            _save(tmp_path, f"{half}/{domain}/{label}/{index}.png", index)
+    dataset = _load(tmp_path)
+    assert dataset.domains is not None
+    assert dataset.domains.names == ("art", "photo", "sketch")
+    assert (dataset.domains.train.tolist(), dataset.train_labels.tolist()) == ([1, 1, 1, 2, 2, 2], [0, 0, 0, 0, 1, 1])
+    assert (dataset.domains.test.tolist(), dataset.test_labels.tolist()) == ([0, 1, 1], [1, 0, 0])
+
+
+def test_without_halves_a_fifth_of_each_class_and_domain_is_for_testing(tmp_path):
+    for domain, label, count in (("a", "x", 10), ("a", "y", 4), ("b", "x", 1), ("b", "y", 17)):
+        for index in range(count):
+            _save(tmp_path, f"{domain}/{label}/{index}.png")
+    dataset = _load(tmp_path)
+    test = list(zip(dataset.domains.test.tolist(), dataset.test_labels.tolist(), strict=True))
+    for group, count in (((0, 0), 10), ((0, 1), 4), ((1, 0), 1), ((1, 1), 17)):
+        assert test.count(group) == a_fifth(count)
+    assert len(dataset.train_labels) + len(test) == 32
+    np.testing.assert_array_equal(_load(tmp_path).train_labels, dataset.train_labels)
+
+
+def test_labels_are_known_before_any_image_is_decoded(classes):
+    (classes / "train/dog/2.png").write_bytes(b"broken")
+    assert _load(classes).train_labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert not cache_folder("images").exists()
+
+
+def test_a_second_start_reads_no_file_and_a_copy_decodes_none(classes, tmp_path, monkeypatch):
+    first = _load(classes)
+    before = [images.copy() for images in first.images]
+
+    def refuse(*_):
+        raise AssertionError("a file was read or decoded again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ImageFiles, "_pixels", refuse)
+        patch.setattr(ImageFiles, "_contents", refuse)
+        second = _load(classes)
+        assert second.digest == first.digest
+        for mine, theirs in zip(second.images, before, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    classes.rename(tmp_path / "moved")
+    with monkeypatch.context() as patch:
+        patch.setattr(ImageFiles, "_pixels", refuse)
+        np.testing.assert_array_equal(_load(tmp_path / "moved").images[0], before[0])
+
+
+def test_a_changed_image_is_decoded_anew(classes):
+    before = _load(classes)
+    old = before.images[0].copy()
+    _save(classes, "train/cat/1.png", 999)
+    after = _load(classes)
+    assert after.digest != before.digest
+    assert not np.array_equal(after.images[0][1], old[1])
+    np.testing.assert_array_equal(np.delete(after.images[0], 1, 0), np.delete(old, 1, 0))
+
+
+def test_what_is_written_into_the_images_stays_out_of_the_cache(classes):
+    dataset = _load(classes)
+    dataset.images[0][:] = 7
+    assert not (_load(classes).images[0] == 7).all()
+    torch.from_numpy(_load(classes).images[0])
+
+
+def test_decoding_twice_gives_the_same_bytes_whatever_the_threads(classes, monkeypatch):
+    contents = []
+    for threads in (1, 4):
+        monkeypatch.setenv("EDGESIM_CACHE", str(classes.parent / f"cache-{threads}"))
+        monkeypatch.setattr(os, "cpu_count", lambda threads=threads: threads)
+        _load(classes, image_size=4).images[0].sum()
+        (folder,) = cache_folder("images").iterdir()
+        contents.append([(path.name, path.read_bytes()) for path in sorted(folder.iterdir())])
+    assert contents[0] == contents[1]
+    assert [name for name, _ in contents[0]] == ["test.npy", "train.npy"]
+
+
+def test_a_damaged_entry_of_the_cache_is_replaced(classes):
+    before = _load(classes).images[0].copy()
+    (folder,) = cache_folder("images").iterdir()
+    content = (folder / "train.npy").read_bytes()
+    (folder / "train.npy").write_bytes(content[: len(content) // 2])
+    np.testing.assert_array_equal(_load(classes).images[0], before)
+    assert (folder / "train.npy").read_bytes() == content
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(["L", "RGBA", "P", "1", "CMYK", "LA"]), st.integers(0, 99))
+def test_every_usual_kind_of_pixel_becomes_rgb(tmp_path_factory, mode, seed):
+    root = tmp_path_factory.mktemp("modes")
+    suffix = "tif" if mode == "CMYK" else "png"
+    _save(root, "train/a/0.png", 1)
+    _save(root, f"train/a/1.{suffix}", seed, mode=mode)
+    _save(root, "test/a/0.png", 2)
+    expected = np.asarray(_picture(seed, mode=mode).convert("RGB")).transpose(2, 0, 1)
+    np.testing.assert_array_equal(_load(root).images[0][1], expected)
+
+
+def test_images_of_mixed_size_are_refused_by_name_or_brought_to_one(classes):
+    _save(classes, "train/dog/1.png", 4, size=(9, 7))
+    with pytest.raises(EdgesimError, match=r"train/dog/1.png: is 7x9, but train/cat/0.png is 5x6; set data.image_size"):
+        _ = _load(classes).images
+    dataset = _load(classes, image_size=4)
+    assert dataset.image_shape == (3, 4, 4)
+    expected = _picture(4, size=(9, 7)).resize((4, 4), Image.Resampling.BILINEAR)
+    np.testing.assert_array_equal(dataset.images[0][4], np.asarray(expected).transpose(2, 0, 1))
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_cut, "not a readable image: "),
+        (lambda path: path.write_bytes(b"no picture"), "not a readable image: no format that Pillow knows"),
+        (lambda path: path.write_bytes(b""), "not a readable image: "),
+        (lambda path: Image.fromarray(np.zeros((5, 6), dtype=np.uint16)).save(path), "more than 8 bits"),
+    ],
+)
+@pytest.mark.parametrize("file", ["train/cat/0.png", "train/dog/1.png", "test/cat/1.png"])
+def test_a_broken_image_is_one_line_that_names_it(classes, file, damage, words):
+    damage(classes / file)
+    with pytest.raises(EdgesimError, match=rf"{file}: .*{words}") as caught:
+        _ = _load(classes).images
+    assert "\n" not in str(caught.value)
+    assert not cache_folder("images").exists() or list(cache_folder("images").iterdir()) == []
+
+
+def _add(file: str) -> Callable[[Path], None]:
+    return lambda root: _save(root, file)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_add("train/loose.png"), r"train/loose.png: lies 0 folders deep; expected CLASS/FILE"),
+        (_add("train/a/b/c/deep.png"), r"train/a/b/c/deep.png: lies 3 folders deep; expected CLASS/FILE"),
+        (_add("train/sketch/cat/0.png"), r"train/sketch/cat/0.png: some images lie in CLASS/FILE and some"),
+        (_add("test/horse/0.png"), r"test/horse/0.png: its class 'horse' has no image for training"),
+        (lambda root: (root / "test").rename(root / "evaluation"), "no images to test with; expected CLASS/FILE"),
+        (lambda root: (root / "train/cat/0.png").symlink_to("gone"), "cat/0.png: not a readable image"),
+    ],
+)
+def test_a_layout_that_says_nothing_is_one_line(classes, change, words):
+    if "gone" in words or "not a readable" in words:
+        (classes / "train/cat/0.png").unlink()
+    change(classes)
+    with pytest.raises(EdgesimError, match=words):
+        _load(classes)
+
+
+def test_a_folder_without_images_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing to see")
+    _save(tmp_path, ".hidden/cat/0.png")
+    _save(tmp_path, "cat/.0.png")
+    with pytest.raises(EdgesimError, match="no images to train with; expected CLASS/FILE"):
+        _load(tmp_path)
+
+
+def test_too_small_a_disk_is_one_line(classes, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 10}))
+    with pytest.raises(EdgesimError, match=r"images: cannot be written: 0 MB needed .*; set EDGESIM_CACHE"):
+        _ = _load(classes).images
+
+
+def test_timing_only_runs_decode_nothing_and_import_no_torch(classes, tmp_path):
+    code = (
+        "import sys\n"
+        "from edgesim.config import DataConfig\n"
+        "from edgesim.learning.datasets import load_dataset\n"
+        f"load_dataset(DataConfig(dataset={str(classes)!r}))\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,21 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.partitions.iid import Iid
+from edgesim.streams import Streams
+
+
+@given(total=st.integers(5, 60), devices=st.integers(1, 40), size=st.integers(1, 5), seed=st.integers(0, 2**32))
+def test_parts_are_equal_never_repeat_a_sample_and_overlap_only_when_they_must(total, devices, size, seed):
+    (parts,) = Iid().divide(np.zeros(total, dtype=np.int64), 1, devices, size, Streams(seed))
+    assert [len(np.unique(part)) for part in parts] == [size] * devices
+    disjoint = min(devices, total // size)
+    assert len(np.unique(np.concatenate(parts[:disjoint]))) == disjoint * size
+
+
+def test_more_samples_than_there_are_is_refused():
+    with pytest.raises(EdgesimError, match="61 is more than the 60 training samples"):
+        Iid().divide(np.zeros(60, dtype=np.int64), 1, 3, 61, Streams(0))

@@ -1,0 +1,173 @@
+"""Properties of all laws that deal out a training set, and each law against what its source says of it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from edgesim.errors import EdgesimError
+from edgesim.learning.partitions.classes import Classes
+from edgesim.learning.partitions.dirichlet import Dirichlet
+from edgesim.learning.partitions.dirichlet_labels import DirichletLabels
+from edgesim.learning.partitions.quantity import Quantity
+from edgesim.learning.partitions.shards import Shards
+from edgesim.streams import Streams
+
+MNIST = np.tile(np.arange(10), 6000)
+ALPHAS = st.sampled_from([1e-3, 0.03, 0.1, 1.0, 100.0, 1e6])
+
+
+def counts_of(parts, labels, class_count=10):
+    return np.array([np.bincount(labels[part], minlength=class_count) for part in parts])
+
+
+@given(
+    labels=st.lists(st.integers(0, 4), min_size=40, max_size=90),
+    law=st.sampled_from([Dirichlet, Quantity, Shards]),
+    alpha=ALPHAS,
+    devices=st.integers(1, 20),
+    size=st.none() | st.just(2),
+    seed=st.integers(0, 2**32),
+)
+def test_every_sample_goes_to_one_device_and_every_device_gets_one(labels, law, alpha, devices, size, seed):
+    labels = np.array(labels)
+    partition = law() if law is Shards else law(alpha=alpha)
+    (parts,) = partition.divide(labels, 5, devices, size, Streams(seed))
+    assert len(parts) == devices
+    assert min(map(len, parts)) >= 1
+    assert all((np.diff(part) > 0).all() for part in parts)
+    dealt = np.concatenate(parts)
+    assert len(np.unique(dealt)) == len(dealt) == (len(labels) if size is None else devices * size)
+
+
+@given(
+    labels=st.lists(st.integers(0, 4), min_size=5, max_size=60),
+    alpha=ALPHAS | st.just([[0.1, 2.0], [50.0, 100.0]]),
+    devices=st.integers(2, 12),
+    size=st.none() | st.integers(2, 30),
+    seed=st.integers(0, 2**32),
+)
+def test_a_device_with_a_mix_of_its_own_holds_no_sample_twice_and_at_most_its_slots(labels, alpha, devices, size, seed):
+    labels = np.array(labels)
+    if size is None and devices > len(labels):
+        return
+    (parts,) = DirichletLabels(alpha=alpha).divide(labels, 5, devices, size, Streams(seed))
+    assert [len(np.unique(part)) for part in parts] == [len(part) for part in parts]
+    assert all(1 <= len(part) <= (size or len(labels) // devices) for part in parts)
+
+
+@pytest.mark.parametrize(
+    "law", [Dirichlet(), Quantity(), Shards(), Classes(), DirichletLabels()], ids=lambda law: type(law).__name__
+)
+def test_who_holds_what_follows_the_seed(law):
+    first, again, other = ([part.tolist() for part in law.divide(MNIST, 10, 9, 50, Streams(s))[0]] for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_devices_share_of_a_class_follows_the_beta_law_of_a_dirichlet_share():
+    # One component of Dir_5(0.8, ..., 0.8) is Beta(0.8, 3.2); device 0, ten independent classes, 60 seeds.
+    shares = [
+        counts_of(Dirichlet(alpha=0.8).divide(MNIST, 10, 5, None, Streams(seed))[0], MNIST)[0] / 6000
+        for seed in range(60)
+    ]
+    assert stats.kstest(np.concatenate(shares), stats.beta(0.8, 3.2).cdf).pvalue > 0.01
+
+
+def test_a_devices_size_under_quantity_skew_follows_the_beta_law_and_its_mix_is_the_global_one():
+    parts = [Quantity(alpha=0.8).divide(MNIST, 10, 5, None, Streams(seed))[0] for seed in range(200)]
+    sizes = np.array([len(clients[0]) for clients in parts])
+    assert stats.kstest(sizes / 60000, stats.beta(0.8, 3.2).cdf).pvalue > 0.01
+    largest = counts_of([max(parts[0], key=len)], MNIST)[0]
+    assert stats.chisquare(largest).pvalue > 0.01
+
+
+def test_a_huge_alpha_deals_equally_and_a_tiny_one_gives_a_class_to_one_device():
+    even = counts_of(Dirichlet(alpha=1e6).divide(MNIST, 10, 8, None, Streams(0))[0], MNIST)
+    assert np.abs(even - 750).max() <= 10  # standard deviation of a share: 0.94 samples
+    skewed = counts_of(Dirichlet(alpha=1e-3).divide(MNIST, 10, 8, None, Streams(0))[0], MNIST)
+    assert (skewed.max(axis=0) > 5900).sum() >= 9
+
+
+def test_a_label_share_of_a_device_follows_the_beta_law():
+    (parts,) = DirichletLabels(alpha=0.5).divide(MNIST, 10, 400, 2000, Streams(0))
+    # The floor shifts a count by half a sample in the mean; shares below one sample are lost.
+    shares = (counts_of(parts, MNIST)[:, 3] + 0.5) / 2000
+    beta = stats.beta(0.5, 4.5)
+    assert np.mean(shares < 1e-3) == pytest.approx(beta.cdf(5e-4), abs=0.03)
+    assert stats.kstest(shares[shares > 1e-3], lambda x: (beta.cdf(x) - beta.cdf(5e-4)) / beta.sf(5e-4)).pvalue > 0.01
+
+
+def test_the_ramp_of_feddances_program_gives_the_sizes_of_its_published_maps():
+    # feddance.md, section 6: 42 to 49 images per device, 45.1 in the mean, 29.8k distinct of CIFAR-10's 50k.
+    cifar = np.tile(np.arange(10), 5000)
+    (parts,) = DirichletLabels(alpha=[[0.1, 2.6], [130.6, 211.1]]).divide(cifar, 10, 1000, None, Streams(0))
+    sizes = np.array([len(part) for part in parts])
+    assert sizes.max() <= 49
+    assert sizes.min() >= 41
+    assert sizes.mean() == pytest.approx(45.1, abs=0.1)
+    assert len(np.unique(np.concatenate(parts))) == pytest.approx(29_800, rel=0.005)
+    held = (counts_of(parts, cifar) > 0).sum(axis=1)
+    assert held[:50].mean() < 6 < 9.9 < held[500:].mean()
+
+
+def test_tiny_imagenets_devices_hold_fifty_labels_at_most():
+    tiny = np.tile(np.arange(200), 500)
+    (parts,) = DirichletLabels(alpha=100.0, labels_per_device=50).divide(tiny, 200, 20, 4000, Streams(0))
+    counts = counts_of(parts, tiny, 200)
+    assert (counts > 0).sum(axis=1).tolist() == [50] * 20
+    assert (counts > 0).any(axis=0).sum() > 190
+
+
+def test_more_devices_leave_the_sets_of_the_first_ones_as_they_are():
+    few, many = (DirichletLabels().divide(MNIST, 10, count, 40, Streams(7))[0] for count in (5, 50))
+    assert [part.tolist() for part in few] == [part.tolist() for part in many[:5]]
+
+
+@given(devices=st.integers(1, 60), k=st.integers(1, 10), size=st.none() | st.just(30), seed=st.integers(0, 2**32))
+def test_each_device_holds_k_classes_and_those_who_share_a_class_share_it_equally(devices, k, size, seed):
+    labels = np.tile(np.arange(10), 300)
+    try:
+        (parts,) = Classes(classes_per_device=k).divide(labels, 10, devices, size, Streams(seed))
+    except EdgesimError:
+        assert size == 30
+        assert devices < 5  # a pool of a few dozen may lack a class
+        return
+    counts = counts_of(parts, labels)
+    assert ((counts > 0).sum(axis=1) == k).all()
+    assert (counts[np.arange(devices), np.arange(devices) % 10] > 0).all()
+    for column in counts.T:
+        shared = column[column > 0]
+        assert len(shared) == 0 or np.ptp(shared) <= 1
+    dealt = np.concatenate(parts)
+    assert len(np.unique(dealt)) == len(dealt)
+    if size is None:
+        assert counts.sum() == 300 * counts.any(axis=0).sum()
+
+
+def test_the_pathological_mnist_of_mcmahan_has_two_digits_and_600_examples_per_client():
+    (parts,) = Shards().divide(MNIST, 10, 100, None, Streams(0))
+    counts = counts_of(parts, MNIST)
+    assert (counts.sum(axis=1) == 600).all()
+    assert set((counts > 0).sum(axis=1).tolist()) == {1, 2}
+    assert set(counts[counts > 0].tolist()) == {300, 600}
+
+
+@pytest.mark.parametrize(
+    ("law", "devices", "size", "words"),
+    [
+        (Dirichlet(), 61, None, "61 devices are more than the 60 training samples, and each needs one; lower it"),
+        (Quantity(), 7, 9, "9 for each of 7 devices are more than the 60 training samples; lower it to 8 or"),
+        (Shards(), 31, None, "shards_per_device: 2 for each of 31 devices are more shards than the 60 training"),
+        (Classes(classes_per_device=5), 9, None, "classes_per_device: 5 is more than the 3 classes"),
+        (Classes(classes_per_device=3), 21, None, "21 devices would share the 20 training samples of class 0"),
+        (DirichletLabels(), 61, None, "61 devices are more than the 60 training samples; lower it or give"),
+        (DirichletLabels(labels_per_device=4), 6, None, "labels_per_device: 4 is more than the 3 classes"),
+    ],
+)
+def test_too_few_samples_are_one_line(law, devices, size, words):
+    labels = np.tile(np.arange(3), 20)
+    with pytest.raises(EdgesimError, match=words) as error:
+        law.divide(labels, 3, devices, size, Streams(0))
+    assert "\n" not in str(error.value)

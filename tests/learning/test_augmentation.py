@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torchvision.transforms.v2 import functional as T
+
+from edgesim.learning.augmentation import apply, draws
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
+from edgesim.learning.trainer import Job, Promise
+from edgesim.streams import Streams
+
+
+def _draws(kind, counts, devices=None, round=1, seed=0):
+    devices = range(len(counts)) if devices is None else devices
+    return draws(kind, Streams(seed), "augmentation", list(devices), round, counts)
+
+
+@given(
+    st.tuples(st.integers(1, 4), st.integers(1, 11), st.integers(1, 9)),
+    st.sampled_from([torch.uint8, torch.float32]),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=5),
+)
+def test_images_are_padded_cut_out_and_turned_over_as_torchvision_does(shape, kind, changes):
+    _, height, width = shape
+    images = torch.randint(0, 256, (len(changes), *shape), generator=torch.Generator().manual_seed(1)).to(kind)
+    mine = apply(images, torch.tensor(changes))
+    assert mine.dtype == kind
+    for image, result, (flip, top, left) in zip(images, mine, changes, strict=True):
+        expected = T.crop(T.pad(image, [4]), top, left, height, width)
+        expected = T.horizontal_flip(expected) if flip else expected
+        assert torch.equal(result, expected)
+
+
+def test_every_crop_and_both_sides_are_equally_likely():
+    (rows,) = _draws("crop-flip", [162_000])
+    counts = np.unique(rows, axis=0, return_counts=True)[1]
+    # 162 outcomes of 1,000 each: chi-squared with 161 degrees of freedom, mean 161, deviation 17.9.
+    assert len(counts) == 162
+    assert abs(((counts - 1000) ** 2 / 1000).sum() - 161) < 4 * 17.9
+
+
+def test_flip_turns_over_the_same_images_as_crop_flip_and_moves_none():
+    (both,), (flip,) = _draws("crop-flip", [500]), _draws("flip", [500])
+    np.testing.assert_array_equal(flip[:, 0], both[:, 0])
+    assert np.unique(flip[:, 1:], axis=0).tolist() == [[4, 4]]
+    images = torch.arange(500 * 6).reshape(500, 1, 2, 3)
+    turned = apply(images, torch.from_numpy(flip))
+    for index, (turn, _, _) in enumerate(flip):
+        assert torch.equal(turned[index], images[index].flip(2) if turn else images[index])
+
+
+def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company():
+    together = _draws("crop-flip", [30, 5, 12], devices=[4, 9, 2])
+    for device, count, rows in zip([4, 9, 2], [30, 5, 12], together, strict=True):
+        assert rows.shape == (count, 3)
+        np.testing.assert_array_equal(_draws("crop-flip", [count], [device])[0], rows)
+    for device, round_, seed in ((5, 1, 0), (4, 2, 0), (4, 1, 1)):
+        assert not np.array_equal(_draws("crop-flip", [30], [device], round_, seed)[0], together[0])
+    assert _draws("none", [3, 4]) == [None, None]
+
+
+def test_a_job_trains_on_the_changed_images(make_dataset, make_flat):
+    """Against the same job without augmentation, on a data set whose images were changed beforehand."""
+    torch.manual_seed(0)
+    dataset = make_dataset(np.arange(24) % 3, shape=(2, 6, 6))
+    (changes,) = _draws("crop-flip", [24])
+    changed = make_dataset(np.arange(24) % 3, shape=(2, 6, 6))
+    images = apply(torch.from_numpy(dataset.images[0]), torch.from_numpy(changes)).numpy()
+    vars(changed)["images"] = (images, dataset.images[1])
+    vars(changed)["normalisation"] = dataset.normalisation
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(72, 3))
+    updates = []
+    for data, moves in ((dataset, changes), (changed, None), (dataset, None)):
+        flat, on_device = make_flat(module, data)
+        promise = Promise(Job(0, 1, 1, np.arange(24), np.array([0, 8, 16, 24]), 0.1, 0.5, moves), torch.zeros(219))
+        LoopBackEnd(flat, on_device).run([promise])
+        updates.append(promise.result.update)
+    assert torch.equal(updates[0], updates[1])
+    assert not torch.equal(updates[0], updates[2])
+
+
+@pytest.mark.parametrize("work", [{"steps": 2, "batch_size": 8}, {"epochs": 2, "batch_size": 16}])
+def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_config, work):
+    weights = {}
+    for augment in ("none", "flip", "crop-flip", "crop-flip "):
+        config = make_config(data={"augment": augment.strip()}, learning={"pretrain_max_epochs": 1, **work})
+        streams = Streams(0)
+        learner = make_learner(config, make_federation(config, streams), streams)
+        learner.prepare(lambda _: None)
+        started = learner.global_weights.clone()
+        round_ = learner.open_round(1, 1)
+        round_.start(np.arange(3))
+        for device in range(3):
+            round_.due(device)
+        round_.merge(np.arange(3))
+        weights[augment] = (started, learner.global_weights - started)
+    for part in (0, 1):
+        assert torch.equal(weights["crop-flip"][part], weights["crop-flip "][part])
+        for one, other in (("none", "flip"), ("flip", "crop-flip"), ("none", "crop-flip")):
+            assert not torch.equal(weights[one][part], weights[other][part])
+
+
+def test_a_job_that_begins_within_a_round_has_the_changes_of_its_own_number(make_config):
+    """Without rounds a device may begin twice at one model, with another number of draws each time."""
+    config = make_config(data={"augment": "crop-flip"}, learning={"pretrain": False})
+    streams = Streams(0)
+    learner = make_learner(config, make_federation(config, streams), streams)
+    changes = []
+    for number, draw in ((1, 7), (1, 8), (2, 7)):
+        training = learner.open_round(number, 1, np.full(30, draw))
+        training.start(np.array([3]))
+        changes.append(training._promises[3].job.changes)
+    assert np.array_equal(changes[0], changes[2])
+    assert not np.array_equal(changes[0], changes[1])

@@ -1,0 +1,39 @@
+"""The cell map: what a device's colour says, and who is drawn where."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.analysis.runs import Run
+from edgesim.config import parse
+from edgesim.plots.cell_map import draw_cell_map, scheduled_share
+
+
+def test_the_share_counts_uploads_whatever_became_of_them():
+    acts = pd.DataFrame(
+        [(1, 0, "upload"), (1, 0, "upload"), (1, 1, "compute"), (2, 0, "upload"), (2, 1, "upload"), (3, 2, "compute")],
+        columns=["round", "device", "activity"],
+    )
+    assert scheduled_share(acts, np.array([2, 1, 0, 9]), 4).tolist() == [0, 0.25, 0.5, 0]
+
+
+def test_every_device_is_drawn_once_where_it_stands(tmp_path):
+    values = {
+        "rounds": 5,
+        "devices": {"count": 40},
+        "round": {"payload_bits": 1.8e7},
+        "topology": {"file": "three-cells"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    run = Run(tmp_path, {}, 0)
+    axes = draw_cell_map(run).axes[0]
+    *dots, masts = axes.collections
+    assert len(dots) == 3
+    drawn = {tuple(point) for group in dots for point in group.get_offsets().tolist()}
+    placed = run.devices.query("frame == 1")
+    assert drawn == set(zip(placed["x_m"], placed["y_m"], strict=True))
+    assert masts.get_offsets().tolist() == run.stations[["x_m", "y_m"]].to_numpy().tolist()
+    colours = np.concatenate([group.get_array() for group in dots])
+    assert colours.sum() == pytest.approx(run.rounds["selected"].sum() / 5)

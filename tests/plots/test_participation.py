@@ -1,0 +1,57 @@
+"""Participation over the day and staleness, on made-up rounds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.analysis.runs import Run
+from edgesim.config import parse
+from edgesim.plots.groups import Series, panels_of
+from edgesim.plots.participation import by_hour, draw_participation, spans_a_day
+from edgesim.plots.staleness import cumulative, draw_staleness, has_stale_updates
+
+
+def test_rounds_count_in_the_hour_in_which_they_begin_whatever_the_day():
+    rounds = pd.DataFrame(
+        {
+            "t_start_s": [0.0, 3599.0, 3600.0, 86_400.0 + 10.0],
+            "candidates": [10, 20, 30, 60],
+            "selected": [1, 1, 5, 1],
+            "arrived": [1, 0, 4, 1],
+        }
+    )
+    table = by_hour(rounds)
+    assert len(table) == 24
+    assert table["candidates"].tolist()[:2] == [30.0, 30.0]
+    assert table["arrived"].tolist()[:2] == pytest.approx([2 / 3, 4.0])
+    assert table.loc[2:].isna().all().all()
+
+
+@pytest.fixture
+def run(tmp_path):
+    values = {
+        "stop_at_s": 90_000.0,
+        "devices": {"count": 40},
+        "availability": {"model": "renewal"},
+        "round": {
+            "protocol": "buffered", "admission": "count", "count": 5, "buffer": 3, "payload_bits": 1e9, "tmax_s": 600.0,
+        },
+        "learning": {"training": "none"},
+    }  # fmt: skip
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    return Run(tmp_path / "run", {"policy": "random", "protocol": "buffered"}, 0)
+
+
+def test_both_figures_show_a_real_run(run):
+    assert spans_a_day(run)
+    axes = draw_participation([run]).axes[0]
+    table = by_hour(run.rounds)
+    drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+    assert drawn["arrived"] == pytest.approx(table["arrived"].to_numpy(), nan_ok=True)
+    assert has_stale_updates([run])
+    ages, shares = cumulative(Series("all", (run,)))
+    staleness = run.updates["staleness"].to_numpy()
+    assert shares == pytest.approx([np.mean(staleness <= age) for age in ages])
+    (line,) = draw_staleness(panels_of([run])).axes[0].get_lines()
+    assert line.get_ydata() == pytest.approx(shares)

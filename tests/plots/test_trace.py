@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from edgesim.plots import style
+from edgesim.plots.trace import draw_anatomy, draw_capacity, draw_profile
+from edgesim.traces.intervals import joined
+from edgesim.traces.statistics import anatomy
+
+
+def trace(rows):
+    device, start, end = np.array(rows, dtype=float).reshape(-1, 3).T
+    return anatomy(joined(device.astype(np.int64), start, end, 86_400.0, 4))
+
+
+SOME = trace([(0, 0, 60), (0, 120, 150), (0, 7200, 9000), (1, 0, 86_400), (2, 30, 40)])
+
+
+def test_the_lines_of_an_anatomy_are_its_distributions():
+    figure = draw_anatomy({"some": SOME})
+    sessions, durations, gaps, hours = figure.axes
+    x, y = sessions.lines[0].get_data()
+    assert (x.tolist(), y.tolist()) == ([0, 0, 1, 1, 3], [0, 0.25, 0.5, 0.75, 1.0])
+    assert durations.lines[0].get_xdata()[1:].tolist() == [10, 30, 60, 1800, 86_400]
+    assert [line.get_xdata()[1:].tolist() for line in gaps.lines] == [[60, 7050], [3555]]
+    assert hours.lines[0].get_ydata()[0] == pytest.approx((60 + 30 + 3600 + 10) / (4 * 3600))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "(c): mean of each device"]
+
+
+def test_published_marks_are_drawn_only_when_wanted():
+    hours = draw_anatomy({"some": SOME}, published=True).axes[3]
+    assert hours.lines[-1].get_ydata()[0] == 0.2026
+    assert len(draw_anatomy({"some": SOME}).axes[3].lines) == 1
+
+
+def test_traces_without_any_gap_or_session_are_drawn(tmp_path):
+    traces = {"nobody": trace([]), "one": trace([(3, 5, 6)])}
+    style.save(draw_anatomy(traces), tmp_path / "few")
+    assert (tmp_path / "few.png").stat().st_size > 5000
+
+
+def test_fine_capacities_are_drawn_as_means_of_seconds():
+    t_s = np.arange(10_000) / 1000
+    bps = np.where(np.arange(10_000) % 4 == 0, 4e6, 0.0)
+    (axes,) = draw_capacity({"": (t_s, bps)}).axes
+    assert axes.lines[0].get_ydata() == pytest.approx(np.ones(9))
+    two = draw_capacity(
+        {"a": (np.array([0.0, 1.0]), np.array([1e6, 5e6])), "b": (np.array([0.0, 1.0]), np.array([9e6, 0.0]))}
+    )
+    assert [panel.get_title() for panel in two.axes] == ["(a) a", "(b) b"]
+    assert two.axes[0].get_ylim()[1] > 9
+
+
+def test_a_profile_has_a_panel_for_each_thing_known():
+    assert len(draw_profile(np.array([0.1, 0.2]), None).axes) == 1
+    speed, link = draw_profile(np.array([0.2, 0.1]), np.array([1e6, 3e6])).axes
+    assert speed.lines[0].get_xdata()[1:] == pytest.approx([100, 200])
+    assert link.lines[0].get_xdata()[1:] == pytest.approx([1, 3])

@@ -1,0 +1,14 @@
+import numpy as np
+
+from edgesim.selection.availability_first import AvailabilityFirst
+from edgesim.selection.view import Options
+
+
+def test_the_most_present_come_first_and_ties_are_random(knowledge_of, view_of, report_of):
+    policy, knowledge = AvailabilityFirst(Options(), 8, 2), knowledge_of(np.ones((8, 2), dtype=int))
+    for r, there in enumerate([[0, 1, 5], [1, 5, 6], [5]], start=1):
+        policy.hear(report_of(r, there))
+    orders = [next(policy.choose(view_of(knowledge, round=r))).tolist() for r in range(4, 12)]
+    assert all(order[:2] == [5, 1] for order in orders)
+    assert all(set(order[2:4]) == {0, 6} for order in orders)
+    assert len({tuple(order[4:]) for order in orders}) > 4

@@ -1,0 +1,45 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.selection.fedcs import FedCs, FedCsOptions
+
+TIMES = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6)), min_size=1, max_size=9)
+
+
+def sequential(view_of, knowledge_of, computes, uploads, deadline):
+    count = len(computes)
+    outlook = {"ready": np.array(computes, float), "upload": np.array(uploads, float), "due": deadline}
+    view = view_of(knowledge_of(np.ones((count, 1), dtype=int)), outlook=outlook)
+    return FedCs(FedCsOptions(), count, 1).choose(view)
+
+
+def test_the_worked_round(view_of, knowledge_of, offers):
+    """a (2, 3), b (5, 1), c (1, 4), 9 s: a by the tie, then b; c would end at 10."""
+    choice = sequential(view_of, knowledge_of, [2, 5, 1], [3, 1, 4], 9.0)
+    assert offers(choice, lambda device, taken: True) == ([0, 1], [0, 1])
+
+
+@given(TIMES, st.integers(1, 40), st.sets(st.integers(0, 8)))
+def test_the_order_is_that_of_the_algorithm_as_printed(view_of, knowledge_of, offers, times, deadline, refused):
+    """Algorithm 3 takes the least increment among all who remain and discards it where it ends too late."""
+    theta, left, offered, taken = 0.0, set(range(len(times))), [], []
+    while left:
+        increments = {k: times[k][1] + max(0.0, times[k][0] - theta) for k in left}
+        best = min(left, key=lambda k: (increments[k], k))
+        left.remove(best)
+        if theta + increments[best] < deadline:
+            offered.append(best)
+            if best not in refused:
+                taken.append(best)
+                theta += increments[best]
+    computes, uploads = zip(*times, strict=True)
+    choice = sequential(view_of, knowledge_of, computes, uploads, float(deadline))
+    assert offers(choice, lambda device, _: device not in refused) == (offered, taken)
+
+
+def test_in_parallel_the_order_is_by_the_finish_at_an_equal_share(view_of, knowledge_of):
+    outlook = {"ready": np.array([2.0, 5.0, 1.0, 1.0]), "upload": np.array([3.0, 1.0, 4.0, 1.0])}
+    view = view_of(knowledge_of(np.ones((4, 1), dtype=int)), places=3, outlook=outlook)
+    assert next(FedCs(FedCsOptions(uploads="parallel"), 4, 1).choose(view)).tolist() == [3, 0, 2, 1]
+    assert view.outlook.asked == [3]

@@ -1,0 +1,201 @@
+import math
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.selection.oort import (
+    Oort,
+    OortOptions,
+    exploit_count,
+    exploit_pool,
+    exploration_share,
+    paced,
+    preferred_duration_s,
+    statistical_scores,
+    time_factor,
+    weighted,
+)
+
+UTILITIES = st.floats(0.01, 100)
+DEVICES = st.lists(st.tuples(UTILITIES, st.floats(0.1, 200), st.integers(1, 20)), min_size=1, max_size=25)
+
+
+@pytest.fixture
+def knowledge(knowledge_of):
+    return knowledge_of(np.arange(1, 13)[:, None] * np.array([[10, 20]]))
+
+
+def taken(policy, view, places):
+    """The first ``places`` devices offered."""
+    return [int(one) for offer in policy.choose(view) for one in offer][:places]
+
+
+def test_the_worked_score():
+    """Oracle T10: u = 30 between 10 and 40, last used in round 6 of 10; and the term for age alone."""
+    assert statistical_scores(np.array([10.0, 30.0, 40.0]), np.array([6, 6, 6]), 10)[1] == pytest.approx(
+        0.862677, abs=1e-6
+    )
+    assert math.sqrt(0.1 * math.log(10) / 6) == pytest.approx(0.195899, abs=1e-6)
+
+
+def test_a_device_twice_as_slow_as_preferred_counts_a_quarter():
+    """Oracle T10."""
+    assert time_factor(np.array([100.0, 50.0, 10.0]), 50.0, 2.0).tolist() == [0.25, 1.0, 1.0]
+    assert time_factor(np.array([100.0, np.inf]), math.inf, 2.0).tolist() == [1.0, 1.0]
+
+
+def test_exploration_decays_to_its_floor():
+    """Oracle T10: epsilon after i decays, which round i + 1 uses."""
+    shares = [exploration_share(i + 1, OortOptions()) for i in (0, 1, 10, 55, 500)]
+    assert shares == pytest.approx([0.9, 0.882, 0.735366, 0.3, 0.3], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("places", "exploration", "tried", "count"),
+    [(10, 0.9, 50, 1), (10, 0.3, 50, 7), (10, 0.3, 4, 4), (3, 0.9, 50, 0), (0, 0.3, 5, 0)],
+)
+def test_places_for_tried_devices(places, exploration, tried, count):
+    assert exploit_count(places, exploration, tried) == count
+
+
+@given(DEVICES, st.integers(1, 500), st.floats(1, 100), st.integers(0, 30), st.floats(0, 1))
+def test_scores_and_pool_are_those_of_a_plain_loop(devices, round, percent, count, cut):
+    """The published selector, one device at a time."""
+    utilities, durations, ages = (list(column) for column in zip(*devices, strict=True))
+    ranked = sorted(durations)
+    preferred = ranked[min(int(len(ranked) * percent / 100), len(ranked) - 1)] if percent < 100 else math.inf
+    by_utility = sorted(utilities)
+    clip = by_utility[min(int(0.9 * len(by_utility)), len(by_utility) - 1)]
+    lowest = by_utility[0] * 0.999
+    scores = []
+    for utility, duration, last in devices:
+        score = (min(utility, clip) - lowest) / max(by_utility[-1] - lowest, 1e-4)
+        score += math.sqrt(0.1 * math.log(round) / last)
+        if duration > preferred:
+            score *= (preferred / duration) ** 2
+        scores.append(score)
+
+    assert preferred_duration_s(np.array([np.nan, *durations]), percent) == preferred
+    found = statistical_scores(np.array(utilities), np.array(ages), round)
+    found = found * time_factor(np.array(durations), preferred, 2.0)
+    assert found == pytest.approx(scores, rel=1e-12, abs=1e-15)
+
+    count = min(count, len(scores))
+    pool = exploit_pool(np.array(scores), count, cut)
+    if count == 0:
+        assert len(pool) == 0
+    else:
+        bar = cut * sorted(scores, reverse=True)[min(count, len(scores) - 1)]
+        assert pool.tolist() == [row for row, score in enumerate(scores) if score >= bar]
+        assert len(pool) >= count
+
+
+def test_devices_are_drawn_in_proportion_to_their_scores_one_after_another():
+    """The ordered pair (i, j) has probability w_i / W * w_j / (W - w_i)."""
+    weights, random, draws = np.array([1.0, 2.0, 5.0]), np.random.default_rng(0), 20_000
+    seen = Counter(tuple(weighted(weights, random.exponential(size=3), 2).tolist()) for _ in range(draws))
+    for i, j in permutations(range(3), 2):
+        exact = weights[i] / 8 * weights[j] / (8 - weights[i])
+        assert abs(seen[i, j] - draws * exact) < 4 * math.sqrt(draws * exact * (1 - exact)), (i, j)
+
+
+def test_a_device_without_weight_is_drawn_last():
+    assert weighted(np.array([0.0, 1e-9]), np.array([1e-9, 50.0]), 2).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "percent", "after"),
+    [
+        (100, 109, 30, 35),
+        (100, 111, 30, 30),
+        (100, 599, 30, 30),
+        (100, 600, 30, 25),
+        (0, 50, 5, 5),
+        (0, 0, 98, 100),
+    ],
+)
+def test_the_pacer_gives_time_when_nothing_changes_and_takes_it_when_much_does(before, now, percent, after):
+    assert paced(percent, before, now, 5.0) == after
+
+
+def test_the_pacer_compares_two_spans_of_rounds_of_exploited_devices(knowledge, view_of, report_of):
+    """Against a list of all rounds' means, as the published code keeps them; round 0 is one without anybody."""
+    options = OortOptions(pacer_step=4, exploration=0.0, exploration_min=0.0)
+    policy, random = Oort(options, 12, 2), np.random.default_rng(3)
+    means, percent = [0.0], 30.0
+    moves = set()
+    for r in range(1, 60):
+        if r >= 8 and r % 4 == 0:
+            before, now = sum(means[-8:-4]), sum(means[-4:])
+            change = 5 * (abs(now - before) <= 0.1 * before) - 5 * (abs(now - before) >= 5 * before)
+            moves.add(change)
+            percent = min(100.0, max(5.0, percent + change))
+        chosen = taken(policy, view_of(knowledge, round=r, places=4), 4)
+        assert policy.state.pacer_percent == percent
+        exploited = set(policy.state.exploited.tolist())
+        heard = [m for m in chosen if random.random() < 0.8]
+        # Quiet spells, and now and then a change of two orders of magnitude.
+        losses = np.full(len(heard), 1.0 if r % 24 < 16 else 100.0)
+        policy.hear(report_of(r, range(12), chosen, heard, loss_rms=losses))
+        known = [policy.state.utility[m] for m in heard if m in exploited]
+        means.append(sum(known) / len(known) if known else 0.0)
+    assert moves == {-5, 0, 5}
+
+
+def test_feedback_becomes_utility_duration_and_age(knowledge, view_of, report_of):
+    policy = Oort(OortOptions(), 12, 2)
+    taken(policy, view_of(knowledge, round=3, places=4), 4)
+    policy.hear(report_of(3, range(12), [1, 4, 7], heard=[1, 4], loss_rms=[2.0, 3.0], duration_s=[0.7, 0.9]))
+    state = policy.state
+    # Sizes are 30 (m + 1) samples, of which a job sees at most 80.
+    assert state.utility[[1, 4, 7]].tolist() == [60 * 2.0, 80 * 3.0, 180.0]
+    assert state.duration_s[[1, 4, 7]].tolist() == [0.7, 0.9, 0.5]
+    assert state.last[[1, 4, 7]].tolist() == [3, 3, 3]
+    assert np.flatnonzero(state.tried).tolist() == [1, 4, 7]
+
+
+def test_untried_devices_are_explored_among_the_most_promising(knowledge, view_of):
+    """With one place, the five devices of largest size; those with 80 samples or more tie, the lowest ids win."""
+    picks = {
+        taken(Oort(OortOptions(exploration=1.0), 12, 2), view_of(knowledge, places=1, seed=s), 1)[0] for s in range(80)
+    }
+    assert picks == {2, 3, 4, 5, 6}
+
+
+def test_slow_devices_are_explored_last(knowledge, view_of, report_of):
+    """A hundredfold duration is 1e-4 of the weight: six fast devices fill two rounds of three places."""
+    slow, counts = np.where(np.arange(12) % 2 == 0, 50.0, 0.5), Counter()
+    for seed in range(40):
+        policy = Oort(OortOptions(exploration=1.0, exploration_min=1.0), 12, 2)
+        for r in (1, 2):
+            chosen = taken(policy, view_of(knowledge, round=r, places=3, seed=seed, outlook={"upload": slow}), 3)
+            counts.update(m % 2 for m in chosen)
+            policy.hear(report_of(r, range(12), chosen, duration_s=slow[chosen]))
+    assert counts[0] <= 2
+
+
+def test_slow_devices_are_not_exploited(knowledge, view_of, report_of):
+    slow = np.where(np.arange(12) % 2 == 0, 50.0, 0.5)
+    policy = Oort(OortOptions(exploration=0.0, exploration_min=0.0), 12, 2)
+    policy.hear(report_of(1, range(12), range(12), duration_s=slow, loss_rms=np.arange(1, 13)))
+    for r in range(2, 30):
+        chosen = taken(policy, view_of(knowledge, round=r, places=3), 3)
+        assert all(m % 2 == 1 for m in chosen)
+        assert policy.state.exploited.tolist() == chosen
+
+
+@given(st.integers(0, 12), st.integers(0, 2**32), st.lists(st.integers(0, 11), unique=True), st.integers(1, 80))
+def test_every_candidate_is_offered_once_in_any_state(knowledge_of, view_of, places, seed, ids, round):
+    random = np.random.default_rng(seed)
+    policy, knowledge = Oort(OortOptions(), 12, 2), knowledge_of(random.integers(1, 50, (12, 2)))
+    state = policy.state
+    state.tried[:] = random.random(12) < 0.5
+    state.utility[:] = np.where(state.tried, random.integers(0, 4, 12), 0)
+    state.last[:] = np.where(state.tried, random.integers(1, round + 1, 12), 0)
+    state.duration_s[state.tried] = random.random(int(state.tried.sum())) + 0.1
+    offered = taken(policy, view_of(knowledge, ids=sorted(ids), round=round, places=places), None)
+    assert sorted(offered) == sorted(ids)

@@ -1,0 +1,118 @@
+"""Whole runs on every back end: the same tables, and nothing left running."""
+
+import multiprocessing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.errors import EdgesimError
+from edgesim.records import SCHEMAS, read_run, read_table
+from edgesim.study import Study, grid, run_study
+
+POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
+
+
+def _run(folder: Path, cores: int = 1, rounds: int = 3, **learning) -> None:
+    """A round of FedTeddi's study in which a few of the thirty devices fit."""
+    values = {
+        "seed": 3,
+        "rounds": rounds,
+        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
+        "learning": {"pretrain_max_epochs": 2, **learning},
+        "selection": {"policy": "fedteddi"},
+    }
+    simulation.run(parse(values, "test"), folder, cores=cores)
+
+
+def _differing(one: Path, other: Path) -> set[str]:
+    files = [f"{table}.parquet" for table in SCHEMAS if table != "timing"] + ["model.safetensors"]
+    return {file for file in files if (one / file).read_bytes() != (other / file).read_bytes()}
+
+
+@pytest.mark.parametrize("model", ["mlp", "fedteddi-cnn"])
+def test_a_study_has_the_same_tables_on_every_back_end(model, tmp_path):
+    for name in ("loop", "workers", "stacked"):
+        _run(tmp_path / name, model=model, back_end=name)
+        assert read_run(tmp_path / name)["back_end"] == name
+    assert _differing(tmp_path / "loop", tmp_path / "workers") == set()
+    for table in ("rounds", "activities", "updates"):
+        alone, stacked = (read_table(tmp_path / name, table) for name in ("loop", "stacked"))
+        assert alone.shape == stacked.shape
+        for column in alone:
+            if alone[column].dtype.kind == "f":
+                np.testing.assert_allclose(stacked[column], alone[column], rtol=2e-3, err_msg=column)
+            else:
+                np.testing.assert_array_equal(stacked[column], alone[column], err_msg=column)
+    models = [load_file(tmp_path / name / "model.safetensors") for name in ("loop", "stacked")]
+    for name, tensor in models[0].items():
+        np.testing.assert_allclose(models[1][name], tensor, atol=1e-3)
+
+
+def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_path):
+    """All eight policies: whom they pick by losses, norms and gradients must not hang on a back end."""
+    base = {
+        "rounds": 3,
+        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
+        "learning": {"pretrain_max_epochs": 2},
+    }
+    axes = {"selection.policy": POLICIES, "learning.back_end": ["loop", "stacked"]}
+    run_study(Study("both", grid(base, axes, [3]), target=0.535), tmp_path / "study", jobs=1)
+    summary = pd.read_csv(tmp_path / "study" / "summary.csv")
+    assert summary["seeds"].tolist() == [1] * 16
+    alone, stacked = (
+        summary[summary["back_end"] == name].drop(columns="back_end").reset_index(drop=True)
+        for name in ("loop", "stacked")
+    )
+    assert alone["policy"].tolist() == POLICIES
+    pd.testing.assert_frame_equal(stacked, alone, rtol=2e-3)
+
+
+def test_more_cores_change_no_byte(tmp_path):
+    _run(tmp_path / "one", cores=1, model="fedteddi-cnn", rounds=2)
+    _run(tmp_path / "two", cores=2, model="fedteddi-cnn", rounds=2)
+    assert [read_run(tmp_path / name)["back_end"] for name in ("one", "two")] == ["loop", "workers"]
+    assert _differing(tmp_path / "one", tmp_path / "two") == set()
+
+
+def test_no_process_outlives_its_run_whether_it_ends_well_or_in_an_error(tmp_path):
+    before = set(multiprocessing.active_children())
+    _run(tmp_path / "well", back_end="workers", workers=2, rounds=1)
+    assert set(multiprocessing.active_children()) == before
+    values = {"learning": {"back_end": "workers", "workers": 1}, "round": {"tmax_s": 1e-4}}
+    with pytest.raises(EdgesimError, match="tmax_s"):
+        simulation.run(parse(values, "test"), tmp_path / "refused")
+    assert set(multiprocessing.active_children()) == before
+
+
+_OWN = """
+from torch import nn
+
+def net(image_shape, class_count):
+    return nn.Sequential(nn.Flatten(), nn.AlphaDropout(0.2), nn.Linear(64, class_count))
+"""
+
+
+def test_a_model_that_cannot_be_stacked_says_so_once_and_runs_all_the_same(tmp_path, monkeypatch):
+    (tmp_path / "model_of_a_back_end_test.py").write_text(_OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    heard = []
+    learning = {"model": "model_of_a_back_end_test.net", "back_end": "stacked", "pretrain": False}
+    config = parse({"rounds": 2, "round": {"payload_bits": 1e6}, "learning": learning}, "test")
+    simulation.run(config, tmp_path / "run", on_start=heard.append, cores=1)
+    (notice,) = [text for text in heard if "stacked" in text]
+    run = read_run(tmp_path / "run")
+    assert (run["back_end"], run["back_end_notice"]) == ("loop", notice)
+    assert notice.startswith("the model cannot be stacked (")
+
+
+def test_mixed_precision_learns_what_single_precision_learns(tmp_path):
+    for precision in ("float32", "mixed"):
+        _run(tmp_path / precision, precision=precision, rounds=8)
+    single, mixed = (read_table(tmp_path / name, "rounds")["test_accuracy"].iloc[-1] for name in ("float32", "mixed"))
+    assert mixed == pytest.approx(single, abs=0.08)
+    assert _differing(tmp_path / "float32", tmp_path / "mixed") >= {"updates.parquet", "model.safetensors"}

@@ -1,0 +1,80 @@
+"""The scenarios of FedDance's comparison, as a user starts them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+def start(script, *arguments, cwd):
+    command = [sys.executable, str(SCENARIOS / script), *arguments, "--out", "out"]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "rows"),
+    [
+        (
+            "feddance.py",
+            ["--selectors", "random,refl,feddance", "--rounds", "6", "--seeds", "1", "--skew", "rare"]
+            + ["--trace", "sample-week,synthetic", "--devices", "120"],
+            6,
+        ),
+        ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 5),
+        ("selectors_on_radio.py", ["--rounds", "5", "--seeds", "1", "--selectors", "random,fedteddi,feddance"], 3),
+    ],
+)
+def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, arguments, rows):
+    done = start(script, *arguments, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Means over seeds" in done.stdout
+    summary = pd.read_csv(tmp_path / "out/summary.csv")
+    assert len(summary) == rows
+    assert summary["arrived"].between(1, 30).all()
+    for name in ("training_loss", "final_accuracy", "accuracy_rounds"):
+        assert (tmp_path / f"out/plots/{name}.png").stat().st_size > 10_000
+
+
+def test_the_predictors_are_judged_against_what_came(tmp_path):
+    """Device 0 is always there, device 1 never, device 2 comes in the last third: hits and misses can be counted."""
+    (tmp_path / "three.csv").write_text("device,start_s,end_s\n0,0,6000\n2,4000,6000\n3,0,1\n")
+    arguments = ["--traces", "three.csv", "--minutes", "100", "--history", "10", "--future", "2"]
+    done = start(
+        "availability_predictor.py", *arguments, "--histories", "5,10", "--futures", "1,2", cwd=tmp_path
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "out/predictors.csv").set_index("predictor")
+    # Rounds 10 to 58. Device 2 comes in 39 to 58; persistence misses 39 and 40, Poisson (lambda K > ln 2, so four
+    # check-ins of ten) 39 to 43.
+    assert table["forecasts"].tolist() == [4 * 49] * 2
+    assert table["came"].tolist() == pytest.approx([(49 + 20) / 196] * 2)
+    assert table["accuracy"].to_dict() == pytest.approx({"persistence": 1 - 2 / 196, "poisson": 1 - 5 / 196})
+    assert table["precision"].tolist() == [1.0, 1.0]
+    sensitivity = pd.read_csv(tmp_path / "out/sensitivity.csv")
+    assert len(sensitivity) == 3
+    for name in ("sensitivity", "over_time", "costs"):
+        assert (tmp_path / f"out/plots/{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "expected"),
+    [
+        ("feddance.py", ["--participants", "190", "--devices", "200"], "never online at once on this trace"),
+        ("feddance.py", ["--skew", "odd"], "--skew: unknown 'odd'; known: same, preprint, available, rare"),
+        ("feddance.py", ["--trace", "nowhere"], "no file 'nowhere'"),
+        ("feddance.py", ["--selectors", "fedance"], "did you mean 'feddance'"),
+        ("feddance_ablation.py", ["--windows", "1"], "accuracy_window"),
+        ("availability_predictor.py", ["--minutes", "10"], "do not fit into a log of 6"),
+        ("availability_predictor.py", ["--predictors", "oracle"], "unknown 'oracle'; known: poisson"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, script, arguments, expected):
+    done = start(script, *arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()

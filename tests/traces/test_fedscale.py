@@ -1,0 +1,132 @@
+import io
+import os
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgesim.devices.profile import Profile
+from edgesim.errors import EdgesimError
+from edgesim.traces.readers import Presence
+from edgesim.traces.readers.fedscale import read_fedscale
+
+
+def dumped(folder: Path, value: object, protocol: int = 4) -> Path:
+    path = folder / "client_trace"
+    path.write_bytes(pickle.dumps(value, protocol))
+    return path
+
+
+def client(active: list, inactive: list, finish_time: object = 1000) -> dict:
+    return {"duration": 1, "inactive": inactive, "finish_time": finish_time, "active": active, "model": "X"}
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_active_to_inactive_is_a_period_by_device_and_its_own_length(protocol: int, tmp_path: Path) -> None:
+    # Empty periods are dropped, touching ones merged, what lies behind finish_time never comes; keys give the order.
+    behaviour = {
+        7: client([5], [9], 500),
+        1: client([0, 20, 30, 50, np.int64(60)], [10, 30, 40, 50, 70]),
+        3: client([990], [1010]),
+        4: client([], []),
+    }
+    found = read_fedscale(dumped(tmp_path, behaviour, protocol))
+    assert isinstance(found, Presence)
+    made = found.available
+    rows = list(zip(made.device.tolist(), made.start_s.tolist(), made.end_s.tolist(), strict=True))
+    assert rows == [(0, 0, 10), (0, 20, 40), (0, 60, 70), (1, 990, 1000), (3, 5, 9)]
+    assert made.length_s.tolist() == [1000, 1000, 1000, 500]
+    assert found.observed is None
+    assert found.cut == 1
+
+
+def test_a_capacity_is_three_inferences_per_training_sample_and_kilobits(tmp_path: Path) -> None:
+    capacity = {
+        2: {"computation": 39, "communication": np.float64(18437.5)},
+        1: {"computation": 162.0, "communication": 5648.1},
+    }
+    found = read_fedscale(dumped(tmp_path, capacity))
+    assert isinstance(found, Profile)
+    assert found.s_per_sample == pytest.approx([0.486, 0.117])
+    assert found.link_bps == pytest.approx([5_648_100.0, 18_437_500.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            {1: client([0, 5], [10, 20])},
+            "client 1: active[1]: expected an instant not before the period ahead of it ends (got 5)",
+        ),
+        (
+            {1: client([0, 9], [3, 8])},
+            "client 1: inactive[1]: expected an instant not before active at the same place (got 8)",
+        ),
+        ({1: client([30, 0], [40, 10])}, "client 1: active[1]: expected an instant not before the period"),
+        (
+            {1: client([0], [4]), 2: client([-3], [4])},
+            "client 2: active[0]: expected finite seconds, 0 or more (got -3)",
+        ),
+        ({1: client([float("nan")], [4])}, "client 1: active[0]: expected finite seconds, 0 or more (got nan)"),
+        ({1: client([0], [float("nan")])}, "client 1: inactive[0]: expected an instant"),
+        ({1: client([0, 5], [4])}, "client 1: inactive: expected as many instants as active has, 2"),
+        ({1: client([0, "x"], [4, 9])}, "client 1: active: expected seconds (got 'x')"),
+        ({1: client("soon", [])}, "client 1: active: expected a list of seconds"),
+        ({1: client([0], [4], 0)}, "client 1: finish_time: expected a finite number above 0 (got 0)"),
+        ({1: client([0], [4], None)}, "client 1: finish_time: expected a finite number above 0 (got None)"),
+        ({1: client([0], [4]), 2: 5}, "client 2: finish_time: expected a finite number above 0 (got None)"),
+        (
+            {1: {"computation": 0.0, "communication": 5.0}},
+            "client 1: computation: expected a finite number above 0 (got 0.0)",
+        ),
+        (
+            {1: {"computation": 9.0, "communication": 5.0}, 2: {"computation": 9.0}},
+            "client 2: communication: expected a finite",
+        ),
+        ({1: {"speed": 3}}, "client 1: expected a dict with active and inactive, or with computation"),
+        ({"a": {}}, "expected a dict of clients with whole numbers of at most 64 bits as keys"),
+        ({10**5000: client([0], [4])}, "expected a dict of clients with whole numbers of at most 64 bits as keys"),
+        ({1: client([0], [4], 10**400)}, f"client 1: finish_time: expected a finite number above 0 (got {10**59!s}"),
+        ({1: client([0], [4], 1e18)}, "client 1: finish_time: expected at most 3.2e+09 s (got 1e+18)"),
+        ({1: client([0, 10**400], [4, 5])}, "client 1: active: expected seconds (got 1000"),
+        ({1: client([0], [10**5000])}, "client 1: inactive: expected seconds (got an integer too long to print)"),
+        (
+            {1: {"computation": 10**400, "communication": 5.0}},
+            "client 1: computation: expected a finite number above 0 (got 1000",
+        ),
+        ([1, 2], "expected a dict of clients"),
+        ({}, "expected a dict of clients"),
+    ],
+)
+def test_a_bad_record_is_refused_with_the_client_and_the_field(value: object, said: str, tmp_path: Path) -> None:
+    path = dumped(tmp_path, value)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
+        read_fedscale(path)
+    assert "\n" not in str(caught.value)
+
+
+class _Shell:
+    def __reduce__(self):
+        return os.system, ("touch never",)
+
+
+def test_a_pickle_that_names_a_class_is_refused_by_name_and_runs_nothing(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EdgesimError, match=r"client_trace: not a pickle of plain data: asks for (posix|nt)\.system"):
+        read_fedscale(dumped(tmp_path, {1: _Shell()}))
+    with pytest.raises(EdgesimError, match=r"asks for numpy.*_reconstruct, but only containers, numbers and strings"):
+        read_fedscale(dumped(tmp_path, {1: {"active": np.arange(3)}}))
+    assert [path.name for path in tmp_path.iterdir()] == ["client_trace"]
+
+
+def test_a_truncated_pickle_is_one_line(tmp_path: Path) -> None:
+    whole = io.BytesIO()
+    pickle.dump({1: client([0], [4])}, whole)
+    path = tmp_path / "client_trace"
+    for length in (1, 20, len(whole.getvalue()) - 2):
+        path.write_bytes(whole.getvalue()[:length])
+        with pytest.raises(EdgesimError, match=r"client_trace: not a pickle of plain data: \S+") as caught:
+            read_fedscale(path)
+        assert "\n" not in str(caught.value)

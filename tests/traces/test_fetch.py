@@ -1,0 +1,94 @@
+"""Downloads against a server on this machine: the real thing but for the host."""
+
+import functools
+import hashlib
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import edgesim.traces.fetch as module
+from edgesim.errors import EdgesimError
+from edgesim.traces.fetch import ORIGINALS, fetch
+
+CONTENT = b"\x80\x04}\x94." * 1000
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serves the repository's tree with a small file in place of the original, whose checksum is put in its place."""
+    original = ORIGINALS["fedscale-behaviour"]
+    served = tmp_path / "served" / original.repository / original.path
+    served.parent.mkdir(parents=True)
+    served.write_bytes(CONTENT)
+    right = replace(original, sha256=hashlib.sha256(CONTENT).hexdigest())
+    monkeypatch.setitem(module.ORIGINALS, "fedscale-behaviour", right)
+    handler = functools.partial(_Quiet, directory=str(tmp_path / "served"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_recording_is_downloaded_once_and_checked(host: str, tmp_path: Path) -> None:
+    path = fetch("fedscale-behaviour", tmp_path / "out", host)
+    assert path == tmp_path / "out" / "client_behave_trace"
+    assert path.read_bytes() == CONTENT
+    # The second time no server is asked.
+    assert fetch("fedscale-behaviour", tmp_path / "out", "http://127.0.0.1:9") == path
+    # A file that was damaged since is downloaded anew.
+    path.write_bytes(b"damaged")
+    fetch("fedscale-behaviour", tmp_path / "out", host)
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_is_one_line_and_leaves_nothing_behind(host: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(
+        module.ORIGINALS, "fedscale-behaviour", replace(module.ORIGINALS["fedscale-behaviour"], sha256="0" * 64)
+    )
+    with pytest.raises(EdgesimError, match=r"client_behave_trace: does not have the published checksum") as caught:
+        fetch("fedscale-behaviour", tmp_path / "a/b", host)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "a").exists()
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with pytest.raises(EdgesimError):
+        fetch("fedscale-behaviour", kept, host)
+    assert list(kept.iterdir()) == []
+
+
+def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host: str, tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    for place, reason in ((f"http://127.0.0.1:{port}", "ConnectionError"), (f"{host}/nowhere", "HTTPError")):
+        with pytest.raises(EdgesimError, match=rf"cannot be downloaded: {reason}.*put the file at") as caught:
+            fetch("fedscale-behaviour", tmp_path / "out", place)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(
+        EdgesimError, match="no recording 'flash' to fetch; known: fedscale-behaviour, fedscale-capacity"
+    ):
+        fetch("flash", tmp_path)
+
+
+def test_the_originals_are_named_by_repository_and_full_checksums() -> None:
+    for original in ORIGINALS.values():
+        assert re.fullmatch(r"[0-9a-f]{64}", original.sha256)
+        assert original.repository == "SymbioticLab/FedScale"
+        assert original.size > 20_000_000

@@ -1,0 +1,185 @@
+"""FLASH logs: the rule by hand, random logs against a second-by-second replay, and every way to break a file."""
+
+import json
+import re
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.errors import EdgesimError
+from edgesim.traces import Intervals
+from edgesim.traces.readers.flash import PARTS, read_flash
+
+MIDNIGHT = datetime(2020, 1, 29)
+
+
+def log(*events: tuple[int, str]) -> str:
+    return "\n".join(f"{MIDNIGHT + timedelta(seconds=t)}\t{event}" for t, event in events)
+
+
+def written(folder: Path, *messages: object, name: str = "state_traces.json") -> Path:
+    path = folder / name
+    devices = {str(k): {"guid": f"g{k}", "model": "P20", "messages": text} for k, text in enumerate(messages)}
+    path.write_text(json.dumps(devices))
+    return path
+
+
+def rows(found: Intervals | None) -> list[tuple[int, float, float]]:
+    assert found is not None
+    return list(zip(found.device.tolist(), found.start_s.tolist(), found.end_s.tolist(), strict=True))
+
+
+NIGHT = log(
+    (751, "screen_off"),
+    (751, "battery_charged_on"),
+    (782, "wifi"),
+    (2455, "87.0%"),
+    (3000, "screen_on"),
+    (3100, "screen_lock"),
+    (5000, "4G"),
+    (5200, "wifi"),
+    (25270, "battery_charged_off"),
+    (26000, "screen_unlock"),
+)
+
+
+def test_the_default_rule_needs_rest_charger_and_wifi(tmp_path: Path) -> None:
+    found = read_flash(written(tmp_path, NIGHT))
+    # By hand: charging and idle from 751 on, Wi-Fi from 782; awake from 3000 to 3100; cellular from 5000 to 5200.
+    assert rows(found.available) == [(0, 782, 3000), (0, 3100, 5000), (0, 5200, 25270)]
+    assert rows(found.observed) == [(0, 782, 26000)]
+    assert found.available.length_s.tolist() == [86400.0]
+
+
+def test_parts_of_the_rule_can_be_chosen(tmp_path: Path) -> None:
+    path = written(tmp_path, NIGHT)
+    assert rows(read_flash(path, ["charging"]).available) == [(0, 751, 25270)]
+    assert rows(read_flash(path, ["idle"]).available) == [(0, 751, 3000), (0, 3100, 26000)]
+    assert rows(read_flash(path, ["wifi", "idle"]).available) == [(0, 782, 3000), (0, 3100, 5000), (0, 5200, 26000)]
+    for wrong in (["asleep"], []):
+        with pytest.raises(
+            EdgesimError, match=r"--require: expected some of idle, charging, wifi \(got (asleep|nothing)\)"
+        ):
+            read_flash(path, wrong)
+
+
+def test_messages_may_be_a_list_and_devices_come_by_number_with_one_zero_and_whole_days(tmp_path: Path) -> None:
+    later = log((90_000, "battery_charged_on"), (180_000, "battery_charged_off")).split("\n")
+    path = tmp_path / "log.json"
+    devices = {"10": later, "2": log((40, "battery_charged_on"), (50, "phone_off")), "3": ""}
+    path.write_text(json.dumps({key: {"messages": value} for key, value in devices.items()}))
+    found = read_flash(path, ["charging"])
+    assert rows(found.available) == [(0, 40, 50), (2, 90_000, 180_000)]
+    assert found.available.length_s.tolist() == [3 * 86400.0] * 3
+
+
+events = st.sampled_from(
+    [
+        "screen_on",
+        "screen_off",
+        "screen_lock",
+        "screen_unlock",
+        "battery_charged_on",
+        "battery_charged_off",
+        "wifi",
+        "4G",
+    ]
+    + ["Unknown", "2G", "battery_low", "phone_on", "55.5%"]
+)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), events), min_size=1, max_size=40),
+    st.sets(st.sampled_from(PARTS), min_size=1),
+)
+def test_a_log_equals_its_replay_second_by_second(entries: list[tuple[int, str]], parts: set[str]) -> None:
+    import tempfile
+
+    entries = sorted(entries, key=lambda entry: entry[0])
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(Path(folder), log(*entries))
+        found = None
+        # Refused where nothing is known at any second, which is held against the replay below.
+        with suppress(EdgesimError):
+            found = read_flash(path, sorted(parts))
+    observed, available = (rows(found.observed), rows(found.available)) if found else ([], [])
+    screen = lock = charging = wifi = None
+    for second in range(entries[0][0], entries[-1][0]):
+        for t, event in entries:
+            if t == second:
+                screen = {"screen_on": True, "screen_off": False}.get(event, screen)
+                lock = {"screen_lock": True, "screen_unlock": False}.get(event, lock)
+                charging = {"battery_charged_on": True, "battery_charged_off": False}.get(event, charging)
+                wifi = {"wifi": True, "4G": False, "2G": False, "Unknown": False}.get(event, wifi)
+        known = {"idle": (screen, lock) != (None, None), "charging": charging is not None, "wifi": wifi is not None}
+        holds = {"idle": screen is False or lock is True, "charging": charging is True, "wifi": wifi is True}
+        seen = all(known[part] for part in parts)
+        assert any(s <= second < e for _, s, e in observed) == seen
+        assert any(s <= second < e for _, s, e in available) == (seen and all(holds[p] for p in parts))
+
+
+GOOD = "2020-01-29 00:00:05\tscreen_on"
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        (f"{GOOD}\n2020-01-29 00:00:04\twifi", "device '0': messages, line 2: expected the events in order of time"),
+        (
+            f"{GOOD}\n\n2020-01-29 wifi",
+            "line 3: expected YYYY-MM-DD HH:MM:SS, a tab and an event (got '2020-01-29 wifi')",
+        ),
+        (f"{GOOD}\n2020-02-30 00:00:04\twifi", "line 2: expected a time that exists"),
+        (f"{GOOD}\n2020-01-29 00:00:06\tscreen_blue", "line 2: expected one of the events 2G, 3G, 4G"),
+        (
+            f"1970-01-01 00:00:00\twifi\n{GOOD}",
+            "messages: expected events within a year of each other (got 1970-01-01 00:00:00 of device '0' and "
+            "2020-01-29 00:00:05 of device '0')",
+        ),
+        (
+            f"{GOOD}\n2020-01-29 00:00:06\twifi\n2020-01-29 00:00:07\tscreen_off",
+            "nothing is known of any device: none has told of idle, charging, wifi before its last event",
+        ),
+        (7, "device '0': messages: expected text, one event a line"),
+        ("", "holds no events"),
+    ],
+)
+def test_a_bad_log_is_refused_with_device_line_and_what_was_expected(
+    messages: object, said: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, messages)
+    with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
+        read_flash(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"0": {"messages": "', "not a readable JSON file: Unterminated string"),
+        ('{"0": {"messages": ""}, "1": {"messages": ""}, "0": {"messages": ""}}', "'0' is there twice; expected each"),
+        ('{"a": {"messages": ""}}', 'expected an object of devices with the keys "0", "1"'),
+        ('{"%s": {"messages": ""}}' % ("1" * 5000), "expected an object of devices"),
+        ("[1]", "expected an object of devices"),
+        ("", "not a readable JSON file"),
+    ],
+)
+def test_a_broken_file_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(text)
+    with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
+        read_flash(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_is_known_outside_of_the_log(tmp_path: Path) -> None:
+    always = log((100, "battery_charged_on"), (200, "99%"))
+    found = read_flash(written(tmp_path, always), ["charging"])
+    assert rows(found.available) == rows(found.observed) == [(0, 100, 200)]
+    assert np.isfinite(found.available.length_s).all()

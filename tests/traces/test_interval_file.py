@@ -1,0 +1,211 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from edgesim.errors import EdgesimError
+from edgesim.traces import Intervals, read_intervals, write_intervals
+
+README = Path(__file__).parents[2] / "traces" / "README.md"
+HEAD = "device,start_s,end_s\n"
+
+
+def rows(intervals: Intervals) -> list[tuple[int, float, float]]:
+    columns = (intervals.device.tolist(), intervals.start_s.tolist(), intervals.end_s.tolist())
+    return list(zip(*columns, strict=True))
+
+
+def csv(folder: Path, text: str) -> Path:
+    path = folder / "week.csv"
+    path.write_text(text)
+    return path
+
+
+def test_the_example_in_the_readme_is_read(tmp_path: Path) -> None:
+    example = re.search(r"```csv\n(.*?)```", README.read_text(), re.DOTALL)
+    assert example is not None
+    intervals = read_intervals(csv(tmp_path, example[1]))
+    assert rows(intervals) == [(0, 0.0, 28800.0), (0, 64800.0, 86400.0), (2, 3600.0, 7200.0)]
+
+
+def test_rows_of_mixed_devices_are_put_in_order(tmp_path: Path) -> None:
+    path = csv(tmp_path, HEAD + "2,1,2\n0,1.5,3\n2,4,5.25\n0,8,9\n")
+    assert rows(read_intervals(path)) == [(0, 1.5, 3.0), (0, 8.0, 9.0), (2, 1.0, 2.0), (2, 4.0, 5.25)]
+
+
+def test_touching_intervals_of_one_device_are_merged_and_of_two_are_not(tmp_path: Path) -> None:
+    path = csv(tmp_path, HEAD + "0,0,1\n0,1,2\n0,2,3\n0,3.5,4\n1,4,5\n")
+    assert rows(read_intervals(path)) == [(0, 0.0, 3.0), (0, 3.5, 4.0), (1, 4.0, 5.0)]
+
+
+def test_blank_lines_and_other_columns_and_their_order_do_not_matter(tmp_path: Path) -> None:
+    path = csv(tmp_path, "end_s, model, start_s, device\n\n2, phone, 1, 0\n\n")
+    assert rows(read_intervals(path)) == [(0, 1.0, 2.0)]
+
+
+def test_ids_may_count_from_0_or_from_1_in_a_column_device_id(tmp_path: Path) -> None:
+    head = "device_id,start_s,end_s\n"
+    assert rows(read_intervals(csv(tmp_path, head + "2,1,2\n0,3,4\n"))) == [(0, 3.0, 4.0), (2, 1.0, 2.0)]
+    from_one = read_intervals(csv(tmp_path, head + "2,1,2\n1,3,4\n"))
+    assert (rows(from_one), from_one.device_count) == ([(0, 3.0, 4.0), (1, 1.0, 2.0)], 2)
+    both = read_intervals(csv(tmp_path, "device,device_id,start_s,end_s\n1,7,3,4\n"))
+    assert rows(both) == [(1, 3.0, 4.0)]
+    with pytest.raises(EdgesimError, match=r"line 3: device_id: expected a finite number \(got x\)"):
+        read_intervals(csv(tmp_path, head + "0,1,2\nx,1,2\n"))
+
+
+def test_numbers_keep_their_last_bit(tmp_path: Path) -> None:
+    values = np.sort(np.random.default_rng(0).uniform(0, 1e6, 2000))
+    frame = pd.DataFrame({"device": 0, "start_s": values[::2], "end_s": values[1::2]})
+    frame.to_csv(tmp_path / "week.csv", index=False)
+    frame.to_parquet(tmp_path / "week.parquet")
+    for name in ("week.csv", "week.parquet"):
+        intervals = read_intervals(tmp_path / name)
+        assert intervals.start_s.tolist() == values[::2].tolist()
+        assert intervals.end_s.tolist() == values[1::2].tolist()
+
+
+BAD_ROWS = [
+    ("0,1,2\n1,nan,4\n", "3: start_s: expected a finite number (got nan)"),
+    ("0,1,2\n1,3,\n", "3: end_s: expected a finite number (got nan)"),
+    ("0,1,2\n\n1,3\n", "4: end_s: expected a finite number (got nan)"),
+    ("0,1,inf\n", "2: end_s: expected a finite number (got inf)"),
+    ("0,1,2\n0,soon,4\n", "3: start_s: expected a finite number (got soon)"),
+    ("0,-1,2\n", "2: start_s: expected seconds since the start of the trace, 0 or more (got -1)"),
+    ("0,1,2\n0,4,3\n", "3: end_s: expected an instant after the row's own start_s (got 3)"),
+    ("0,1,1e18\n", "2: end_s: expected at most 3.2e+09 s (got 1e18)"),
+    ("0,4,4\n", "2: end_s: expected an instant after the row's own start_s (got 4)"),
+    ("0,1,3\n1,0,9\n0,2,4\n", "4: start_s: expected no overlap with the device's row before (got 2)"),
+    ("0,5,6\n1,0,9\n0,1,2\n", "4: start_s: expected the rows of a device sorted by time (got 1)"),
+    ("0,1,2\n10000000,1,2\n", "3: device: expected a whole number from 0 to 9999999 (got 10000000)"),
+    ("-1,1,2\n", "2: device: expected a whole number from 0 to 9999999 (got -1)"),
+    ("0.5,1,2\n", "2: device: expected a whole number from 0 to 9999999 (got 0.5)"),
+]
+
+
+@pytest.mark.parametrize(("body", "said"), BAD_ROWS)
+def test_a_bad_row_is_refused_with_file_line_field_and_what_was_expected(body: str, said: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, HEAD + body)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: line {said}")):
+        read_intervals(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "phone,start_s,end_s\n0,1,2\n",
+            "column 'device' is missing; expected device, start_s, end_s; found phone",
+        ),
+        ("", "not a readable csv file: No columns to parse"),
+        (HEAD, "holds no rows"),
+        (HEAD + "0,1,2,3\n", "not a readable csv file"),
+        (
+            HEAD + "0,1,2\n0,3,4,5\n",
+            "not a readable csv file: Error tokenizing data. C error: Expected 3 fields in line 3",
+        ),
+        (HEAD + '0,1,"2\n', "not a readable csv file"),
+    ],
+)
+def test_a_broken_csv_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+    path = csv(tmp_path, text)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")) as caught:
+        read_intervals(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bad_row_of_a_parquet_file_is_counted_from_one(tmp_path: Path) -> None:
+    path = tmp_path / "week.parquet"
+    pq.write_table(pa.table({"device": [0, 0, 1], "start_s": [0.0, 2.0, None], "end_s": [1.0, 3.0, 4.0]}), path)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: row 3: start_s: expected a finite number (got nan)")):
+        read_intervals(path)
+
+
+def test_a_parquet_file_of_calendar_times_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "week.parquet"
+    when = pd.to_datetime(["2020-01-29"])
+    pd.DataFrame({"device": [0], "start_s": when, "end_s": when + pd.Timedelta(1, "h")}).to_parquet(path)
+    with pytest.raises(EdgesimError, match="column 'start_s': expected numbers, found timestamp"):
+        read_intervals(path)
+
+
+def test_a_parquet_file_without_a_column_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "week.parquet"
+    pq.write_table(pa.table({"device": [0], "start_s": [1.0]}), path)
+    with pytest.raises(EdgesimError, match="column 'end_s' is missing"):
+        read_intervals(path)
+
+
+@pytest.mark.parametrize("name", ["week.csv", "week.parquet"])
+def test_a_file_of_noise_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(bytes(range(256)) * 4)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: ")):
+        read_intervals(path)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EdgesimError, match=r"expected a file that ends in \.csv or \.parquet"):
+        read_intervals(tmp_path / "week.json")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EdgesimError, match=r"not a readable csv file: .*No such file"):
+        read_intervals(tmp_path / "week.csv")
+
+
+LENGTHS = "device,start_s,end_s,length_s\n"
+
+
+def test_a_recording_is_as_long_as_the_file_says_or_else_as_its_last_end(tmp_path: Path) -> None:
+    own = csv(tmp_path, LENGTHS + "0,1,2,10\n2,1,2,30\n2,5,6,30\n")
+    assert read_intervals(own).length_s.tolist() == [10.0, 30.0, 30.0]
+    assert read_intervals(own, 99.0).length_s.tolist() == [10.0, 30.0, 30.0]
+    without = csv(tmp_path, HEAD + "0,1,2\n1,5,6\n")
+    assert read_intervals(without).length_s.tolist() == [6.0, 6.0]
+    assert read_intervals(without, 7.5).length_s.tolist() == [7.5, 7.5]
+
+
+@pytest.mark.parametrize(
+    ("text", "length_s", "said"),
+    [
+        (LENGTHS + "0,1,2,1e18\n", None, "line 2: length_s: expected at most 3.2e+09 s (got 1e18)"),
+        (HEAD + "0,1,2\n", np.inf, "length_s: expected seconds above 0, up to 3.2e+09 (got inf)"),
+        (LENGTHS + "0,1,2,10\n0,3,11,10\n", None, "line 3: end_s: expected an instant within the row's own length_s"),
+        (LENGTHS + "0,1,2,10\n0,3,4,12\n", None, "line 3: length_s: expected one length in all rows of a device"),
+        (LENGTHS + "0,1,2,\n", None, "line 2: length_s: expected a finite number"),
+        (HEAD + "0,1,2\n", 1.5, "line 2: end_s: expected an instant within the length given, 1.5 s (got 2)"),
+    ],
+)
+def test_a_length_that_does_not_fit_is_refused(text: str, length_s: float | None, said: str, tmp_path: Path) -> None:
+    with pytest.raises(EdgesimError, match=re.escape(said)):
+        read_intervals(csv(tmp_path, text), length_s)
+
+
+def test_a_written_file_is_read_back_as_it_was_with_who_never_came_and_what_nobody_saw(tmp_path: Path) -> None:
+    edges = np.sort(np.random.default_rng(0).uniform(0, 1e6, 40)).reshape(4, 10)
+    device = np.repeat([0, 2, 3, 6], 5)
+    lengths_s = np.full(9, 2e6)
+    lengths_s[3] = 1.5e6
+    made = Intervals(device, edges[:, ::2].ravel(), edges[:, 1::2].ravel(), lengths_s, "made", 0.25)
+    path = tmp_path / "week.parquet"
+    write_intervals(path, made)
+    found = read_intervals(path)
+    assert rows(found) == rows(made)
+    assert found.length_s.tolist() == lengths_s.tolist()
+    assert (found.device_count, found.unobserved_share) == (9, 0.25)
+    assert [file.name for file in tmp_path.iterdir()] == ["week.parquet"]
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken.parquet").mkdir()
+    made = Intervals(np.array([0]), np.array([1.0]), np.array([2.0]), np.array([3.0]))
+    with pytest.raises(EdgesimError, match=r"taken\.parquet: cannot be written"):
+        write_intervals(tmp_path / "taken.parquet", made)
+    with pytest.raises(EdgesimError, match=r"week\.csv: expected a name that ends in \.parquet"):
+        write_intervals(tmp_path / "week.csv", made)
+    assert [file.name for file in tmp_path.iterdir()] == ["taken.parquet"]

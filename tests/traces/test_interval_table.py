@@ -1,0 +1,228 @@
+"""An interval table answers as its intervals say: under any order of questions, repeated, and beyond its end."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from edgesim.errors import EdgesimError
+from edgesim.traces import Intervals, IntervalTable
+from edgesim.traces.interval_table import AfterEnd
+
+Rows = list[tuple[int, float, float]]
+DEVICES = 5
+
+
+def table(
+    rows: Rows, after_end: AfterEnd = "absent", lengths_s: list[float] | None = None, device_count: int = DEVICES
+) -> IntervalTable:
+    columns = list(zip(*rows, strict=True)) if rows else [(), (), ()]
+    device, start_s, end_s = (np.array(column) for column in columns)
+    lengths = np.array(lengths_s or [70.0] * device_count)
+    return IntervalTable(
+        Intervals(device.astype(np.int64), start_s.astype(float), end_s.astype(float), lengths), after_end
+    )
+
+
+@st.composite
+def intervals(draw: st.DrawFn, last: int = 60) -> Rows:
+    rows: Rows = []
+    for device in range(DEVICES):
+        # Distinct instants in pairs: neither touching nor overlapping.
+        edges = sorted(draw(st.lists(st.integers(0, last), unique=True, max_size=12)))
+        rows += [(device, float(s), float(e)) for s, e in zip(edges[::2], edges[1::2], strict=False)]
+    return rows
+
+
+def repeated(rows: Rows, lengths_s: list[float], until_s: float) -> Rows:
+    """The rows laid end to end by hand, with periods that touch over a seam joined."""
+    found: Rows = []
+    for device in range(DEVICES):
+        mine: list[list[float]] = []
+        for lap in range(int(until_s // lengths_s[device]) + 2):
+            for d, start, end in rows:
+                if d == device:
+                    begin = lap * lengths_s[device] + start
+                    if mine and mine[-1][1] == begin:
+                        mine[-1][1] += end - start
+                    else:
+                        mine.append([begin, begin + end - start])
+        found += [(device, start, end) for start, end in mine]
+    return found
+
+
+def end_of_stretch(rows: Rows, device: int, t_s: float) -> float:
+    return next((end for d, start, end in rows if d == device and start <= t_s < end), t_s)
+
+
+def next_start(rows: Rows, device: int, t_s: float) -> float:
+    if end_of_stretch(rows, device, t_s) > t_s:
+        return t_s
+    return min((start for d, start, _ in rows if d == device and start > t_s), default=np.inf)
+
+
+def first_with(rows: Rows, count: int, t_s: float) -> float:
+    # Presence only rises where an interval starts, so the candidates are those instants and now.
+    candidates = sorted({t_s} | {start for _, start, _ in rows if start > t_s})
+    return next((t for t in candidates if sum(s <= t < e for _, s, e in rows) >= count), np.inf)
+
+
+instants = st.integers(0, 140).map(lambda half: half / 2)
+orders = st.permutations(range(DEVICES))
+
+
+@given(intervals(), st.lists(instants, min_size=1, max_size=15), orders)
+def test_a_table_equals_its_intervals_under_any_order_of_questions(
+    rows: Rows, times: list[float], ids: list[int]
+) -> None:
+    asked, some = table(rows), np.array(ids)
+    for t_s in times:
+        ends = [end_of_stretch(rows, device, t_s) for device in ids]
+        starts = [next_start(rows, device, t_s) for device in ids]
+        for _ in range(2):
+            assert asked.available(some, t_s).tolist() == [end > t_s for end in ends]
+            assert asked.available_until(some, t_s, 1000.0).tolist() == ends
+            assert asked.available_until(some[:2], t_s, 1000.0).tolist() == ends[:2]
+            assert asked.next_available(some, t_s).tolist() == starts
+
+
+@given(intervals(), st.lists(instants, min_size=DEVICES, max_size=DEVICES), orders)
+def test_devices_may_be_asked_each_at_an_instant_of_its_own(rows: Rows, times: list[float], ids: list[int]) -> None:
+    asked, some, when_s = table(rows), np.array(ids), np.array(times)
+    ends = [end_of_stretch(rows, device, t) for device, t in zip(ids, times, strict=True)]
+    assert asked.available(some, when_s).tolist() == [end > t for end, t in zip(ends, times, strict=True)]
+    assert asked.available_until(some, when_s, 1000.0).tolist() == ends
+    starts = [next_start(rows, device, t) for device, t in zip(ids, times, strict=True)]
+    assert asked.next_available(some, when_s).tolist() == starts
+
+
+@given(intervals(), instants, st.integers(0, DEVICES + 1))
+def test_a_table_finds_the_first_instant_with_enough_devices(rows: Rows, t_s: float, count: int) -> None:
+    assert table(rows).next_time_with(count, t_s) == first_with(rows, count, t_s)
+
+
+lengths = st.one_of(
+    st.integers(20, 40).map(lambda length: [float(length)] * DEVICES),
+    st.lists(st.integers(20, 40).map(float), min_size=DEVICES, max_size=DEVICES),
+)
+
+
+@settings(max_examples=40)
+@given(intervals(last=20), lengths, st.lists(instants, min_size=1, max_size=10), st.integers(1, DEVICES))
+def test_a_wrapped_table_is_its_intervals_laid_end_to_end(
+    rows: Rows, lengths_s: list[float], times: list[float], count: int
+) -> None:
+    asked, ids = table(rows, "wrap", lengths_s), np.arange(DEVICES)
+    by_hand = repeated(rows, lengths_s, 1100.0)
+    for t_s in times:
+        ends = [end_of_stretch(by_hand, device, t_s) for device in ids]
+        assert asked.available(ids, t_s).tolist() == [end > t_s for end in ends]
+        assert asked.available_until(ids, t_s, 1000.0).tolist() == [end if end < 1000 else np.inf for end in ends]
+        assert asked.next_available(ids, t_s).tolist() == [next_start(by_hand, device, t_s) for device in ids]
+        expected = first_with(by_hand, count, t_s)
+        if np.isfinite(expected):
+            assert asked.next_time_with(count, t_s) == expected
+
+
+@given(
+    intervals(last=20),
+    st.floats(20.0, 1e6),
+    st.floats(0, 1e9),
+    st.floats(1e-3, 1e3),
+)
+def test_answers_agree_with_each_other_to_the_last_bit_where_the_clock_rounds(
+    rows: Rows, length_s: float, t_s: float, scale: float
+) -> None:
+    # Lengths and edges with full mantissas: phases and instants cannot all be represented.
+    assume(rows)
+    rows = [(device, start * scale / 7, end * scale / 7) for device, start, end in rows]
+    length_s = max(length_s, max(end for _, _, end in rows))
+    asked, ids = table(rows, "wrap", [length_s] * DEVICES), np.arange(DEVICES)
+    present = asked.available(ids, t_s)
+    next_s = asked.next_available(ids, t_s)
+    coming = np.isfinite(next_s)
+    assert np.array_equal(next_s[present], np.full(present.sum(), t_s))
+    assert np.all(next_s >= t_s)
+    assert asked.available(ids[coming], next_s[coming]).all()
+    until_s = asked.available_until(ids, t_s, np.inf)
+    assert np.array_equal(until_s > t_s, present)
+    leaving = np.isfinite(until_s)
+    assert not asked.available(ids[leaving], until_s[leaving]).any()
+    soon_s = asked.next_time_with(1, t_s)
+    assert asked.available(ids, soon_s).any()
+
+
+def test_who_is_there_all_the_time_never_leaves_a_wrapped_table() -> None:
+    asked, ids = table([(0, 0.0, 50.0), (1, 0.0, 49.0)], "wrap", [50.0] * DEVICES), np.array([0, 1])
+    assert asked.available_until(ids, 120.0, np.inf).tolist() == [np.inf, 149.0]
+
+
+def test_intervals_hold_their_start_and_not_their_end() -> None:
+    asked, device = table([(1, 2.0, 3.0)]), np.array([1])
+    just_before = np.nextafter(3.0, 0.0)
+    present = [bool(asked.available(device, t)[0]) for t in (np.nextafter(2.0, 0), 2.0, just_before, 3.0)]
+    assert present == [False, True, True, False]
+
+
+def test_a_device_without_intervals_is_never_available() -> None:
+    asked = table([(1, 0.0, 9.0)])
+    assert asked.available(np.arange(DEVICES), 5.0).tolist() == [False, True, False, False, False]
+    assert asked.available_until(np.array([4]), 5.0, 8.0).tolist() == [5.0]
+    assert asked.next_available(np.array([4]), 5.0).tolist() == [np.inf]
+    assert asked.next_time_with(2, 0.0) == np.inf
+    wrapped = table([(1, 0.0, 9.0)], "wrap")
+    assert wrapped.next_available(np.array([4, 1]), 75.0).tolist() == [np.inf, 75.0]
+
+
+def test_a_table_of_nobody_is_never_available() -> None:
+    for asked in (table([]), table([], "wrap"), table([], "wrap", [1.0, 2.0, 3.0, 4.0, 5.0])):
+        assert not asked.available(np.arange(DEVICES), 0.0).any()
+        assert asked.next_time_with(1, 0.0) == np.inf
+
+
+def test_a_stretch_that_lasts_to_the_horizon_has_no_end_before_it() -> None:
+    asked, device = table([(0, 1.0, 4.0)]), np.array([0])
+    assert asked.available_until(device, 2.0, 4.5).tolist() == [4.0]
+    assert asked.available_until(device, 2.0, 4.0).tolist() == [np.inf]
+    assert asked.available_until(device, 2.0, 3.0).tolist() == [np.inf]
+    # Not available at all, whatever the horizon.
+    assert asked.available_until(device, 4.0, 4.5).tolist() == [4.0]
+
+
+def test_beyond_the_end_a_table_refuses_and_says_how_long_it_is_and_how_to_wrap() -> None:
+    asked, ids = table([(0, 0.0, 5.0), (1, 60.0, 70.0)], "raise"), np.arange(DEVICES)
+    said = r'the trace ends at 70 s.*availability\.after_end = "wrap"'
+    assert asked.available(ids, 69.9).tolist() == [False, True, False, False, False]
+    for question in (
+        lambda: asked.available(ids, 70.0),
+        lambda: asked.available_until(ids, 71.0, 80.0),
+        lambda: asked.available_until(ids, 65.0, 80.0),
+        lambda: asked.next_available(ids, 65.0),
+        lambda: asked.next_time_with(2, 65.0),
+    ):
+        with pytest.raises(EdgesimError, match=said):
+            question()
+    assert asked.available_until(ids[:2], 65.0, 70.0).tolist() == [65.0, np.inf]
+    assert asked.next_available(ids[:2], 0.0).tolist() == [0.0, 60.0]
+    # More devices than there are never come, whatever follows.
+    assert asked.next_time_with(DEVICES + 1, 0.0) == np.inf
+
+
+def test_a_run_of_known_end_is_refused_at_once_by_a_shorter_trace() -> None:
+    asked = table([(0, 0.0, 5.0)], "raise")
+    with pytest.raises(EdgesimError, match=r"ends at 70 s, but 70\.5 s \(stop_at_s\)"):
+        asked.for_run_until(70.5)
+    covered = asked.for_run_until(70.0)
+    assert covered.available_until(np.array([0]), 2.0, 90.0).tolist() == [5.0]
+    assert covered.next_time_with(1, 71.0) == np.inf
+    wrapped = table([(0, 0.0, 5.0)], "wrap")
+    assert wrapped.for_run_until(1e9) is wrapped
+
+
+def test_recordings_of_different_length_that_never_meet_are_given_up_with_a_remedy() -> None:
+    # Both cycles are whole minutes: device 0 is there at even seconds only, device 1 at odd ones.
+    rows = [(0, float(2 * k), 2.0 * k + 1) for k in range(10)] + [(1, 2.0 * k + 1, 2.0 * k + 2) for k in range(20)]
+    asked = table(rows, "wrap", [20.0, 40.0], 2)
+    assert asked.next_time_with(1, 7.0) == 7.0
+    with pytest.raises(EdgesimError, match=r"never 2 of 2 devices at once; lower round\.min_candidates"):
+        asked.next_time_with(2, 3.5)

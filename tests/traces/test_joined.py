@@ -1,0 +1,53 @@
+"""Joining, clipping and complementing periods, against a grid of half seconds filled in by hand."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgesim.traces.intervals import Intervals, complement, first_devices, joined
+
+DEVICES, LENGTH = 3, 30
+rows = st.lists(st.tuples(st.integers(0, DEVICES - 1), st.integers(-5, 40), st.integers(-5, 40)), max_size=25)
+
+
+def grid(rows: list[tuple[int, int, int]]) -> np.ndarray:
+    filled = np.zeros((DEVICES, LENGTH), dtype=bool)
+    for device, start, end in rows:
+        filled[device, max(start, 0) : max(end, 0)] = True
+    return filled
+
+
+def made(rows: list[tuple[int, int, int]]) -> Intervals:
+    device, start, end = np.array(rows, dtype=float).reshape(-1, 3).T
+    return joined(device.astype(np.int64), start, end, float(LENGTH), DEVICES)
+
+
+def as_rows(found: Intervals) -> list[tuple[int, int, int]]:
+    columns = (found.device.tolist(), found.start_s.astype(int).tolist(), found.end_s.astype(int).tolist())
+    return list(zip(*columns, strict=True))
+
+
+def well_formed(found: Intervals) -> bool:
+    same = found.device[1:] == found.device[:-1]
+    ordered = np.all(np.diff(found.device) >= 0) and np.all(found.start_s[1:][same] > found.end_s[:-1][same])
+    return bool(ordered and np.all(found.end_s > found.start_s))
+
+
+@given(rows)
+def test_joined_periods_cover_what_the_rows_cover_and_are_sorted_and_apart(rows):
+    found = made(rows)
+    assert well_formed(found)
+    assert np.array_equal(grid(as_rows(found)), grid(rows))
+
+
+@given(rows)
+def test_the_complement_covers_all_the_rest(rows):
+    found = complement(made(rows))
+    assert well_formed(found)
+    assert np.array_equal(grid(as_rows(found)), ~grid(rows))
+
+
+def test_the_first_devices_keep_their_rows_and_lengths():
+    found = first_devices(made([(0, 1, 2), (1, 3, 4), (2, 5, 6), (1, 8, 9)]), 2)
+    assert as_rows(found) == [(0, 1, 2), (1, 3, 4), (1, 8, 9)]
+    assert found.device_count == 2

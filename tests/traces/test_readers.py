@@ -1,0 +1,235 @@
+"""On/off lists, mahimahi, AI-Benchmark, and how a file's format is told."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgesim.channels import load_environment
+from edgesim.channels.environment import RecordedEnvironment
+from edgesim.devices.profile import Profile
+from edgesim.errors import EdgesimError
+from edgesim.traces.convert import convert
+from edgesim.traces.readers import Capacity, Presence, detect, read_recording
+from edgesim.traces.readers.ai_benchmark import read_ai_benchmark
+from edgesim.traces.readers.mahimahi import read_mahimahi
+from edgesim.traces.readers.on_off import read_on_off
+
+
+def text(folder: Path, body: str, name: str = "list.csv") -> Path:
+    path = folder / name
+    path.write_text(body)
+    return path
+
+
+def rows(found: object) -> list[tuple[int, float, float]]:
+    assert isinstance(found, Presence)
+    made = found.available
+    return list(zip(made.device.tolist(), made.start_s.tolist(), made.end_s.tolist(), strict=True))
+
+
+LIST = "device,state,t1,t2,t3\n0,on,10,20\n2,off,5\n\n1, off, 1, 2, 30.5\n"
+
+
+def test_an_on_off_list_gives_the_state_at_0_and_its_changes(tmp_path: Path) -> None:
+    path = text(tmp_path, LIST)
+    assert rows(read_on_off(path)) == [(0, 0, 10), (0, 20, 30.5), (1, 1, 2), (2, 5, 30.5)]
+    longer = read_on_off(path, 100.0)
+    assert rows(longer) == [(0, 0, 10), (0, 20, 100), (1, 1, 2), (1, 30.5, 100), (2, 5, 100)]
+    assert longer.available.length_s.tolist() == [100.0] * 3
+    headless = text(tmp_path, LIST.split("\n", 1)[1], "bare.csv")
+    assert rows(read_recording(headless)) == rows(read_on_off(path))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("0,on,10,9\n", "line 1: t2: expected a later instant than the one before (got 9)"),
+        ("0,on,10\n1,on,-4\n", "line 2: t1: expected seconds, 0 to 3.2e+09 (got -4)"),
+        ("0,on,nan\n", "line 1: t1: expected seconds, 0 to 3.2e+09 (got nan)"),
+        ("0,on,x\n", "line 1: t1: expected seconds, 0 to 3.2e+09 (got x)"),
+        ("0,up,3\n", "line 1: state: expected on or off, the state at 0 (got up)"),
+        ("0\n", "line 1: state: expected on or off"),
+        ("-1,on,3\n", "line 1: device: expected a whole number from 0 to 9999999 (got -1)"),
+        ("999999999999,on,3\n", "line 1: device: expected a whole number from 0 to 9999999 (got 999999999999)"),
+        ("9" * 5000 + ",on,3\n", "line 1: device: expected a whole number from 0 to 9999999 (got 999"),
+        ("0,on,1e18\n", "line 1: t1: expected seconds, 0 to 3.2e+09 (got 1e18)"),
+        ("0,on,3\n1,off,2\n0,on,4\n", "line 3: device: expected each device once (got 0, which is in line 1)"),
+        ("device,state\n", "holds no rows"),
+        ("0,on\n", "the last change is at 0 s; give a --length-s"),
+    ],
+)
+def test_a_bad_list_is_refused_with_line_and_field(body: str, said: str, tmp_path: Path) -> None:
+    path = text(tmp_path, body)
+    with pytest.raises(EdgesimError, match=re.escape(said)):
+        read_on_off(path)
+
+
+opportunities = st.lists(st.integers(0, 60), min_size=1, max_size=40).map(sorted).filter(lambda at: at[-1] > 0)
+
+
+def uplink(folder: Path, at_ms: list[int]) -> RecordedEnvironment:
+    source = text(folder, "".join(f"{t}\n" for t in at_ms), "up.mahimahi")
+    written = convert(source, folder / "up.parquet")
+    assert isinstance(written, Capacity)
+    keys = f'[capacity]\nfile = "up.parquet"\nend_s = {written.ends_s["up"]}\nafter_end = "wrap"\n'
+    found = load_environment(str(text(folder, f'name = "up"\nsource = "made up"\n{keys}', "up.toml")))
+    assert isinstance(found, RecordedEnvironment)
+    return found
+
+
+@settings(max_examples=40)
+@given(opportunities, st.integers(1, 80), st.integers(0, 150))
+def test_an_upload_ends_with_the_packet_that_completes_it(at_ms: list[int], packets: int, start_ms: int) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        table = uplink(Path(folder), at_ms).capacity
+    # Brute force: count opportunities one by one, lap by lap; one at 0 ms falls into the first millisecond.
+    lap_ms, left, lap = at_ms[-1], packets, 0
+    end_ms = None
+    while end_ms is None:
+        for t in at_ms:
+            if lap * lap_ms + max(t, 1) > start_ms and left > 0:
+                left -= 1
+                if left == 0:
+                    end_ms = lap * lap_ms + max(t, 1)
+        lap += 1
+    found_ms = 1e3 * float(table.end_s(12_000.0 * packets, start_ms / 1e3))
+    # The last packet's millisecond may hold further packets: the upload ends within it.
+    assert end_ms - 1 < found_ms <= end_ms + 1e-6
+
+
+def test_the_file_of_the_format_page_carries_four_packets_a_lap(tmp_path: Path) -> None:
+    found = read_mahimahi(text(tmp_path, "7\n7\n9\n31\n", "up"))
+    assert found.ends_s == {"up": 0.031}
+    ((t_s, bps),) = found.tables.values()
+    assert t_s.tolist() == [0.0, 0.006, 0.007, 0.008, 0.009, 0.030]
+    assert bps.tolist() == [0.0, 24e6, 0.0, 12e6, 0.0, 12e6]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("1\n5\n4\n", "line 3: expected a time not before the line above (got 4)"),
+        ("1\n-5\n", "line 2: expected whole milliseconds, 0 or more (got -5)"),
+        ("1\n2.5\n", "line 2: expected whole milliseconds, 0 or more (got 2.5)"),
+        ("1\n31622400001\n", "line 2: expected milliseconds of at most a year (got 31622400001)"),
+        ("1\n" + "9" * 5000, "line 2: expected milliseconds of at most a year (got 999"),
+        ("\n\n", "holds no opportunity after 0 ms"),
+        ("0\n0\n", "holds no opportunity after 0 ms"),
+    ],
+)
+def test_a_bad_packet_file_is_refused_with_its_line(body: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(EdgesimError, match=re.escape(said)):
+        read_mahimahi(text(tmp_path, body, "up"))
+
+
+BINS = "trace,direction,bin,packets,mbps\na,up,0,3,0.36\na,down,0,0,0\na,up,1,0,0\na,down,1,7,0.84\na,up,2,1,0.12\n"
+
+
+def test_counted_packets_become_a_table_for_each_trace_and_direction_with_an_end_of_its_own(tmp_path: Path) -> None:
+    found = read_recording(text(tmp_path, BINS))
+    assert isinstance(found, Capacity)
+    assert found.ends_s == {"a-up": 0.3, "a-down": 0.2}
+    (up_s, up_bps), (down_s, down_bps) = found.tables["a-up"], found.tables["a-down"]
+    assert (up_s.tolist(), up_bps.tolist()) == ([0.0, 0.1, 0.2], [360_000.0, 0.0, 120_000.0])
+    assert (down_s.tolist(), down_bps.tolist()) == ([0.0, 0.1], [0.0, 840_000.0])
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("a,up,0,1\na,up,2,1\n", "line 3: bin: expected 0, 1, 2, ... in the rows of a trace and direction, none left"),
+        ("a,up,0,1\nb,up,1,1\n", "line 3: bin: expected 0, 1, 2"),
+        ("a,up,0,1\na,up,1,-1\n", "line 3: packets: expected a whole number from 0 to 1000000 (got -1)"),
+        ("a,up,0,1.5\n", "line 2: packets: expected a whole number from 0 to 1000000 (got 1.5)"),
+        ("a,up,0,\n", "line 2: packets: expected a whole number"),
+        ("a,up,0,1\na,down,0,0\n", "a-down: packets: expected a bin above 0"),
+        ("", "holds no rows"),
+    ],
+)
+def test_bad_counts_are_refused_with_line_and_column(body: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(EdgesimError, match=re.escape(said)):
+        read_recording(text(tmp_path, "trace,direction,bin,packets\n" + body))
+
+
+def test_scores_become_times_with_the_stated_median_and_the_relative_speeds_kept(tmp_path: Path) -> None:
+    path = text(tmp_path, 'model,ai_score\n"A, 5G",1000\nB,4000\nC,2000\n', "ai.csv")
+    found = read_ai_benchmark(path)
+    assert found.s_per_sample == pytest.approx([0.1, 0.025, 0.05])
+    assert found.names == ["A, 5G", "B", "C"]
+    assert read_ai_benchmark(path, 0.2).s_per_sample == pytest.approx([0.4, 0.1, 0.2])
+    with pytest.raises(EdgesimError, match=r"--median-s: expected finite seconds per sample above 0"):
+        read_ai_benchmark(path, 0.0)
+
+
+@pytest.mark.parametrize("score", ["0", "-3", "", "inf", "fast"])
+def test_a_score_of_zero_or_none_is_refused_with_its_line(score: str, tmp_path: Path) -> None:
+    path = text(tmp_path, f"model,ai_score\nA,1000\nB,{score}\n", "ai.csv")
+    with pytest.raises(EdgesimError, match=r"ai_score: expected scores above 0 \(line 3: got"):
+        read_ai_benchmark(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "format"),
+    [
+        ("a.csv", "device,start_s,end_s\n0,1,2\n", "intervals"),
+        ("a.csv", "device_id,start_s,end_s\n0,1,2\n", "intervals"),
+        ("a.csv", "trace,direction,bin,packets\nx,up,0,3\n", "mahimahi-bins"),
+        ("a.csv", "0,on,3\n", "on-off"),
+        ("a.csv", "t_s,bps\n0,3\n", "capacity"),
+        ("a.csv", "trace,t_s,bps\nx,0,3\n", "capacity"),
+        ("a.csv", "device,s_per_sample\n0,0.1\n", "profile"),
+        ("a.csv", "model,ai_score\nX,3\n", "ai-benchmark"),
+        ("a.json", ' {"0": {}}', "flash"),
+        ("up", "3\n4\n", "mahimahi"),
+        ("pickled", "\x80", None),
+    ],
+)
+def test_a_format_is_told_by_columns_or_first_bytes(name: str, body: str, format: str | None, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(body.encode("latin-1"))
+    assert detect(path) == (format or "fedscale")
+
+
+def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        EdgesimError, match="the format cannot be told; name it with --format: intervals, on-off, flash"
+    ):
+        read_recording(text(tmp_path, "hello\n", "a.txt"))
+    with pytest.raises(EdgesimError, match="unknown format 'flush'; known: intervals"):
+        read_recording(text(tmp_path, "hello\n", "a.txt"), "flush")
+    with pytest.raises(EdgesimError, match=r"--median-s: is for the formats ai-benchmark, but .* is read as on-off"):
+        read_recording(text(tmp_path, LIST), median_s=0.1)
+    with pytest.raises(EdgesimError, match=r"nowhere: cannot be read: No such file"):
+        read_recording(tmp_path / "nowhere")
+
+
+def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_name(tmp_path: Path) -> None:
+    source = text(tmp_path, "trace,t_s,bps\nb,0,5\nb,2,7\na,0,9\n", "links.csv")
+    written = convert(source, tmp_path / "links.parquet")
+    assert isinstance(written, Capacity)
+    assert list(written.tables) == ["b", "a"]
+    toml = 'name = "x"\nsource = "y"\n[capacity]\nfile = "links.parquet"\nafter_end = "hold"\n'
+    chosen = load_environment(str(text(tmp_path, toml + 'trace = "b"\n', "b.toml")))
+    assert isinstance(chosen, RecordedEnvironment)
+    assert chosen.capacity.bits_between(0.0, 4.0) == pytest.approx(2 * 5 + 2 * 7)
+    for wrong in ("", 'trace = "c"\n'):
+        with pytest.raises(EdgesimError, match=r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
+            load_environment(str(text(tmp_path, toml + wrong, "c.toml")))
+    with pytest.raises(EdgesimError, match=r"links\.csv: line 4: bps: expected bit/s, 0 or more \(got -9\)"):
+        read_recording(text(tmp_path, "trace,t_s,bps\nb,0,5\nb,2,7\na,0,-9\n", "links.csv"))
+
+
+def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
+    source = text(tmp_path, "device,s_per_sample,link_bps\n1,0.25,3e6\n0,0.1,1e6\n", "speed.csv")
+    convert(source, tmp_path / "speed.parquet")
+    found = read_recording(tmp_path / "speed.parquet")
+    assert isinstance(found, Profile)
+    assert found.link_bps is not None
+    assert (found.s_per_sample.tolist(), found.link_bps.tolist()) == ([0.1, 0.25], [1e6, 3e6])
+    assert np.isfinite(found.s_per_sample).all()
