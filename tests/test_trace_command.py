@@ -61,7 +61,13 @@ def test_presence_is_converted_shown_and_run(folder):
     assert "nobody looked in 25.1% of the trace's time" in output
     assert read_run(folder / "runs/run")["unobserved_share"] == pytest.approx(1 - 64_740 / 86_400)
     kept = read_config(folder / "runs/run")["availability"]
-    assert kept == {"model": "table", "file": "phones.parquet", "after_end": "raise", "interruption": "abort"}
+    assert kept == {
+        "model": "table",
+        "file": "phones.parquet",
+        "after_end": "raise",
+        "interruption": "abort",
+        "order": "given",
+    }
     # The config that a run keeps reproduces it.
     assert "reused" in edgesim("run", "runs/run/config.toml", "--out", "runs/run")[1]
 
