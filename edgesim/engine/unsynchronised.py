@@ -146,7 +146,7 @@ class Unsynchronised:
     def _there(self, ids: Integers) -> Integers:
         """Those of some devices that are available and charged now."""
         ids = ids[self.world.availability.available(ids, self.clock.now)]
-        return ids if self.batteries is None else ids[self.batteries.ready_s()[ids] <= self.clock.now]
+        return ids if self.batteries is None else ids[self.batteries.ready(ids, self.clock.now)]
 
     def _idle(self) -> Integers:
         idle = np.ones(len(self.times_selected), dtype=bool)
@@ -158,9 +158,10 @@ class Unsynchronised:
         idle, now_s = self._idle(), self.clock.now
         ids = np.setdiff1d(idle, self._there(idle), assume_unique=True)
         if self.batteries is not None:
-            ready_s = self.batteries.ready_s()[ids]
-            ids, ready_s = ids[np.isfinite(ready_s)], ready_s[np.isfinite(ready_s)]
-            return float(self.world.availability.next_available(ids, np.maximum(ready_s, now_s)).min(initial=np.inf))
+            ready_s, until_s = (span_s[ids] for span_s in self.batteries.ready_s())
+            finite = np.isfinite(ready_s)
+            there_s = self.world.availability.next_available(ids[finite], np.maximum(ready_s[finite], now_s))
+            return float(there_s[there_s <= until_s[finite]].min(initial=np.inf))
         return float(self.world.availability.next_available(ids, now_s).min(initial=np.inf))
 
     def _need_nobody_declined(self) -> None:
