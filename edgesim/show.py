@@ -83,10 +83,8 @@ def print_run(folder: Path, console: Console) -> None:
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
         table.add_row("bits up", f"{rounds['bits_up'].sum():.4g}")
         # A run that goes on or was killed may have rows of a round that is not finished.
-        activities, metrics = (
-            records.read_table(folder, name).query("round <= @rounds['round'].max()")
-            for name in ("activities", "metrics")
-        )
+        finished = f"round <= {rounds['round'].max()}"
+        activities, metrics = (records.read_table(folder, name).query(finished) for name in ("activities", "metrics"))
         _add_energy(table, rounds, activities, metrics, records.read_table(folder, "devices"))
         _add_battery(table, metrics, rounds["round"].iloc[-1])
         tested = rounds.dropna(subset="test_accuracy")
