@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from edgesim.analysis.summary import summarise
+from edgesim.errors import EdgesimError
 from edgesim.scenario import conclude, numbers, plain_errors
 from edgesim.study import PlannedRun, Study, grid, run_study
 
@@ -45,9 +46,12 @@ def between(values: set[float], best: float) -> list[float]:
 
 
 def best_cell(study_folder: Path, measure: str) -> pd.Series:
-    """The row of the summary in which all seeds reached the target soonest; of those that did not, the nearest."""
+    """The row of the summary in which all seeds reached the target soonest; of those that did not, the nearest.
+
+    Cells in which a seed could not be run at all, as its band serves nobody, come last.
+    """
     summary = summarise(study_folder)
-    return summary.sort_values(["not_reached", measure], kind="stable").iloc[0]
+    return summary.sort_values(["left_out", "not_reached", measure], kind="stable").iloc[0]
 
 
 def best_of(study_folder: Path, measure: str) -> Cell:
@@ -74,8 +78,11 @@ def main(
         "selection": {"policy": policy},
         "round": {"payload_bits": PAPER_CNN_BITS},
     }
-    bands_hz = [mhz * 1e6 for mhz in numbers(band_mhz)]
-    tried = {(deadline_s, band_hz) for deadline_s in numbers(tmax) for band_hz in bands_hz}
+    deadlines_s, bands_mhz = numbers(tmax), numbers(band_mhz)
+    for option, values in (("--tmax", deadlines_s), ("--band-mhz", bands_mhz)):
+        if min(values) <= 0:
+            raise EdgesimError(f"{option}: expected numbers above 0 (got {min(values):g})")
+    tried = {(deadline_s, 1e6 * mhz) for deadline_s in deadlines_s for mhz in bands_mhz}
     runs = cells(base, sorted(tried), seeds)
     run_study(Study(out.name, runs, target), out, jobs)
     for _ in range(refinements):
@@ -87,11 +94,11 @@ def main(
     for measure, unit in MEASURES.items():
         best = best_cell(out, measure)
         half = best[f"{measure}_high"] - best[measure]
-        deadlines_s, tried_hz = (sorted({cell[axis] for cell in tried}) for axis in (0, 1))
+        tried_s, tried_hz = (sorted({cell[axis] for cell in tried}) for axis in (0, 1))
         at_edge = [
             option
             for option, values, value in (
-                ("--tmax", deadlines_s, best["tmax_s"]),
+                ("--tmax", tried_s, best["tmax_s"]),
                 ("--band-mhz", tried_hz, best["bandwidth_hz"]),
             )
             if len(values) > 1 and value in (values[0], values[-1])
