@@ -146,7 +146,8 @@ class RoundConfig(Section):
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
     allocator: Literal["least", "equal_share", "equal_finish", "proportional"] = "least"
-    """How the uploads share the band."""
+    """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
+    gives what ``equal_share`` gives."""
     leftover: Literal["idle", "equal_finish"] = "idle"
     """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
     close: Literal["arrivals", "deadline"] = "arrivals"

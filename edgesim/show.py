@@ -173,7 +173,7 @@ def print_study(folder: Path, console: Console) -> None:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
     summary = _summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
-    same = [knob for knob in knobs if summary[knob].nunique() == 1]
+    same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
     told = ", ".join(f"{knob} {_plain(summary[knob].iloc[0])}" for knob in same)
     told = ", ".join(filter(None, [told, f"{summary['seeds'].max()} seeds"]))
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]

@@ -134,6 +134,7 @@ def run(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
             reason = _advance(clock, server, _round_numbers(numbers), config)
+            report.end()
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:
