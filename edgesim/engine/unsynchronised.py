@@ -45,6 +45,8 @@ class Chosen:
     device: int
     compute_s: float
     rx_power_w: float
+    stays_until_s: float
+    """When the stay ends in which it was chosen."""
 
 
 @dataclass(slots=True)
@@ -92,6 +94,8 @@ class Unsynchronised:
     in_training: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        assert self.world.config.round.count is not None
+        self._places = self.world.config.round.count
         self._wake = self.clock.event()
         self._alarm_s = -math.inf
         self._idle = Idle(self.world.availability, self.batteries, np.ones(len(self.next_task), dtype=bool))
@@ -107,11 +111,6 @@ class Unsynchronised:
             self.presence.back_s,
             self._on_phase,
         )
-
-    @property
-    def _places(self) -> int:
-        assert self.world.config.round.count is not None
-        return self.world.config.round.count
 
     def next_model(self, number: RoundNumber) -> Generator[simpy.Event, Any, tuple[bool, Evaluation | None]]:
         """Let devices work until the next model is made; False when no device is ever there again to make it."""
@@ -143,8 +142,17 @@ class Unsynchronised:
             if not self.line:
                 return
             chosen = self.line.popleft()
-            if chosen.device not in self.at_work and self._idle.are_there(np.array([chosen.device]), self.clock.now)[0]:
+            if chosen.device not in self.at_work and self._is_still_there(chosen):
                 self._begin(number, chosen)
+
+    def _is_still_there(self, chosen: Chosen) -> bool:
+        """Whether a device is there; where it has left and come again, its stay is the present one from now on."""
+        now_s = self.clock.now
+        if now_s < chosen.stays_until_s:
+            return True
+        ids = np.array([chosen.device])
+        chosen.stays_until_s = float(self.world.availability.available_until(ids, now_s, math.inf)[0])
+        return now_s < chosen.stays_until_s
 
     def _need_nobody_declined(self) -> None:
         """Raise `EdgesimError` where devices are there but the policy takes none of them, now and for ever."""
@@ -198,7 +206,8 @@ class Unsynchronised:
         )
         rows = admit(self.selector, view, station, world.bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
-        columns = (ids[rows], delay_s[rows], rx_power_w)
+        until_s = world.availability.available_until(ids[rows], self.clock.now, math.inf)
+        columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def _open_training(self, number: RoundNumber) -> TrainingRound:
@@ -222,7 +231,7 @@ class Unsynchronised:
             device,
             world.config.round.download_s,
             chosen.compute_s,
-            self.presence.leaves_later_s(device, self.clock.now),
+            self.presence.leaves_stay_s(chosen.stays_until_s),
             self.payload_bits,
             station,
             wires_s,

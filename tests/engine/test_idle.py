@@ -25,7 +25,7 @@ def nobody_works(rows, batteries=None, wraps="wrap"):
 @given(periods, steps)
 def test_those_there_and_the_next_to_come_are_those_of_a_look_at_everybody(rows, steps):
     table, idle = nobody_works(rows)
-    t_s, at_work, passed_over = 0.0, set(), False
+    t_s, at_work = 0.0, set()
     for wait_s, device in steps:
         t_s += wait_s
         rest = np.array([k for k in range(DEVICES) if k not in at_work], dtype=np.int64)
