@@ -46,7 +46,11 @@ class DevicesConfig(Section):
     tx_power_dbm: float = Field(23.0, ge=-50, le=60)
     pa_efficiency: float = Field(0.35, gt=0, le=1)
     compute_power_w: float = Field(2.0, ge=0)
+    kappa: float | None = Field(None, gt=0)
+    """Switched capacitance of a processor whose clock the profile gives: it draws kappa f^3 W; 1e-28 when absent."""
     download_power_w: float = Field(0.9, ge=0)
+    idle_power_w: float = Field(0.0, ge=0)
+    """What every device draws all the time, whatever it does; the other powers come on top."""
     a_s_per_sample: float = Field(0.0005, ge=0)
     mu_samples_per_s: float = Field(2000.0, gt=0)
     battery_j: float | None = Field(None, gt=0)
@@ -70,6 +74,8 @@ class DevicesConfig(Section):
             raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
         if isinstance(self.battery_start, float) and not 0 <= self.battery_start <= 1:
             raise ValueError(f"battery_start ({self.battery_start:g}) must be a share from 0 to 1, or 'drawn'")
+        if self.kappa is not None and self.profile is None:
+            raise ValueError("kappa is for processors whose clock_hz a profile gives; give profile")
         for key in ("battery_start", "battery_reserve", "recharge_w"):
             if self.battery_j is None and getattr(self, key) is not None:
                 raise ValueError(f"{key} is for devices with a battery; give battery_j, its capacity")

@@ -1,14 +1,24 @@
 """Energy of what a device does; work that is cut short has cost its energy until then."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgesim.devices.population import Population
+if TYPE_CHECKING:
+    from edgesim.devices.population import Population
 
 
 def compute_energy_j(compute_power_w: ArrayLike, busy_s: ArrayLike) -> NDArray[np.float64]:
     """Joules of computing for ``busy_s`` seconds, elementwise."""
     return _energy_j(compute_power_w, busy_s)
+
+
+def clocked_power_w(kappa: ArrayLike, clock_hz: ArrayLike) -> NDArray[np.float64]:
+    """Watts of a processor that spends kappa f^2 joules on each of its f cycles a second, elementwise."""
+    return np.asarray(kappa, dtype=np.float64) * np.asarray(clock_hz, dtype=np.float64) ** 3
 
 
 def upload_energy_j(tx_power_w: ArrayLike, pa_efficiency: ArrayLike, airtime_s: ArrayLike) -> NDArray[np.float64]:

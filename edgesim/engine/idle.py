@@ -41,7 +41,7 @@ class Idle:
     def are_there(self, ids: Integers, t_s: float) -> Booleans:
         """Which of some devices are available and charged now, [n]."""
         there = self.availability.available(ids, t_s)
-        return there if self.batteries is None else there & (self.batteries.ready_s()[ids] <= t_s)
+        return there if self.batteries is None else there & self.batteries.ready(ids, t_s)
 
     def next_back_s(self, t_s: float) -> float:
         """When a device without work that is not there now will be available and charged, inf if never.
@@ -51,12 +51,15 @@ class Idle:
         ids = self._candidates(t_s)
         ids = ids[~self.are_there(ids, t_s)]
         self.looked_at[ids] = False
-        from_s = np.full(len(ids), t_s)
-        if self.batteries is not None:
-            # What rests is charged at a known instant, so that nothing but work changes these answers.
-            ready_s = self.batteries.ready_s()[ids]
-            ids, from_s = ids[np.isfinite(ready_s)], np.maximum(ready_s, t_s)[np.isfinite(ready_s)]
-        back_s = self.availability.next_available(ids, from_s)
+        if self.batteries is None:
+            back_s = self.availability.next_available(ids, t_s)
+        else:
+            # The charge of what rests is known for all time, so that nothing but work changes these answers.
+            ready_s, until_s = (span_s[ids] for span_s in self.batteries.ready_s())
+            ever = np.isfinite(ready_s)
+            ids, until_s = ids[ever], until_s[ever]
+            back_s = self.availability.next_available(ids, np.maximum(ready_s[ever], t_s))
+            back_s = np.where(back_s <= until_s, back_s, np.inf)
         for pair in zip(back_s[np.isfinite(back_s)].tolist(), ids[np.isfinite(back_s)].tolist(), strict=True):
             heappush(self.away, pair)
         return self.away[0][0] if self.away else math.inf

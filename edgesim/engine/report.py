@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,19 @@ class RoundRow:
     bandwidth_hz: float
 
 
-@dataclass(frozen=True)
+@dataclass
 class Report:
     """Turns what happened into rows."""
 
     writer: RunWriter
     population: Population
+    _told_s: float = 0.0
+    """The end of the last round that has its rows."""
+
+    @cached_property
+    def _idle_w(self) -> float:
+        """What all devices draw all the time."""
+        return float(self.population.idle_power_w.sum())
 
     def start(self, evaluation: Evaluation | None) -> None:
         """The start model, as round 0 of ``metrics``."""
@@ -91,13 +99,16 @@ class Report:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
         self._metrics(row.round, evaluation)
-        self._write_metrics(row.round, {**values, **_wasted(rows, energy_j)})
+        idle_j = self._idle_w * (row.t_end_s - self._told_s)
+        self._told_s = row.t_end_s
+        idle = {("idle_j", ""): idle_j} if idle_j else {}
+        self._write_metrics(row.round, {**values, **_wasted(rows, energy_j), **idle})
         self.writer.write(
             "rounds",
             {name: [value] for name, value in vars(row).items()}
             | {
                 "bits_up": [sum(span.bits for _, span in rows if span.activity == "upload")],
-                "energy_j": [sum(energy_j)],
+                "energy_j": [sum(energy_j) + idle_j],
                 "train_loss": [_train_loss(merged)],
                 "test_loss": [evaluation.loss if evaluation else None],
                 "test_accuracy": [evaluation.accuracy if evaluation else None],

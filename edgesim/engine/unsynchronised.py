@@ -146,12 +146,13 @@ class Unsynchronised:
                 self._begin(number, chosen)
 
     def _is_still_there(self, chosen: Chosen) -> bool:
-        """Whether a device is there; where it has left and come again, its stay is the present one from now on."""
+        """Whether a device is there and charged; where it has left and come again, its stay is now the present one."""
         now_s = self.clock.now
-        if now_s < chosen.stays_until_s:
-            return True
-        ids = np.array([chosen.device])
-        chosen.stays_until_s = float(self.world.availability.available_until(ids, now_s, math.inf)[0])
+        if self.batteries is not None and not self.batteries.ready(np.array([chosen.device]), now_s)[0]:
+            return False
+        if now_s >= chosen.stays_until_s:
+            ids = np.array([chosen.device])
+            chosen.stays_until_s = float(self.world.availability.available_until(ids, now_s, math.inf)[0])
         return now_s < chosen.stays_until_s
 
     def _need_nobody_declined(self) -> None:

@@ -36,9 +36,20 @@ def test_a_device_that_draws_no_more_than_the_charger_gives_never_runs_empty():
 
 def test_devices_are_ready_when_their_reserve_is_back_or_since_they_had_it():
     batteries = Batteries(10.0, 2.0, 0.5, np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0]), np.zeros(3))
-    assert batteries.ready_s().tolist() == [7.0, 6.0, 7.0]
+    assert [span_s.tolist() for span_s in batteries.ready_s()] == [[7.0, 6.0, 7.0], [np.inf] * 3]
     batteries.recharge_w = 0.0
-    assert batteries.ready_s().tolist() == [np.inf, 6.0, 7.0]
+    assert [span_s.tolist() for span_s in batteries.ready_s()] == [[np.inf, 6.0, 7.0], [np.inf] * 3]
+    # At rest 0.5 W more than the charger gives: 9 J are 2 J after 14 s.
+    batteries.idle_w = 0.5
+    assert [span_s.tolist() for span_s in batteries.ready_s()] == [[np.inf, 6.0, 7.0], [np.inf, 6.0, 21.0]]
+
+
+def test_idling_takes_its_part_of_what_the_charger_gives():
+    batteries = Batteries(10.0, 2.0, 0.5, np.array([1.0]), np.array([5.0]), np.zeros(1), idle_w=0.3)
+    assert batteries.ready_s()[0].tolist() == pytest.approx([10.0])
+    assert float(batteries.charge_at(0, 10.0)) == pytest.approx(2.0)
+    # 1 J, 0.2 W in and 1 W out: empty after 1.25 s.
+    assert batteries.draw(0, 1.0, 5.0) == pytest.approx(6.25)
 
 
 def test_drawn_charges_are_uniform_and_do_not_depend_on_who_else_there_is():

@@ -70,3 +70,13 @@ def test_a_device_is_back_when_it_is_both_available_and_charged():
     assert idle.there(6.0).tolist() == [0]
     assert idle.next_back_s(6.0) == 8.0
     assert [idle.there(t_s).tolist() for t_s in (7.9, 8.0, 9.0)] == [[0], [0, 1], [1]]
+
+
+def test_a_device_whose_battery_sinks_below_its_reserve_before_it_is_back_never_is():
+    # Idling takes 1 W and nothing charges: device 0 has its 5 J until 4 s, device 1 until 8 s.
+    batteries = Batteries(10.0, 5.0, 0.0, np.array([9.0, 13.0, 0.0, 0.0]), np.zeros(4), np.zeros(4), 1.0)
+    _, idle = nobody_works([(0, 0, 2), (0, 5, 9), (1, 7, 40)], batteries, "absent")
+    assert idle.there(1.0).tolist() == [0]
+    assert idle.there(2.0).tolist() == []
+    assert idle.next_back_s(2.0) == 7.0
+    assert [idle.there(t_s).tolist() for t_s in (6.0, 8.0, 8.1)] == [[], [1], []]
