@@ -20,6 +20,23 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+class LinksConfig(Section):
+    """Recorded uplinks, one for each device (``radio.sharing = "own"``)."""
+
+    file: str = Field(min_length=1)
+    """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
+    end_s: float | None = Field(None, gt=0)
+    """Instant at which the last row of every device ends, for a file that does not say."""
+    after_end: Literal["wrap", "hold"] | None = None
+    """``wrap``: each link begins again at its end; ``hold``: its last row never ends; otherwise nothing is known."""
+
+    @model_validator(mode="after")
+    def _the_last_row_has_one_end(self) -> Self:
+        if self.after_end == "hold" and self.end_s is not None:
+            raise ValueError("end_s: not for after_end = 'hold', whose last row never ends; remove one of them")
+        return self
+
+
 class DevicesConfig(Section):
     """Where the devices are and what they can do (FedTeddi, section V-A; energy defaults of our own)."""
 
@@ -47,6 +64,9 @@ class DevicesConfig(Section):
     profile: str | None = None
     """File of recorded seconds per sample, a path or a name under ``traces/``: device k of the run computes exactly as
     fast as device k of the file, whatever the two values above."""
+    links: LinksConfig | None = None
+    """Uplinks that vary over time: device k of the run sends over link k of the file, whatever ``link_bps`` the profile
+    has."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -75,7 +95,7 @@ class RadioConfig(Section):
     bandwidth_hz: float = Field(20e6, gt=0)
     sharing: Literal["reserved", "reshared", "own"] = "reserved"
     """Whether an upload keeps its reservation, the active ones split the band anew at every change, or nothing is
-    shared: each device has the link that ``devices.profile`` recorded."""
+    shared: each device has a link of its own, recorded in ``devices.links`` or as one rate in ``devices.profile``."""
     shadowing: Literal["per_round", "per_run"] | None = None
     """How often shadowing is drawn; the environment file decides when absent."""
     fading: Literal["none", "rayleigh"] | None = None
@@ -362,8 +382,12 @@ class RunConfig(Section):
             raise ValueError("data.dataset = 'none' is for learning.training = 'none'")
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
             raise ValueError(f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})")
-        if self.radio.sharing == "own" and self.devices.profile is None:
-            raise ValueError("radio.sharing = 'own' needs devices.profile, a file with the column link_bps")
+        if self.radio.sharing == "own" and self.devices.profile is None and self.devices.links is None:
+            raise ValueError(
+                "radio.sharing = 'own' needs devices.links, or devices.profile, a file with the column link_bps"
+            )
+        if self.radio.sharing != "own" and self.devices.links is not None:
+            raise ValueError("devices.links is for radio.sharing = 'own'")
         if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
             raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":

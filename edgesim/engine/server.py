@@ -120,7 +120,7 @@ class Server:
             self.backhaul,
             batteries,
             Presence(self.clock, self.world),
-            times_selected=np.zeros(self.world.config.devices.count, dtype=np.int64),
+            next_task=np.ones(self.world.config.devices.count, dtype=np.int64),
         )
         return protocol.next_model
 

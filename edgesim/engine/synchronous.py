@@ -358,7 +358,7 @@ class Synchronous:
         with this.timed("feedback"):
             heard = feedback(merged, [this.tasks[device] for device in arrived.tolist()] + [late.task for late in kept])
             self.selector.hear(
-                RoundReport(this.number.round, this.checked_in, this.selected, arrived, heard, this.training)
+                RoundReport(this.number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training)
             )
         return merged, [0] * len(arrived) + [late.staleness for late in stale]
 
