@@ -269,6 +269,9 @@ class LearningConfig(Section):
     lr_min: float = Field(0.0, ge=0)
     """What decay does not go below."""
     momentum: float = Field(0.5, ge=0, lt=1)
+    weights: Literal["samples", "equal"] = "samples"
+    """What an update counts when a round is merged: its device's samples (FedAvg), or as much as any other (FedDance).
+    Without rounds the device's samples never count."""
     proximal: float = Field(0.0, ge=0)
     """Weight of a term that holds local training near its start weights: FedProx's mu, FedAsync's rho (0.005 there)."""
     batch_size: int = Field(32, ge=1)

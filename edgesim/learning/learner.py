@@ -78,8 +78,8 @@ class TorchLearner:
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Which server merges the updates of each device, [N]."""
-        self._merged_samples = np.zeros(1)
-        """Samples behind the updates that each server merged since the last average, [E]."""
+        self._counted = np.zeros(1)
+        """What the updates that each server merged since the last average count together, [E]."""
         self.server_weights: list[Tensor] = [self.global_weights]
         """The model of each server, [E] of [P]."""
         self._start: StartModel | None = None
@@ -95,14 +95,14 @@ class TorchLearner:
     def serve(self, server: Integers) -> None:
         """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
         self.server = server
-        self._merged_samples = np.zeros(int(server.max()) + 1)
+        self._counted = np.zeros(int(server.max()) + 1)
         self._hand_out(self.global_weights)
 
-    def take(self, server: int, weights: Tensor, samples: float) -> None:
-        """A server has a new model, into which it merged updates that rest on so many samples."""
+    def take(self, server: int, weights: Tensor, counted: float) -> None:
+        """A server has a new model, into which it merged updates that count so much together."""
         self.server_weights[server] = weights
-        self._merged_samples[server] += samples
-        self.global_weights = hierarchical.average(self.server_weights, self._merged_samples)
+        self._counted[server] += counted
+        self.global_weights = hierarchical.average(self.server_weights, self._counted)
 
     def average_in_cloud(self) -> None:
         """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
@@ -110,8 +110,8 @@ class TorchLearner:
 
     def _hand_out(self, weights: Tensor) -> None:
         self.global_weights = weights
-        self.server_weights = [weights] * len(self._merged_samples)
-        self._merged_samples = np.zeros(len(self._merged_samples))
+        self.server_weights = [weights] * len(self._counted)
+        self._counted = np.zeros(len(self._counted))
 
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Pre-train the start model on the old classes, or read it from the cache, if the config says so.
@@ -271,7 +271,8 @@ class TorchRound(CountKnowledge):
         if early:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
         results = self._fulfil(promises)
-        sizes = self.federation.frames[self.frame].sizes[merged] * self._relative_weights(results, len(ids), stale)
+        counted = fedavg.counted(self.federation.frames[self.frame].sizes[merged], self.learning.weights)
+        counted *= self._relative_weights(results, len(ids), stale)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         order = np.argsort(merged)
         server = self._learner.server[merged]
@@ -279,11 +280,11 @@ class TorchRound(CountKnowledge):
             rows = order[server[order] == each]
             with reproducible(self._learner.torch_device):
                 updates = torch.stack([results[row].update for row in rows])
-                weights = fedavg.aggregate(self._starts[each], updates, fedavg.weights(sizes[rows]))
-                self._learner.take(each, weights, float(sizes[rows].sum()))
+                weights = fedavg.aggregate(self._starts[each], updates, fedavg.weights(counted[rows]))
+                self._learner.take(each, weights, float(counted[rows].sum()))
                 if not bool(self._learner.global_weights.isfinite().all()):
                     raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
-        return _merged(promises, results, fedavg.weights(sizes))
+        return _merged(promises, results, fedavg.weights(counted))
 
     def _relative_weights(self, results: list[Result], fresh: int, stale: Sequence[Stale]) -> Floats:
         """What each update counts for its age, [n]: 1 for the first ``fresh`` of them."""

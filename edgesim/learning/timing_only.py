@@ -44,8 +44,8 @@ class TimingOnlyRound(CountKnowledge):
         """The weights that an aggregation would use; losses, accuracies and norms are absent."""
         ages = np.array([0] * len(ids) + [late.staleness for late in stale])
         ids = np.append(np.asarray(ids, dtype=np.int64), np.array([late.device for late in stale], dtype=np.int64))
-        sizes = self.federation.frames[self.frame].sizes[ids]
-        return Merged(ids, fedavg.weights(sizes * staleness.weights(self._ageing, ages)), None, None, None, None)
+        counted = fedavg.counted(self.federation.frames[self.frame].sizes[ids], self.learning.weights)
+        return Merged(ids, fedavg.weights(counted * staleness.weights(self._ageing, ages)), None, None, None, None)
 
     def losses(self, ids: Integers) -> Floats:
         """Refused."""
