@@ -12,9 +12,7 @@ import typer
 
 from edgesim.errors import EdgesimError
 from edgesim.scenario import conclude, counts, names, plain_errors
-from edgesim.streams import Streams
 from edgesim.study import PlannedRun, Study, grid, run_study
-from edgesim.traces import make_availability
 
 SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"
 PHONE_UPDATE_BITS = 17_881_664.0
@@ -123,17 +121,6 @@ def compared(base: dict[str, Any], policies: list[str], seeds: int, labels: dict
     return runs
 
 
-def refuse_never_together(run: PlannedRun) -> None:
-    """Raise `EdgesimError` where so many participants are never online at once."""
-    config, wanted = run.config, run.config.round.count or 0
-    there = make_availability(config.availability, config.devices.count, Streams(run.seed))
-    if there.next_time_with(wanted, 0.0) == float("inf"):
-        raise EdgesimError(
-            f"--participants: {wanted} of the {config.devices.count} devices are never online at once on this trace; "
-            "lower it or raise --devices"
-        )
-
-
 @plain_errors
 def main(
     dataset: Annotated[
@@ -161,7 +148,6 @@ def main(
             base = phones(dataset, setting, name, skew, devices, count, rounds, folder)
             labels = {"trace": Path(name).stem, "participants": count}
             runs += compared(base, names(selectors), seeds, labels)
-            refuse_never_together(runs[-1])
     print(
         f"{devices} phones, rounds of 100 s, {dataset} with the training of {setting}, {rounds} rounds, {seeds} seeds."
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from feddance import SETTINGS, phones, refuse_never_together
+from feddance import SETTINGS, phones
 
 from edgesim.scenario import conclude, counts, names, plain_errors
 from edgesim.study import Study, grid, run_study
@@ -41,7 +41,6 @@ def main(
     for variant, options in variants.items():
         own = base | {"selection": {"policy": "feddance", **options}}
         runs += grid(own, {"selection.policy": ["feddance"]}, range(seeds), labels={"variant": variant})
-    refuse_never_together(runs[-1])
     study = Study(out.name, runs, SETTINGS[setting].target if target is None else target, reference="feddance")
     run_study(study, out, jobs)
     conclude(out, against=[("variant", "full")])

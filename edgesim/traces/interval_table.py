@@ -88,6 +88,14 @@ class IntervalTable:
             self._refuse_beyond(when_s >= self.length_s, f"the next time that {count} devices are available")
         return when_s
 
+    def ever_has(self, count: int) -> bool:
+        """Whether so many devices may be available at one instant; False only where that is known to never be."""
+        return self._coincidence.ever_has(count)
+
+    def most_at_once(self) -> int:
+        """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
+        return self._coincidence.most_at_once()
+
     def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
         """This table for a run, of known end or not.
 
