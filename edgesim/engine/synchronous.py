@@ -373,7 +373,8 @@ class Synchronous:
     def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
         """Devices whose updates arrived, the first first, the lowest id at one instant."""
         tasks = [this.tasks[device] for device in ids.tolist()]
-        return ids[np.lexsort((ids, [task.spans[-1].t_end_s + task.backhaul_s for task in tasks]))]
+        arrived_s = np.array([task.spans[-1].t_end_s + task.backhaul_s for task in tasks])
+        return ids[np.lexsort((ids, arrived_s))]
 
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
         """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""

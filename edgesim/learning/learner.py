@@ -269,7 +269,7 @@ class TorchRound(CountKnowledge):
         if self.distribution is not None and self.distribution.tolerable[device]:
             assert self._learner.cache is not None
             return self._learner.cache.own(device)
-        return self._starts[self._learner.server[device]]
+        return self._starts[int(self._learner.server[device])]
 
     def due(self, device: int) -> None:
         """Mark the job of a device as due: its simulated work is finished."""

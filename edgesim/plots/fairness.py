@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from edgesim.analysis.fairness import gini, lorenz, participations
 from edgesim.plots import style
@@ -20,7 +21,7 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
     width, height = style.panel_size(len(panels), 2.3)
     with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
-        lines = {}
+        lines: dict[str, Line2D] = {}
         for axes, panel in zip(grid, panels, strict=True):
             axes.plot([0, 1], [0, 1], ":", color=style.PALETTE["grey"], linewidth=0.8)
             told = []

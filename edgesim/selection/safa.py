@@ -45,6 +45,8 @@ class Safa:
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, for an admission that cannot take all of them in the order of the merge."""
         rows = np.arange(len(view.ids), dtype=np.int64)
+        if len(rows) == 0:
+            return
         finish_s = view.outlook.ready_s(rows) + view.outlook.upload_s(rows, len(rows))
         yield view.ids[first_come_first_merge(finish_s, self.picked[view.ids])]
 
