@@ -66,9 +66,10 @@ BESIDE = {
     "sd": ("± sd", "{:.2f}"),
     "points": ("points", "{:+.2f}"),
     "paper_points": ("the paper's points", "{}"),
-    "gini": ("Gini", "{:.2f}"),
+    "devices": ("devices", "{:.1f}"),
 }
-"""Column -> (heading, format): rounds to the target, speed-up over random, points of accuracy above random."""
+"""Column -> (heading, format): rounds to the target, speed-up over random, points of accuracy above
+random, devices that, used alike, would be as uneven."""
 
 
 def presence(trace: str, order: str) -> dict[str, Any]:

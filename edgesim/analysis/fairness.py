@@ -14,20 +14,17 @@ def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:
     return counts
 
 
-def lorenz(counts: Integers | Floats) -> Floats:
-    """Share of everything that the k devices with the least have together, for k = 0 to N, [N + 1].
+def concentration(counts: Integers) -> Floats:
+    """Share of everything that the k devices with the most have together, for k = 1 to N, [N]; 0 for nothing at all."""
+    running = np.cumsum(np.sort(counts)[::-1])
+    return np.asarray(running / (running[-1] or 1))
 
-    The diagonal k / N where all have the same; zeros where nobody has anything (Lorenz, 1905).
+
+def effective_devices(counts: Integers) -> float:
+    """(sum x)^2 / sum x^2: n where n devices have the same and the others nothing; 0 for nothing at all.
+
+    N times Jain's index of fairness (Jain, Chiu and Hawe, DEC-TR-301, 1984). Who was never there to take part does not
+    change it.
     """
-    running = np.append(0.0, np.cumsum(np.sort(counts)))
-    return np.asarray(running / (running[-1] or 1.0))
-
-
-def gini(counts: Integers | Floats) -> float:
-    """Gini coefficient: 0 where all have the same, 1 - 1 / N where one device has everything; 0 for nothing at all.
-
-    sum_i sum_j |x_i - x_j| / (2 N sum_i x_i) = 1 - (2 sum_k L_k - 1) / N over the Lorenz curve L_1 to L_N.
-    """
-    if not counts.sum():
-        return 0.0
-    return float(1.0 - (2.0 * lorenz(counts).sum() - 1.0) / len(counts))
+    squares = float(np.square(counts.astype(np.float64)).sum())
+    return float(counts.sum()) ** 2 / squares if squares else 0.0

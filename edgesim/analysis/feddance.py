@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.fairness import gini, participations
+from edgesim.analysis.fairness import effective_devices, participations
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.summary import summarise
@@ -36,8 +36,8 @@ def beside_the_paper(study_folder: Path) -> pd.DataFrame:
 
     Columns: the knobs, ``rounds`` to the target and ``never`` (runs that never got there), ``speed_up`` (rounds of
     random over these, as in table 2), ``accuracy`` in per cent with ``sd`` over seeds, ``points`` above random and
-    ``gini`` of how often each device took part; and the paper's own ``paper_speed_up`` and ``paper_points``, a number
-    per task.
+    ``devices`` that, used alike, would be as uneven (`effective_devices`); and the paper's own ``paper_speed_up`` and
+    ``paper_points``, a number per task.
     """
     study = read_study(study_folder)
     summary = summarise(study_folder)
@@ -65,7 +65,9 @@ def beside_the_paper(study_folder: Path) -> pd.DataFrame:
                 "sd": float(np.std(accuracy, ddof=1)) if len(accuracy) > 1 else np.nan,
                 "points": float(np.mean(accuracy)) - 100 * _first(random["final_accuracy"]),
                 "paper_points": paper[1],
-                "gini": float(np.mean([gini(participations(run.updates, run.devices)) for run in runs])),
+                "devices": float(
+                    np.mean([effective_devices(participations(run.updates, run.devices)) for run in runs])
+                ),
             }
         )
     return pd.DataFrame(rows)

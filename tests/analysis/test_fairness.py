@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.analysis.fairness import gini, lorenz, participations
+from edgesim.analysis.fairness import concentration, effective_devices, participations
+
+counted = st.lists(st.integers(0, 50), min_size=1, max_size=20).filter(any)
 
 
 def test_devices_that_never_took_part_count_too():
@@ -12,16 +14,23 @@ def test_devices_that_never_took_part_count_too():
     assert participations(updates, pd.DataFrame({"device": [0, 1, 2, 3, 0, 1, 2, 3]})).tolist() == [1, 0, 2, 0]
 
 
-def test_the_curve_and_the_coefficient_at_both_ends():
-    assert lorenz(np.full(4, 3)).tolist() == [0, 0.25, 0.5, 0.75, 1]
-    assert gini(np.full(4, 3)) == pytest.approx(0)
-    assert lorenz(np.array([0, 5, 0, 0])).tolist() == [0, 0, 0, 0, 1]
-    assert gini(np.array([0, 5, 0, 0])) == pytest.approx(0.75)
-    assert gini(np.zeros(4, dtype=int)) == 0
+@pytest.mark.parametrize(
+    ("counts", "curve", "effective"),
+    [
+        ([3, 3, 3, 3], [0.25, 0.5, 0.75, 1], 4),
+        ([0, 5, 0, 0], [1, 1, 1, 1], 1),
+        ([2, 0, 2, 0], [0.5, 1, 1, 1], 2),
+        ([3, 1, 0, 0], [0.75, 1, 1, 1], 1.6),
+        ([0, 0, 0, 0], [0, 0, 0, 0], 0),
+    ],
+)
+def test_the_curve_and_the_number_of_devices_as_uneven(counts, curve, effective):
+    assert concentration(np.array(counts)).tolist() == curve
+    assert effective_devices(np.array(counts)) == pytest.approx(effective)
 
 
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=20).filter(any))
-def test_the_coefficient_is_half_the_relative_mean_difference(counts):
-    count = len(counts)
-    expected = sum(abs(x - y) for x in counts for y in counts) / (2 * count * sum(counts))
-    assert gini(np.array(counts)) == pytest.approx(expected)
+@given(counted, st.integers(0, 5), st.integers(1, 9))
+def test_idle_devices_and_longer_runs_change_nothing(counts, idle, times):
+    found = effective_devices(np.array(counts))
+    assert effective_devices(np.array(counts + [0] * idle) * times) == pytest.approx(found)
+    assert 1 - 1e-12 <= found <= np.count_nonzero(counts) + 1e-9
