@@ -31,7 +31,7 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
                 effective = float(np.mean([effective_devices(count) for count in counts]))
                 devices = np.arange(1, len(curve) + 1)
                 axes.plot(devices, curve, **look.line())
-                axes.plot(effective, np.interp(effective, devices, curve), look.marker, color=look.color)
+                axes.plot(effective, np.interp(effective, devices, curve), look.marker, color=look.color, clip_on=False)
                 lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
