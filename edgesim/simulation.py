@@ -97,6 +97,7 @@ def run(
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams)
+    door.check_count(world)
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )

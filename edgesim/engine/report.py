@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.algorithms.safa import Distribution
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
@@ -186,6 +187,16 @@ def battery_values(batteries: Batteries, t_s: float) -> dict[tuple[str, str], fl
     return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
 
+def standing(
+    distribution: Distribution, started: NDArray[np.int64], picked: int, arrived: int
+) -> dict[tuple[str, str], float]:
+    """SAFA's round as rows of ``metrics``: from which model those who ``started`` did so, and who was picked."""
+    counts = {name: np.count_nonzero(kind[started]) for name, kind in vars(distribution).items()}
+    return {
+        ("safa", name): float(n) for name, n in (counts | {"picked": picked, "undrafted": arrived - picked}).items()
+    }
+
+
 def bits_on_wires(
     backhaul: Backhaul, station: NDArray[np.int64], payload_bits: float, to_cloud: bool
 ) -> dict[tuple[str, str], float]:
@@ -201,11 +212,13 @@ def bits_on_wires(
 
 
 def bits_down(tasks: Iterable[Task]) -> float:
-    """The model goes to everyone who computes; without a download time it arrives at once and whole."""
+    """The model goes to everyone who computes and needs it; without a download time it arrives at once and whole."""
     return sum(_received_bits(task) for task in tasks)
 
 
 def _received_bits(task: Task) -> float:
+    if task.own_model:
+        return 0.0
     received = [span.bits for span in task.spans if span.activity == "download"]
     return sum(received) if received else task.bits
 
