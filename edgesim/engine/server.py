@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from edgesim.channels import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
@@ -16,9 +17,10 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.presence import Presence
 from edgesim.engine.report import Report
 from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.synchronous import Synchronous
 from edgesim.engine.unsynchronised import Unsynchronised
-from edgesim.engine.uplink import Band
+from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Learner
 from edgesim.selection.view import Selector
@@ -125,10 +127,11 @@ class Server:
         return protocol.next_model
 
     def _bands(self) -> list[Band]:
-        sharing: Literal["reserved", "reshared"] = (
-            "reshared" if self.world.config.radio.sharing == "reshared" else "reserved"
-        )
-        return [
-            Band(self.clock, float(band_hz), self.world.link(station), sharing)
-            for station, band_hz in enumerate(self.world.bands_hz)
-        ]
+        return [self._band(station, float(band_hz)) for station, band_hz in enumerate(self.world.bands_hz)]
+
+    def _band(self, station: int, band_hz: float) -> Band:
+        link = self.world.link(station)
+        if self.world.config.radio.sharing != "reshared":
+            return ReservedBand(self.clock, link)
+        assert isinstance(link, (ShannonLink, RecordedLink))
+        return SharedBand(self.clock, band_hz, link)
