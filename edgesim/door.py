@@ -5,9 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import RecordedEnvironment
+from edgesim.channels import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
-from edgesim.devices.topology import Backhaul
+from edgesim.content import find
+from edgesim.devices.topology import Backhaul, load_topology
 from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
@@ -16,6 +17,17 @@ from edgesim.traces.interval_table import IntervalTable
 
 _ROUNDS_LOOKED_AT = 10
 _LONGEST_S = 1e6
+
+
+def check_files(config: RunConfig) -> None:
+    """Refuse names of files that are not there, and small files that are wrong; raises `EdgesimError`."""
+    load_environment(config.radio.channel)
+    if config.topology.file is not None:
+        load_topology(config.topology.file)
+    recorded = config.availability.options.get("file") if config.availability.model == "table" else None
+    for name in (config.devices.profile, recorded):
+        if name is not None:
+            find("traces", name, ".parquet")
 
 
 def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:

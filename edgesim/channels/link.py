@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
-from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.capacity import NEARLY, CapacityTable, CapacityTables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -100,7 +100,7 @@ class RecordedLink:
 
 @dataclass(frozen=True, eq=False)
 class OwnLinks:
-    """Every device has a link of its own, of a recorded rate: no band is shared, and none is needed."""
+    """Every device has a link of its own, of one recorded rate: no band is shared, and none is needed."""
 
     rate_bps: Floats
     """Rate of each device of the run, [N]."""
@@ -122,3 +122,32 @@ class OwnLinks:
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The rates, [n]."""
         return self.rate_bps[ids]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedOwnLinks:
+    """Every device has a link of its own, whose capacity over time was recorded: no band is shared or needed."""
+
+    capacity: CapacityTables
+    """Link k is that of device k of the run."""
+
+    def least_hz(
+        self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
+    ) -> Floats:
+        """0 where the integral of the link's capacity from start to end reaches the bits, inf where not, [n]."""
+        late = start_s >= end_s
+        first_s = origin_s + np.where(late, end_s, start_s)
+        carried = self.capacity.bits_between(ids, first_s, origin_s + end_s)
+        return np.where(~late & (carried >= bits * NEARLY), 0.0, np.inf)
+
+    def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
+        """The integral of the capacity."""
+        return float(self.capacity.bits_between(device, start_s, end_s))
+
+    def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
+        """Where the integral of the capacity reaches the bits."""
+        return float(self.capacity.end_s(device, bits, start_s))
+
+    def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """The mean capacities, [n]."""
+        return np.asarray(self.capacity.bits_between(ids, start_s, end_s) / (end_s - start_s))

@@ -1,5 +1,6 @@
 """The server of one run: what it owns, what it carries from round to round, and its outer loop."""
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -58,7 +59,7 @@ class Server:
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
         config = self.world.config
-        batteries = make_batteries(config.devices, self.world.streams)
+        self.report.batteries = batteries = make_batteries(config.devices, self.world.streams)
         step = self._rounds(batteries) if config.round.protocol == "synchronous" else self._models(batteries)
         accuracy = None
         for number in numbers:
@@ -94,10 +95,12 @@ class Server:
         )
 
         def step(number: RoundNumber) -> Step:
+            started = time.perf_counter()
             ids = yield from check_in(self.clock, self.world, batteries, config.round.min_candidates)
             if ids is None:
                 return False, None
-            evaluation = yield from protocol.round(number, ids, self.work_samples[number.frame][ids])
+            samples = self.work_samples[number.frame][ids]
+            evaluation = yield from protocol.round(number, ids, samples, time.perf_counter() - started)
             return True, evaluation
 
         return step
@@ -117,7 +120,7 @@ class Server:
             self.backhaul,
             batteries,
             Presence(self.clock, self.world),
-            times_selected=np.zeros(self.world.config.devices.count, dtype=np.int64),
+            next_task=np.ones(self.world.config.devices.count, dtype=np.int64),
         )
         return protocol.next_model
 

@@ -18,7 +18,7 @@ from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz, share
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.presence import Presence
-from edgesim.engine.report import Report, RoundRow, battery_values, bits_down, bits_on_wires, standing
+from edgesim.engine.report import Report, RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
@@ -112,10 +112,13 @@ class Synchronous:
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
 
     def round(
-        self, number: RoundNumber, ids: Integers, samples: Integers
+        self, number: RoundNumber, ids: Integers, samples: Integers, check_in_wall_s: float
     ) -> Generator[simpy.Event, Any, Evaluation | None]:
-        """One round among the checked-in ``ids`` that process ``samples`` each; its evaluation, if there was one."""
-        started = time.perf_counter()
+        """One round among the checked-in ``ids`` that process ``samples`` each; its evaluation, if there was one.
+
+        ``check_in_wall_s`` is the wall time that finding them took.
+        """
+        started = time.perf_counter() - check_in_wall_s
         knobs = self.world.config.round
         now_s = self.clock.now
         checked_in = ids
@@ -366,7 +369,7 @@ class Synchronous:
             fresh = merged.ids[: len(merged.ids) - len(stale)]
             heard = feedback(merged, [this.tasks[device] for device in fresh.tolist()] + [late.task for late in kept])
             self.selector.hear(
-                RoundReport(this.number.round, this.checked_in, this.selected, arrived, heard, this.training)
+                RoundReport(this.number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training)
             )
         return merged, [0] * len(fresh) + [late.staleness for late in stale]
 
@@ -413,8 +416,6 @@ class Synchronous:
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         station = self.world.population.station[merged.ids]
         values |= bits_on_wires(self.backhaul, station, self.payload_bits, self.merged_in_cloud)
-        if self.batteries is not None:
-            values |= battery_values(self.batteries.charge_at(np.arange(len(self.world.population)), self.clock.now))
         if this.training.distribution is not None:
             started = np.array([task.device for task in tasks], dtype=np.int64)
             values |= standing(this.training.distribution, started, this.picked, len(this.arrived))

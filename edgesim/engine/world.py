@@ -1,7 +1,7 @@
 """The physical world of one run: who is where, hears what, computes how fast and is there when."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from edgesim.channels import (
     Environment,
     Link,
-    OwnLinks,
     RecordedEnvironment,
     RecordedLink,
     ShannonLink,
@@ -22,6 +21,7 @@ from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
+from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 
@@ -42,6 +42,10 @@ class World:
     environment: Environment | RecordedEnvironment
     availability: Availability
     topology: Topology = ONE_STATION
+    own_links: Link | None = None
+    """The links that devices do not share; None where stations have bands."""
+    _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Average gains of all devices in the round looked at last, [N]; planning and sending ask for them in turn."""
 
     @cached_property
     def bands_hz(self) -> Floats:
@@ -50,9 +54,8 @@ class World:
 
     def link(self, station: int) -> Link:
         """What the band of a station carries."""
-        if self.config.radio.sharing == "own":
-            assert self.population.link_bps is not None
-            return OwnLinks(self.population.link_bps)
+        if self.own_links is not None:
+            return self.own_links
         if isinstance(self.environment, RecordedEnvironment):
             return RecordedLink(self.environment.capacity, float(self.bands_hz[station]))
         return ShannonLink(self.environment.noise_w_per_hz)
@@ -64,6 +67,15 @@ class World:
         """
         if isinstance(self.environment, RecordedEnvironment):
             return np.ones(len(ids))
+        if not isinstance(round, int):
+            return self._drawn_gain(ids, round)
+        if round not in self._gains:
+            self._gains.clear()
+            self._gains[round] = Column(len(self.population), lambda rows: self._drawn_gain(rows, round))
+        return np.asarray(self._gains[round][ids])
+
+    def _drawn_gain(self, ids: Integers, round: int | Integers) -> Floats:
+        assert isinstance(self.environment, Environment)
         gain = np.empty(len(ids))
         for station, rows in self.by_station(ids):
             there = ids[rows]

@@ -95,7 +95,8 @@ class Learner(Protocol):
     def open_round(self, round: int, frame: int, draws: Integers | None = None) -> TrainingRound:
         """Open a round (counted over the run, from 1) of a frame (from 1).
 
-        ``draws``, [N], says by which number each device's samples are drawn; by the round when absent.
+        ``draws``, [N], says by which number each device's samples are drawn; by the round when absent. It is not
+        copied: the number of a device that has started may move on.
         """
 
     def absorb(self, arrived: Sequence[Stale]) -> Merged:

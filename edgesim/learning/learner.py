@@ -19,6 +19,7 @@ from edgesim.errors import Diverged
 from edgesim.learning.augmentation import draws
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
+from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
@@ -74,6 +75,7 @@ class TorchLearner:
             module = build()
             refuse_lone_samples(module, federation, learning)
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
+            refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores)
         self.global_weights: Tensor = self.model.snapshot()
@@ -259,9 +261,10 @@ class TorchRound(CountKnowledge):
         augment = self._learner.config.data.augment
         counts = [len(samples) for samples in drawn]
         changes = draws(augment, self.streams, "augmentation", new, self.draws[new], counts)
-        for device, samples, seed, moves in zip(new.tolist(), drawn, seeds.tolist(), changes, strict=True):
-            edges = step_edges(int(self.federation.frames[self.frame].sizes[device]), learning)
-            job = Job(device, self.round, seed, samples, edges, lr, learning.momentum, moves, learning.proximal)
+        sizes = self.federation.frames[self.frame].sizes[new].tolist()
+        edges = {size: step_edges(size, learning) for size in set(sizes)}
+        for device, size, samples, seed, moves in zip(new.tolist(), sizes, drawn, seeds.tolist(), changes, strict=True):
+            job = Job(device, self.round, seed, samples, edges[size], lr, learning.momentum, moves, learning.proximal)
             self._promises[device] = Promise(job, self._start_of(device))
 
     def _start_of(self, device: int) -> Tensor:

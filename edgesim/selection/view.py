@@ -1,7 +1,8 @@
 """What a selector sees before a round and hears after it."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -141,13 +142,21 @@ class RoundReport:
     """What the selector hears when a round is over."""
 
     round: int
-    checked_in: Integers
-    """Devices that were there when the round opened, also those still at work for an earlier one, ascending."""
+    who_checked_in: Callable[[], Integers]
+    """Answers with `checked_in`; asked while the report is heard, and only if the policy wants to know."""
     selected: Integers
     arrived: Integers
     """Those selected whose updates were in time."""
     feedback: Feedback
     gradients: Gradients
+
+    @cached_property
+    def checked_in(self) -> Integers:
+        """Devices that were there when the round opened, also those still at work for an earlier one, ascending.
+
+        Without rounds, those that are there now.
+        """
+        return self.who_checked_in()
 
 
 class Options(BaseModel):

@@ -22,8 +22,9 @@ from edgesim.records import read_table
 from edgesim.streams import Streams
 
 
-def config(devices: int, rounds: int, policy: str = "random") -> RunConfig:
-    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round."""
+def config(devices: int, rounds: int, policy: str = "random", admission: str = "count") -> RunConfig:
+    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round; or as many as fit the band."""
+    by_count = {"admission": "count", "count": 30, "allocator": "equal_share"} if admission == "count" else {}
     return parse(
         {
             "rounds": rounds,
@@ -35,9 +36,7 @@ def config(devices: int, rounds: int, policy: str = "random") -> RunConfig:
                 "tmax_s": 6.0,
                 "payload_bits": 17_881_664.0,
                 "computes": "selected",
-                "admission": "count",
-                "count": 30,
-                "allocator": "equal_share",
+                **by_count,
             },
         },
         "benchmark",
@@ -58,6 +57,15 @@ def test_the_cost_of_a_round_over_the_number_of_devices(benchmark, tmp_path, dev
     timing = read_table(tmp_path, "timing")
     benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
     assert read_table(tmp_path, "rounds")["selected"].tolist() == [30] * 20
+
+
+@pytest.mark.parametrize(("policy", "admission"), [("best-channel", "count"), ("random", "band")])
+def test_a_round_of_a_million_devices_all_of_whose_channels_are_looked_at(benchmark, tmp_path, policy, admission):
+    """No aim of its own: a million draws of shadowing a round, and as many least bandwidths."""
+    benchmark.pedantic(lambda: simulation.run(config(1_000_000, 5, policy, admission), tmp_path), rounds=1)
+    timing = read_table(tmp_path, "timing")
+    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
+    assert (read_table(tmp_path, "rounds")["selected"] >= 1).all()
 
 
 def test_the_memory_of_an_idle_device(benchmark):

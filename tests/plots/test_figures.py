@@ -148,6 +148,14 @@ def test_accuracy_figures_show_the_target_and_label_their_axes_with_units(runs, 
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["random", "fedteddi"]
 
 
+@pytest.mark.parametrize(("tmax_s", "unit", "last"), [(299.0, "s", 3588.0), (600.0, "h", 2.0)])
+def test_runs_of_an_hour_or_more_are_drawn_over_hours(tmp_path, run_writer, tmax_s, unit, last):
+    panels = panels_of(runs_of([run_writer(tmp_path / "run", tmax_s=tmax_s)]))
+    (axes,) = draw_accuracy(panels, "seconds").axes
+    assert axes.get_xlabel() == f"simulated time ({unit})"
+    assert axes.get_lines()[0].get_xdata()[-1] == pytest.approx(last)
+
+
 def test_delay_figures_have_a_row_per_deadline_and_seconds_on_every_axis(runs):
     figure = draw_delay_cdf(panels_of(runs))
     assert len(figure.axes) == 6
