@@ -24,7 +24,7 @@ def start(script, *arguments, cwd):
             + ["--trace", "sample-week,synthetic", "--devices", "120"],
             8,
         ),
-        ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 5),
+        ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 6),
         ("selectors_on_radio.py", ["--rounds", "5", "--seeds", "1", "--selectors", "random,fedteddi,feddance"], 3),
     ],
 )
