@@ -61,6 +61,7 @@ def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writ
         "scheduled",
         "energy",
         "waste",
+        "fairness",
         "accuracy_rounds",
         "accuracy_seconds",
         "final_accuracy",
