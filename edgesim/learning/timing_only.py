@@ -87,7 +87,7 @@ class TimingOnlyLearner:
         """Open a round (counted over the run, from 1) of a frame (from 1); ``draws`` as in `Learner`."""
         return TimingOnlyRound(self._config, self._federation, self._streams, round, frame, draws)
 
-    def absorb(self, arrived: Sequence[Stale]) -> Merged:
+    def absorb(self, arrived: Sequence[Stale], sending: Sequence[Stale] = ()) -> Merged:
         """The weights that the next model would give the updates."""
         ids = np.array([late.device for late in arrived], dtype=np.int64)
         ages = np.array([late.staleness for late in arrived])
