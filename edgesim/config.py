@@ -20,6 +20,23 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+class LinksConfig(Section):
+    """Recorded uplinks, one for each device (``radio.sharing = "own"``)."""
+
+    file: str = Field(min_length=1)
+    """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
+    end_s: float | None = Field(None, gt=0)
+    """Instant at which the last row of every device ends, for a file that does not say."""
+    after_end: Literal["wrap", "hold"] | None = None
+    """``wrap``: each link begins again at its end; ``hold``: its last row never ends; otherwise nothing is known."""
+
+    @model_validator(mode="after")
+    def _the_last_row_has_one_end(self) -> Self:
+        if self.after_end == "hold" and self.end_s is not None:
+            raise ValueError("end_s: not for after_end = 'hold', whose last row never ends; remove one of them")
+        return self
+
+
 class DevicesConfig(Section):
     """Where the devices are and what they can do (FedTeddi, section V-A; energy defaults of our own)."""
 
@@ -29,7 +46,11 @@ class DevicesConfig(Section):
     tx_power_dbm: float = Field(23.0, ge=-50, le=60)
     pa_efficiency: float = Field(0.35, gt=0, le=1)
     compute_power_w: float = Field(2.0, ge=0)
+    kappa: float | None = Field(None, gt=0)
+    """Switched capacitance of a processor whose clock the profile gives: it draws kappa f^3 W; 1e-28 when absent."""
     download_power_w: float = Field(0.9, ge=0)
+    idle_power_w: float = Field(0.0, ge=0)
+    """What every device draws all the time, whatever it does; the other powers come on top."""
     a_s_per_sample: float = Field(0.0005, ge=0)
     mu_samples_per_s: float = Field(2000.0, gt=0)
     battery_j: float | None = Field(None, gt=0)
@@ -43,6 +64,9 @@ class DevicesConfig(Section):
     profile: str | None = None
     """File of recorded seconds per sample, a path or a name under ``traces/``: device k of the run computes exactly as
     fast as device k of the file, whatever the two values above."""
+    links: LinksConfig | None = None
+    """Uplinks that vary over time: device k of the run sends over link k of the file, whatever ``link_bps`` the profile
+    has."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -50,6 +74,8 @@ class DevicesConfig(Section):
             raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
         if isinstance(self.battery_start, float) and not 0 <= self.battery_start <= 1:
             raise ValueError(f"battery_start ({self.battery_start:g}) must be a share from 0 to 1, or 'drawn'")
+        if self.kappa is not None and self.profile is None:
+            raise ValueError("kappa is for processors whose clock_hz a profile gives; give profile")
         for key in ("battery_start", "battery_reserve", "recharge_w"):
             if self.battery_j is None and getattr(self, key) is not None:
                 raise ValueError(f"{key} is for devices with a battery; give battery_j, its capacity")
@@ -69,7 +95,7 @@ class RadioConfig(Section):
     bandwidth_hz: float = Field(20e6, gt=0)
     sharing: Literal["reserved", "reshared", "own"] = "reserved"
     """Whether an upload keeps its reservation, the active ones split the band anew at every change, or nothing is
-    shared: each device has the link that ``devices.profile`` recorded."""
+    shared: each device has a link of its own, recorded in ``devices.links`` or as one rate in ``devices.profile``."""
     shadowing: Literal["per_round", "per_run"] | None = None
     """How often shadowing is drawn; the environment file decides when absent."""
     fading: Literal["none", "rayleigh"] | None = None
@@ -140,7 +166,8 @@ class RoundConfig(Section):
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
     allocator: Literal["least", "equal_share", "equal_finish", "proportional"] = "least"
-    """How the uploads share the band."""
+    """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
+    gives what ``equal_share`` gives."""
     leftover: Literal["idle", "equal_finish"] = "idle"
     """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
     close: Literal["arrivals", "deadline"] = "arrivals"
@@ -269,6 +296,14 @@ class LearningConfig(Section):
     lr_min: float = Field(0.0, ge=0)
     """What decay does not go below."""
     momentum: float = Field(0.5, ge=0, lt=1)
+    weights: Literal["samples", "equal"] = "samples"
+    """What an update counts when a round is merged: its device's samples (FedAvg), or as much as any other (FedDance).
+    Without rounds the device's samples never count."""
+    aggregation: Literal["average", "safa"] = "average"
+    """What becomes of the updates of a round: their mean is the next model, or SAFA's cache of one model per device
+    takes them in (`edgesim.algorithms.safa`)."""
+    lag_tolerance: int | None = Field(None, ge=0)
+    """Rounds that a device may lag behind and still go on with its own model (``safa``); SAFA's 5 when absent."""
     proximal: float = Field(0.0, ge=0)
     """Weight of a term that holds local training near its start weights: FedProx's mu, FedAsync's rho (0.005 there)."""
     batch_size: int = Field(32, ge=1)
@@ -298,6 +333,8 @@ class LearningConfig(Section):
             raise ValueError("give steps or epochs, not both")
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
+        if self.lag_tolerance is not None and self.aggregation != "safa":
+            raise ValueError("lag_tolerance is for aggregation = 'safa'")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
         return self
@@ -355,12 +392,18 @@ class RunConfig(Section):
             raise ValueError("data.dataset = 'none' is for learning.training = 'none'")
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
             raise ValueError(f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})")
-        if self.radio.sharing == "own" and self.devices.profile is None:
-            raise ValueError("radio.sharing = 'own' needs devices.profile, a file with the column link_bps")
+        if self.radio.sharing == "own" and self.devices.profile is None and self.devices.links is None:
+            raise ValueError(
+                "radio.sharing = 'own' needs devices.links, or devices.profile, a file with the column link_bps"
+            )
+        if self.radio.sharing != "own" and self.devices.links is not None:
+            raise ValueError("devices.links is for radio.sharing = 'own'")
         if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
             raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
+        if self.learning.aggregation == "safa":
+            self._by_safa()
         if self.staleness.weight == "refl" and self.learning.training == "none":
             raise ValueError(
                 "staleness.weight = 'refl' looks at updates, which learning.training = 'none' does not have"
@@ -368,6 +411,16 @@ class RunConfig(Section):
         if self.round.min_candidates > self.devices.count:
             raise ValueError("round.min_candidates must not be above devices.count")
         return self
+
+    def _by_safa(self) -> None:
+        """SAFA has an answer of its own to latecomers, and one server."""
+        for key, value, needed in (
+            ("round.protocol", self.round.protocol, "synchronous"),
+            ("round.late", self.round.late, "drop"),
+            ("topology.aggregation", self.topology.aggregation, "flat"),
+        ):
+            if value != needed:
+                raise ValueError(f"learning.aggregation = 'safa' is for {key} = {needed!r}, not {value!r}")
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that hangs on another value written out."""
@@ -379,6 +432,8 @@ class RunConfig(Section):
         learning = self.learning
         if learning.steps is None and learning.epochs is None:
             learning = learning.model_copy(update={"steps": 5})
+        if learning.aggregation == "safa" and learning.lag_tolerance is None:
+            learning = learning.model_copy(update={"lag_tolerance": 5})
         round_ = self.round
         if round_.delay_knowledge == "reported" and round_.report_by_s is None:
             round_ = round_.model_copy(update={"report_by_s": round_.tmax_s / 2})

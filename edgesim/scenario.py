@@ -42,11 +42,12 @@ def counts(text: str) -> list[int]:
         raise EdgesimError(f"{text!r}: expected whole numbers separated by commas, such as 10,30") from None
 
 
-def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = ()) -> None:
+def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
     """Print a study's table and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
 
     For every knob with one of its values ``against`` which to hold the others, also their paired differences to it: a
-    table, ``differences-KNOB.csv`` and a figure.
+    table, ``differences-KNOB.csv`` and a figure. ``answers`` are what the study found, a sentence or two each; they
+    stand below the tables.
     """
     console = Console()
     print_study(study_folder, console)
@@ -55,6 +56,8 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = ()) -> Non
     with console.status("drawing the figures"):
         figures = draw([study_folder], study_folder / "plots")
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
+    for answer in answers:
+        console.print(answer, highlight=False, markup=False)
     stop_if_failed(study_folder, console)
 
 

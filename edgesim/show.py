@@ -26,6 +26,7 @@ _LEARNING = {
     "rounds_to_target": ("rounds", "{:.1f}"),
     "not_reached": ("never", "{:.0f}"),
     "seconds_to_target": ("seconds", "{:.1f}"),
+    "joules_to_target": ("joules", "{:.0f}"),
     "final_accuracy": ("accuracy", "{:.3f}"),
 }
 _TIMING = {
@@ -58,7 +59,7 @@ _DIFFERENCES = {
     "joules_to_target": ("joules", "{:+.0f}"),
     "final_accuracy": ("accuracy", "{:+.3f}"),
 }
-_WITH_INTERVAL = ("rounds_to_target", "final_accuracy")
+_WITH_INTERVAL = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
 _COMPARISONS = {
     "rounds_to_target": (("saving", "saving", "{:+.1%}"), ("p", "rounds_p", "{:.4f}")),
     "final_accuracy": (("p", "accuracy_p", "{:.3f}"),),
@@ -82,9 +83,10 @@ def print_run(folder: Path, console: Console) -> None:
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
         table.add_row("bits up", f"{rounds['bits_up'].sum():.4g}")
         # A run that goes on or was killed may have rows of a round that is not finished.
-        activities = records.read_table(folder, "activities").query("round <= @rounds['round'].max()")
-        _add_energy(table, rounds, activities, records.read_table(folder, "devices"))
-        _add_battery(table, records.read_table(folder, "metrics"), rounds["round"].iloc[-1])
+        finished = f"round <= {rounds['round'].max()}"
+        activities, metrics = (records.read_table(folder, name).query(finished) for name in ("activities", "metrics"))
+        _add_energy(table, rounds, activities, metrics, records.read_table(folder, "devices"))
+        _add_battery(table, metrics, rounds["round"].iloc[-1])
         tested = rounds.dropna(subset="test_accuracy")
         if len(tested):
             last = tested.iloc[-1]
@@ -129,12 +131,14 @@ def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[
     return table
 
 
-def _add_energy(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> None:
+def _add_energy(
+    table: Table, rounds: pd.DataFrame, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame
+) -> None:
     """Rows of the run's energy, by activity and over its devices."""
-    by_activity = energy_by_activity_j(activities).sum()
+    by_activity = energy_by_activity_j(activities, metrics).sum()
     parts = ", ".join(f"{name} {joules:,.1f} J" for name, joules in by_activity.items() if joules > 0)
     table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J" + (f" ({parts})" if parts else ""))
-    low, middle, high = np.quantile(energy_by_device_j(activities, devices), [0.0, 0.5, 1.0])
+    low, middle, high = np.quantile(energy_by_device_j(activities, metrics, devices), [0.0, 0.5, 1.0])
     table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
 
 
@@ -169,13 +173,13 @@ def print_study(folder: Path, console: Console) -> None:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
     summary = _summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
-    same = [knob for knob in knobs if summary[knob].nunique() == 1]
+    same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
     told = ", ".join(f"{knob} {_plain(summary[knob].iloc[0])}" for knob in same)
     told = ", ".join(filter(None, [told, f"{summary['seeds'].max()} seeds"]))
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
     if any(name in summary for name in _LEARNING):
         target = study.target
-        goal = "" if target is None else f"rounds and seconds to accuracy {target:g}, "
+        goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
         print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, _TIMING))
@@ -206,6 +210,22 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
             for name, (_, form) in measures.items()
         ]
         shown.add_row(*(_plain(row[knob]) for knob in varied), *cells)
+    print_whole(console, shown)
+
+
+def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
+    """A table of measures, ``columns`` -> (heading, format), whose other columns are the knobs before them."""
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    knobs = [name for name in frame.columns if name not in columns]
+    varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
+    for knob in varied:
+        shown.add_column(knob, no_wrap=True)
+    for heading, _ in columns.values():
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in frame.to_dict("records"):
+        shown.add_row(
+            *(_plain(row[knob]) for knob in varied), *(_number(row[name], form) for name, (_, form) in columns.items())
+        )
     print_whole(console, shown)
 
 

@@ -97,6 +97,7 @@ def run(
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams)
+    door.check_count(world)
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
@@ -138,6 +139,7 @@ def run(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
             reason = _advance(clock, server, _round_numbers(numbers), config)
+            report.end()
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:

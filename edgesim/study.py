@@ -22,6 +22,7 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig, parse, set_key, set_value
+from edgesim.door import check_files
 from edgesim.errors import EdgesimError
 from edgesim.processes import cores, no_interrupts
 from edgesim.progress import Display, Listener, Message, expected_rounds
@@ -29,6 +30,8 @@ from edgesim.records import write_whole
 from edgesim.selection import resolve_options
 
 Knob = str | float
+
+_NAMES_FILES = {"availability", "devices", "radio", "topology"}
 
 
 @dataclass(frozen=True)
@@ -114,11 +117,16 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     """Run what is not finished yet, or was on files that have changed; failing runs are reported, the others go on.
 
     Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
-    before anything runs when a run's folder holds another config, and afterwards when no run finished.
+    before anything runs when a run's folder holds another config or a file that it names is not there, and afterwards
+    when no run finished.
     """
     console = console or Console()
     resolve_options(study.reference, {})
     _check_folder(study, out)
+    for config in {
+        planned.config.model_dump_json(include=_NAMES_FILES): planned.config for planned in study.runs
+    }.values():
+        check_files(config)
     reasons = Counter(simulation.why_run(out / planned.folder, planned.config) for planned in study.runs)
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -16,8 +16,9 @@ from edgesim.errors import EdgesimError
 from edgesim.plain import plain_errors
 from edgesim.show import print_whole
 from edgesim.traces.convert import Unobserved, convert, settle
+from edgesim.traces.convert_links import convert_links
 from edgesim.traces.fetch import ORIGINALS, fetch
-from edgesim.traces.readers import FORMATS, Capacity, Presence, Recorded, read_recording
+from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Presence, Recorded, read_recording
 from edgesim.traces.statistics import Anatomy, anatomy
 
 app = typer.Typer(no_args_is_help=True, help="Recordings: who was there when, how fast, over which link.")
@@ -39,7 +40,10 @@ MedianOption = Annotated[
 @app.command(name="convert")
 @plain_errors
 def convert_(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A recording.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(metavar="IN...", help="A recording; several of capacity, or a folder of them, become links."),
+    ],
     target: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The file to write.")],
     format_: FormatOption = None,
     require: RequireOption = None,
@@ -47,17 +51,28 @@ def convert_(
     median_s: MedianOption = None,
     observed: Annotated[Path | None, typer.Option(help="Interval file of when devices were observed.")] = None,
     unobserved: Annotated[str, typer.Option(help="What unobserved time counts as: absent or present.")] = "absent",
+    links: Annotated[
+        str | None, typer.Option(help="Names of the traces of capacity that become links: '*-up', or '*' for all.")
+    ] = None,
 ) -> None:
     """Turn a recording into the Parquet file that a run reads."""
+    if links is not None or len(sources) > 1 or sources[0].is_dir():
+        if observed is not None or require is not None or median_s is not None:
+            raise EdgesimError("--observed, --require and --median-s: are not for recordings of capacity")
+        made = convert_links(sources, target, format_, links or "*", length_s)
+        print(f"{target}: {_in_short(made)}\n{_links_keys(target, made)}")
+        return
     if unobserved not in ("absent", "present"):
         raise EdgesimError(f"--unobserved: expected absent or present (got {unobserved})")
     counts_as: Unobserved = "absent" if unobserved == "absent" else "present"
     recorded = convert(
-        source, target, format_, observed, counts_as, require=_parts(require), length_s=length_s, median_s=median_s
+        sources[0], target, format_, observed, counts_as, require=_parts(require), length_s=length_s, median_s=median_s
     )
     print(f"{target}: {_in_short(recorded)}")
     if isinstance(recorded, Capacity):
         print(_environment_keys(target, recorded))
+    elif isinstance(recorded, LinkRows):
+        print(_links_keys(target, recorded))
     elif isinstance(recorded, Profile):
         print(f'In a config: devices.profile = "{target}"')
     else:
@@ -77,7 +92,7 @@ def show(
     """Print statistics of a recording and draw them."""
     # Matplotlib takes long to load; the other commands do without.
     from edgesim.plots import style
-    from edgesim.plots.trace import draw_anatomy, draw_capacity, draw_profile
+    from edgesim.plots.trace import MOST_TABLES, draw_anatomy, draw_capacity, draw_profile
 
     path = find("traces", file, ".parquet")
     recorded = read_recording(path, format_, require=_parts(require), length_s=length_s, median_s=median_s)
@@ -90,6 +105,10 @@ def show(
     elif isinstance(recorded, Profile):
         print_whole(console, _profile_table(path.stem, recorded))
         figure, name = draw_profile(recorded.s_per_sample, recorded.link_bps), "profile"
+    elif isinstance(recorded, LinkRows):
+        print_whole(console, _links_table(path.stem, recorded))
+        shown = range(min(recorded.device_count, MOST_TABLES))
+        figure, name = draw_capacity({f"device {device}": recorded.of(device) for device in shown}), "links"
     else:
         print_whole(console, _capacity_table(recorded))
         figure, name = draw_capacity(recorded.tables), "capacity"
@@ -122,7 +141,8 @@ def anatomy_table(traces: Mapping[str, Anatomy]) -> Table:
 
 _ROWS = (
     "devices; never there", "recorded days", "not observed (counts as absent)", "online, of all time",
-    "online, of observed time", "online per device: quartiles", "busiest and quietest hour", "sessions",
+    "online, of observed time", "online per device: quartiles", "online at once: least, mean, most",
+    "busiest and quietest hour", "sessions",
     "sessions per device: quartiles", "session: quartiles", "session: 90 %, mean", "gap: quartiles", "gap: 90 %, mean",
     "devices with a gap above 1 h", "devices with a mean gap above 1 h",
 )  # fmt: skip
@@ -133,6 +153,8 @@ def _cells(trace: Anatomy) -> list[str]:
     never = np.count_nonzero(trace.sessions == 0)
     hours = trace.share_by_hour
     busy, quiet = int(np.nanargmax(hours)), int(np.nanargmin(hours))
+    instants_s, online = trace.counts_over_time
+    online = online[instants_s < trace.length_s]
     return [
         f"{count:,}; {never:,}",
         f"{trace.length_s / 86400:.2f}",
@@ -140,6 +162,7 @@ def _cells(trace: Anatomy) -> list[str]:
         f"{trace.pooled_share:.2%}",
         f"{trace.pooled_share / (1 - trace.unobserved_share):.2%}" if trace.unobserved_share < 1 else "",
         ", ".join(f"{share:.1%}" for share in np.quantile(trace.online_share, [0.25, 0.5, 0.75])),
+        f"{online.min():,}, {trace.duration_s.sum() / trace.length_s:,.1f}, {online.max():,}",
         f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
         f"{len(trace.duration_s):,}",
         ", ".join(f"{value:g}" for value in np.quantile(trace.sessions, [0.25, 0.5, 0.75])),
@@ -171,6 +194,26 @@ def _profile_table(name: str, profile: Profile) -> Table:
     rows = {"training time per sample (ms)": 1e3 * profile.s_per_sample}
     if profile.link_bps is not None:
         rows["rate of the link (Mbit/s)"] = profile.link_bps / 1e6
+    return _quantiles(table, rows)
+
+
+def _links_table(name: str, links: LinkRows) -> Table:
+    table = Table("", "5 %", "quartiles", "95 %", title=f"{name}: links of {links.device_count:,} devices")
+    held_s = links.held_s
+    length_s = np.bincount(links.device, held_s).astype(np.float64)
+    # A single row whose end is not known holds for no time at all, and is all that is known.
+    weight = np.where(length_s[links.device] > 0, held_s, 1.0)
+    whole = np.bincount(links.device, weight)
+    rows = {
+        "recorded seconds": length_s,
+        "mean capacity (Mbit/s)": np.bincount(links.device, weight * links.bps) / whole / 1e6,
+        "share of time at 0": np.bincount(links.device, weight * (links.bps == 0)) / whole,
+    }
+    return _quantiles(table, rows)
+
+
+def _quantiles(table: Table, rows: Mapping[str, NDArray[np.float64]]) -> Table:
+    """A row for each quantity of the devices."""
     for heading, values in rows.items():
         low, *quartiles, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
         table.add_row(heading, f"{low:.4g}", ", ".join(f"{value:.4g}" for value in quartiles), f"{high:.4g}")
@@ -202,6 +245,11 @@ def _environment_keys(target: Path, capacity: Capacity) -> str:
     return f'In an environment file:\n[capacity]\nfile = "{file}"\n{trace}end_s = {end_s}\nafter_end = "wrap"'
 
 
+def _links_keys(target: Path, links: LinkRows) -> str:
+    end_s = "" if links.end_s is not None else "end_s = SECONDS\n"
+    return f'In a config: radio.sharing = "own" and\n[devices.links]\nfile = "{target}"\n{end_s}after_end = "wrap"'
+
+
 def _in_short(recorded: Recorded) -> str:
     if isinstance(recorded, Presence):
         found = anatomy(recorded.available)
@@ -214,6 +262,8 @@ def _in_short(recorded: Recorded) -> str:
         return (
             f"{len(recorded.s_per_sample):,} devices, median {1e3 * np.median(recorded.s_per_sample):.4g} ms a sample"
         )
+    if isinstance(recorded, LinkRows):
+        return f"links of {recorded.device_count:,} devices, {len(recorded.device):,} rows"
     return f"{len(recorded.tables)} capacity trace(s), {sum(len(t_s) for t_s, _ in recorded.tables.values()):,} rows"
 
 

@@ -2,7 +2,8 @@
 
 Replays a trace of presence, a recording of yours or the generated week that ships with edgesim, under one or several
 policies: accuracy against simulated hours, participation over the day, work that interruptions cost. With ``--profile``
-each phone also computes as fast, and uploads over the link, as it was recorded with.
+each phone also computes as fast, and uploads over the link, as it was recorded with; with ``--links`` that link changes
+over time, as it was recorded.
 """
 
 from pathlib import Path
@@ -19,15 +20,19 @@ from edgesim.traces import read_intervals
 PHONE_UPDATE_BITS = 17_881_664.0
 
 
-def phones(profile: str | None, seconds_per_sample: float) -> dict[str, dict[str, Any]]:
+def phones(profile: str | None, links: str | None, seconds_per_sample: float) -> dict[str, dict[str, Any]]:
     """Config sections of how fast each phone computes and sends: as recorded, or drawn and over one shared band."""
     if profile is None:
-        speeds = {"a_s_per_sample": seconds_per_sample, "mu_samples_per_s": 2 / seconds_per_sample}
-        return {"devices": speeds, "round": {"allocator": "equal_share"}}
-    has_links = read_profile(find("traces", profile, ".parquet")).link_bps is not None
-    if has_links:
-        return {"devices": {"profile": profile}, "radio": {"sharing": "own"}, "round": {}}
-    return {"devices": {"profile": profile}, "round": {"allocator": "equal_share"}}
+        devices: dict[str, Any] = {"a_s_per_sample": seconds_per_sample, "mu_samples_per_s": 2 / seconds_per_sample}
+        has_links = False
+    else:
+        devices = {"profile": profile}
+        has_links = read_profile(find("traces", profile, ".parquet")).link_bps is not None
+    if links is not None:
+        devices["links"] = {"file": links, "after_end": "wrap"}
+    if has_links or links is not None:
+        return {"devices": devices, "radio": {"sharing": "own"}, "round": {}}
+    return {"devices": devices, "round": {"allocator": "equal_share"}}
 
 
 @plain_errors
@@ -37,6 +42,9 @@ def main(
     interruption: Annotated[str, typer.Option(help="abort, pause or ignore; several to compare.")] = "abort",
     profile: Annotated[
         str | None, typer.Option(help="Profile of the same phones: seconds per sample and perhaps link_bps.")
+    ] = None,
+    links: Annotated[
+        str | None, typer.Option(help="Recorded uplinks of the same phones over time, which begin again at their ends.")
     ] = None,
     devices: Annotated[
         int | None, typer.Option(min=1, help="Devices of the trace to replay; all of them when absent.")
@@ -55,7 +63,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/replay"),
 ) -> None:
     """Replay recorded phones."""
-    given = phones(profile, seconds_per_sample)
+    given = phones(profile, links, seconds_per_sample)
     everyone = read_intervals(find("traces", trace, ".parquet")).device_count if devices is None else devices
     base = {
         "stop_at_s": 3600 * hours,

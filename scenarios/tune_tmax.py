@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich.console import Console
 
 from edgesim.analysis.summary import summarise
+from edgesim.errors import EdgesimError
 from edgesim.scenario import conclude, numbers, plain_errors
 from edgesim.study import PlannedRun, Study, grid, run_study
 
@@ -45,9 +45,12 @@ def between(values: set[float], best: float) -> list[float]:
 
 
 def best_cell(study_folder: Path, measure: str) -> pd.Series:
-    """The row of the summary in which all seeds reached the target soonest; of those that did not, the nearest."""
+    """The row of the summary in which all seeds reached the target soonest; of those that did not, the nearest.
+
+    Cells in which a seed could not be run at all, as its band serves nobody, come last.
+    """
     summary = summarise(study_folder)
-    return summary.sort_values(["not_reached", measure], kind="stable").iloc[0]
+    return summary.sort_values(["left_out", "not_reached", measure], kind="stable").iloc[0]
 
 
 def best_of(study_folder: Path, measure: str) -> Cell:
@@ -56,14 +59,28 @@ def best_of(study_folder: Path, measure: str) -> Cell:
     return float(best["tmax_s"]), float(best["bandwidth_hz"])
 
 
+def answer(study_folder: Path, measure: str, tried: set[Cell]) -> str:
+    """The best cell by a measure, and whether a wider grid might hold a better one."""
+    best = best_cell(study_folder, measure)
+    tried_s, tried_hz = (sorted({cell[axis] for cell in tried}) for axis in (0, 1))
+    axes = (("--tmax", tried_s, best["tmax_s"]), ("--band-mhz", tried_hz, best["bandwidth_hz"]))
+    at_edge = [option for option, values, value in axes if len(values) > 1 and value in (values[0], values[-1])]
+    return (
+        f"Least {measure.replace('_', ' ')}: Tmax {best['tmax_s']:g} s on {best['bandwidth_hz'] / 1e6:g} MHz, "
+        f"{best[measure]:.1f} ± {best[f'{measure}_high'] - best[measure]:.1f} {MEASURES[measure]} "
+        f"(95 % over {best['seeds']:.0f} seeds)"
+        + (f"; that is the grid's edge, widen {' and '.join(at_edge)}." if at_edge else ".")
+    )
+
+
 @plain_errors
 def main(
     policy: Annotated[str, typer.Option(help="Scheduling policy.")] = "fedteddi",
     tmax: Annotated[str, typer.Option(help="Coarse deadlines in seconds.")] = "0.25,0.4,0.6,0.9,1.4",
-    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "10,20,40,80",
+    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "10,20,40,80,160",
     simulated_s: Annotated[float, typer.Option(min=1, help="Simulated seconds of every run.")] = 45.0,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
-    refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cell.")] = 2,
+    refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cells.")] = 1,
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/tune-tmax"),
@@ -74,8 +91,11 @@ def main(
         "selection": {"policy": policy},
         "round": {"payload_bits": PAPER_CNN_BITS},
     }
-    bands_hz = [mhz * 1e6 for mhz in numbers(band_mhz)]
-    tried = {(deadline_s, band_hz) for deadline_s in numbers(tmax) for band_hz in bands_hz}
+    deadlines_s, bands_mhz = numbers(tmax), numbers(band_mhz)
+    for option, values in (("--tmax", deadlines_s), ("--band-mhz", bands_mhz)):
+        if min(values) <= 0:
+            raise EdgesimError(f"{option}: expected numbers above 0 (got {min(values):g})")
+    tried = {(deadline_s, 1e6 * mhz) for deadline_s in deadlines_s for mhz in bands_mhz}
     runs = cells(base, sorted(tried), seeds)
     run_study(Study(out.name, runs, target), out, jobs)
     for _ in range(refinements):
@@ -83,25 +103,7 @@ def main(
         runs += cells(base, sorted(finer), seeds)
         tried |= finer
         run_study(Study(out.name, runs, target), out, jobs)
-    conclude(out)
-    for measure, unit in MEASURES.items():
-        best = best_cell(out, measure)
-        half = best[f"{measure}_high"] - best[measure]
-        deadlines_s, tried_hz = (sorted({cell[axis] for cell in tried}) for axis in (0, 1))
-        at_edge = [
-            option
-            for option, values, value in (
-                ("--tmax", deadlines_s, best["tmax_s"]),
-                ("--band-mhz", tried_hz, best["bandwidth_hz"]),
-            )
-            if len(values) > 1 and value in (values[0], values[-1])
-        ]
-        Console().print(
-            f"Least {measure.replace('_', ' ')}: Tmax {best['tmax_s']:g} s on {best['bandwidth_hz'] / 1e6:g} MHz, "
-            f"{best[measure]:.1f} ± {half:.1f} {unit} (95 % over {seeds} seeds)"
-            + (f"; that is the grid's edge, widen {' and '.join(at_edge)}." if at_edge else "."),
-            highlight=False,
-        )
+    conclude(out, answers=[answer(out, measure, tried) for measure in MEASURES])
 
 
 if __name__ == "__main__":

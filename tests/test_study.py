@@ -218,6 +218,21 @@ def test_ctrl_c_ends_a_study_with_readable_runs(tmp_path):
     assert "finished" not in [run["status"] for run in plan["runs"]]
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("radio.channel", "channels: no file 'uhf'"),
+        ("topology.file", "topologies: no file 'uhf'"),
+        ("devices.profile", "traces: no file 'uhf'"),
+    ],
+)
+def test_a_file_that_is_not_there_is_told_once_and_before_anything_is_made(tmp_path, key, said):
+    study = Study("s", grid(TIMING, {key: ["uhf"], "round.tmax_s": [0.8, 1.0]}, [0, 1]))
+    with pytest.raises(EdgesimError, match=said):
+        run_study(study, tmp_path / "out", console=quiet())
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_folder_of_a_run_or_of_other_things_is_refused_to_a_study(tmp_path):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8]}, [0]))
     simulation.run(study.runs[0].config, tmp_path / "run")

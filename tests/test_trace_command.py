@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,7 @@ def test_presence_is_converted_shown_and_run(folder):
     status, output = edgesim("trace", "show", "phones.parquet", "--out", "figures")
     assert status == 0
     assert "25.1%" in output
+    assert re.search(r"online at once: least, mean, most\W+0, 2\.2, 3", output)
     assert (folder / "figures/anatomy.png").stat().st_size > 10_000
     (folder / "run.toml").write_text(
         "rounds = 3\n[devices]\ncount = 3\n[data]\ndataset = 'none'\n[learning]\ntraining = 'none'\n[round]\n"
@@ -122,6 +124,28 @@ def test_links_are_converted_with_the_keys_of_their_environment(folder):
     assert (folder / "runs/trace-up/capacity.png").exists()
 
 
+def test_several_recordings_become_links_that_a_run_sends_over(folder):
+    (folder / "down").write_text("1\n2\n")
+    status, output = edgesim("trace", "convert", "up", "down", "up", "links.parquet")
+    assert status == 0
+    assert "links of 3 devices, 14 rows" in output
+    keys = output[output.index("[devices.links]") :]
+    status, output = edgesim("trace", "show", "links.parquet")
+    assert status == 0
+    assert "links of 3 devices" in output
+    assert (folder / "runs/trace-links/links.png").stat().st_size > 10_000
+    (folder / "run.toml").write_text(
+        "rounds = 2\n[devices]\ncount = 3\n[radio]\nsharing = 'own'\n[data]\ndataset = 'none'\n[learning]\n"
+        f"training = 'none'\n[round]\ntmax_s = 9.0\npayload_bits = 1e6\n{keys}"
+    )
+    assert edgesim("run", "run.toml")[0] == 0
+    line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
+    assert "links.parquet: is a record of 3 links, but devices.count is 4" in line
+    assert "--observed, --require and --median-s" in refused(
+        "trace", "convert", "up", "down", "x.parquet", "--require", "wifi"
+    )
+
+
 def test_the_converter_says_how_many_periods_reach_beyond_finish_time(folder):
     phones = {
         1: {"active": [0, 50, 120], "inactive": [10, 110, 130], "finish_time": 100},
@@ -149,6 +173,8 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
         (["show", "notes.txt"], ["notes.txt: the format cannot be told"]),
         (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
         (["convert", "cut.json", "x.parquet"], ["cut.json: not a readable JSON file"]),
+        (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: is read as flash, which is no recording of"]),
+        (["convert", "up", "x.parquet", "--links", "*-up"], ["--links *-up: no trace of up has such a name"]),
         (["convert", "log.json", "x.csv"], ["x.csv: expected a name that ends in .parquet"]),
         (["convert", "log.json", "x.parquet", "--format", "flush"], ["unknown format 'flush'"]),
         (["convert", "on.csv", "x.parquet", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),

@@ -1,7 +1,9 @@
-"""Capacity that was recorded: a table of bit/s over time, integrated exactly and inverted."""
+"""Capacity that was recorded: bit/s over time in steps, integrated exactly and inverted."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,9 +11,126 @@ from numpy.typing import ArrayLike, NDArray
 from edgesim.errors import EdgesimError
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-_NEARLY = 1.0 - 1e-12
-"""Bits that a row completes up to rounding are through at its end, not at the next row that carries anything."""
+NEARLY = 1.0 - 1e-12
+"""Share of some bits that counts as all of them, since the integral is rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class CapacityTables:
+    """Capacities of several links in steps: a row holds up to its link's next row, the last one to ``until_s``.
+
+    Rows go by link, from 0 on, and every link has some. The times of a link start at 0 and increase, its capacities
+    are finite and not below 0, at least one is above 0.
+    """
+
+    name: str
+    """What messages call them: the file they were read from."""
+    link: Integers
+    """Link of each row, [m]."""
+    t_s: Floats
+    """Start of each row, [m]."""
+    bps: Floats
+    """Capacity of each row, [m]."""
+    until_s: Floats
+    """End of the last row of each link, [links]; inf where it holds for ever."""
+    wraps: bool
+    """Whether each link begins again at its ``until_s``; otherwise nothing is known from there on."""
+
+    def bits_between(self, links: ArrayLike, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
+        """Bits that each link carries from one instant to another, the integral of bps dt.
+
+        Instants are finite, 0 <= ``t0_s`` <= ``t1_s``; all arguments are scalars or arrays that broadcast, and the
+        result has their shape. Raises `EdgesimError` where an instant lies beyond the end of a link that does not wrap.
+        """
+        numbers, start_s, stop_s = _broadcast(links, t0_s, t1_s)
+        self._need_known(numbers, stop_s)
+        return np.asarray(self._bits_until(numbers, stop_s) - self._bits_until(numbers, start_s))[()]
+
+    def end_s(self, links: ArrayLike, bits: ArrayLike, start_s: ArrayLike) -> Floats:
+        """First instant at which each link has carried so many bits since ``start_s``.
+
+        ``bits`` >= 0 and ``start_s`` >= 0 are finite; all arguments are scalars or arrays that broadcast. The result
+        has their shape, ``start_s`` itself for 0 bits and ``inf`` where a last row of 0 bit/s holds for ever. Raises
+        `EdgesimError` where the instant lies beyond the end of a link that does not wrap.
+        """
+        numbers, payload, start = _broadcast(links, bits, start_s)
+        self._need_known(numbers, start)
+        cycles, target = self._cycles_and_bits(numbers, start)
+        target = target + payload
+        if self.wraps:
+            # The first instant: a target of whole cycles is met within the last of them, not at the next's start.
+            cycle_bits = self._cycle_bits[numbers]
+            further = np.maximum(np.ceil(target * NEARLY / cycle_bits) - 1.0, 0.0)
+            cycles, target = cycles + further, target - further * cycle_bits
+        # Bits that a row completes up to rounding are through at its end, not at the next row that carries anything.
+        row = self._row_before(self._bit_keys, numbers, target * NEARLY, "left")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            within_s = (target - self._bits_at_row[row]) / self.bps[row]
+        begin_s = cycles * self.until_s[numbers] if self.wraps else cycles
+        end = begin_s + self.t_s[row] + within_s
+        end = np.where(payload > 0, np.maximum(end, start), start)
+        self._need_known(numbers, end)
+        return np.asarray(end)[()]
+
+    @cached_property
+    def _first_row(self) -> Integers:
+        """Where the rows of each link begin, and where those of the last one end, [links + 1]."""
+        return np.searchsorted(self.link, np.arange(len(self.until_s) + 1))
+
+    @cached_property
+    def _bits_at_row(self) -> Floats:
+        """Bits that the row's link carries from 0 s to the start of the row, [m]."""
+        carried = np.append(np.diff(self.t_s) * self.bps[:-1], 0.0)
+        bits = np.zeros(len(self.t_s))
+        # Link by link: what is left of a running sum over all, less what came before, would be rounding error.
+        for first, behind in pairwise(self._first_row.tolist()):
+            np.cumsum(carried[first : behind - 1], out=bits[first + 1 : behind])
+        return bits
+
+    @cached_property
+    def _cycle_bits(self) -> Floats:
+        """Bits of one run through each link that wraps, [links]."""
+        last = self._first_row[1:] - 1
+        return np.asarray(self._bits_at_row[last] + (self.until_s - self.t_s[last]) * self.bps[last])
+
+    @cached_property
+    def _time_keys(self) -> NDArray[np.complex128]:
+        return _keys(self.link, self.t_s)
+
+    @cached_property
+    def _bit_keys(self) -> NDArray[np.complex128]:
+        return _keys(self.link, self._bits_at_row)
+
+    def _row_before(
+        self, keys: NDArray[np.complex128], links: Integers, values: Floats, side: Literal["left", "right"]
+    ) -> Integers:
+        """Last row of each link whose value is below (``left``) or not above (``right``) that asked, or its first."""
+        return np.maximum(np.searchsorted(keys, _keys(links, values), side) - 1, self._first_row[links])
+
+    def _cycles_and_bits(self, links: Integers, t_s: Floats) -> tuple[Floats, Floats]:
+        """Whole runs through each link before instants, and the bits since the last of them."""
+        cycles, phase_s = np.divmod(t_s, self.until_s[links]) if self.wraps else (np.zeros(t_s.shape), t_s)
+        row = self._row_before(self._time_keys, links, np.asarray(phase_s), "right")
+        return np.asarray(cycles), self._bits_at_row[row] + (phase_s - self.t_s[row]) * self.bps[row]
+
+    def _bits_until(self, links: Integers, t_s: Floats) -> Floats:
+        cycles, bits = self._cycles_and_bits(links, t_s)
+        return cycles * self._cycle_bits[links] + bits if self.wraps else bits
+
+    def _need_known(self, links: Integers, t_s: Floats) -> None:
+        if self.wraps:
+            return
+        # The slack is for the last bit that ends with the table, up to rounding.
+        beyond = t_s > self.until_s[links] * (1.0 + 1e-12)
+        if np.any(beyond):
+            which = int(np.ravel(links)[np.argmax(beyond)])
+            whose = f"device {which}: " if len(self.until_s) > 1 else ""
+            raise EdgesimError(
+                f"{self.name}: {whose}the capacity is known up to {self.until_s[which]:g} s, but is asked for beyond; "
+                'give a longer table or after_end = "wrap" or "hold"'
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,65 +152,31 @@ class CapacityTable:
     """Whether the table begins again at ``until_s``; otherwise nothing is known from there on."""
 
     def bits_between(self, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
-        """Bits that the capacity carries from one instant to another, the integral of bps dt.
-
-        Instants are finite, 0 <= ``t0_s`` <= ``t1_s``, scalars or arrays that broadcast; the result has their
-        shape. Raises `EdgesimError` where an instant lies beyond the end of a table that does not wrap.
-        """
-        start_s, stop_s = np.asarray(t0_s, dtype=np.float64), np.asarray(t1_s, dtype=np.float64)
-        self._need_known(stop_s)
-        return np.asarray(self._bits_until(stop_s) - self._bits_until(start_s))[()]
+        """Bits that the capacity carries from one instant to another; as `CapacityTables.bits_between`."""
+        return self._alone.bits_between(0, t0_s, t1_s)
 
     def end_s(self, bits: ArrayLike, start_s: ArrayLike) -> Floats:
-        """First instant at which the capacity has carried so many bits since ``start_s``.
-
-        ``bits`` >= 0 and ``start_s`` >= 0 are finite scalars or arrays that broadcast; the result has their
-        shape, ``start_s`` itself for 0 bits and ``inf`` where a last row of 0 bit/s holds for ever. Raises
-        `EdgesimError` where the instant lies beyond the end of a table that does not wrap.
-        """
-        payload, start = np.broadcast_arrays(np.asarray(bits, dtype=np.float64), np.asarray(start_s, dtype=np.float64))
-        self._need_known(start)
-        cycles, target = self._cycles_and_bits(start)
-        target = target + payload
-        if self.wraps:
-            # The first instant: a target of whole cycles is met within the last of them, not at the next's start.
-            further = np.maximum(np.ceil(target * _NEARLY / self._cycle_bits) - 1.0, 0.0)
-            cycles, target = cycles + further, target - further * self._cycle_bits
-        row = np.maximum(np.searchsorted(self._bits_at_row, target * _NEARLY, "left") - 1, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            within_s = (target - self._bits_at_row[row]) / self.bps[row]
-        end = self._cycle_start_s(cycles) + self.t_s[row] + within_s
-        end = np.where(payload > 0, np.maximum(end, start), start)
-        self._need_known(end)
-        return np.asarray(end)[()]
+        """First instant at which the capacity has carried so many bits; as `CapacityTables.end_s`."""
+        return self._alone.end_s(0, bits, start_s)
 
     @cached_property
-    def _bits_at_row(self) -> Floats:
-        """Bits carried from 0 s to the start of each row, [m]."""
-        return np.append(0.0, np.cumsum(np.diff(self.t_s) * self.bps[:-1]))
+    def _alone(self) -> CapacityTables:
+        link = np.zeros(len(self.t_s), dtype=np.int64)
+        return CapacityTables(self.name, link, self.t_s, self.bps, np.array([self.until_s]), self.wraps)
 
-    @cached_property
-    def _cycle_bits(self) -> float:
-        """Bits of one run through a table that wraps."""
-        return float(self._bits_at_row[-1] + (self.until_s - self.t_s[-1]) * self.bps[-1])
 
-    def _cycle_start_s(self, cycles: Floats) -> Floats:
-        return cycles * self.until_s if self.wraps else cycles
+def _broadcast(links: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Integers, Floats, Floats]:
+    numbers, one, other = np.broadcast_arrays(
+        np.asarray(links, dtype=np.int64), np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    )
+    return numbers, one, other
 
-    def _cycles_and_bits(self, t_s: Floats) -> tuple[Floats, Floats]:
-        """Whole runs through the table before instants, and the bits since the last of them."""
-        cycles, phase_s = np.divmod(t_s, self.until_s) if self.wraps else (np.zeros(t_s.shape), t_s)
-        row = np.searchsorted(self.t_s, phase_s, "right") - 1
-        return np.asarray(cycles), self._bits_at_row[row] + (phase_s - self.t_s[row]) * self.bps[row]
 
-    def _bits_until(self, t_s: Floats) -> Floats:
-        cycles, bits = self._cycles_and_bits(t_s)
-        return cycles * self._cycle_bits + bits if self.wraps else bits
+def _keys(links: Integers, values: Floats) -> NDArray[np.complex128]:
+    """Numbers in the order of link and then value: complex ones, which NumPy compares by real, then imaginary part.
 
-    def _need_known(self, t_s: Floats) -> None:
-        # The slack is for the last bit that ends with the table, up to rounding.
-        if not self.wraps and np.any(t_s > self.until_s * (1.0 + 1e-12)):
-            raise EdgesimError(
-                f"{self.name}: the capacity is known up to {self.until_s:g} s, but is asked for beyond; "
-                'give a longer table or after_end = "wrap" or "hold"'
-            )
+    One binary search thus finds the rows of any links, exact to the last bit of the values.
+    """
+    keys = np.empty(np.shape(links), dtype=np.complex128)
+    keys.real[...], keys.imag[...] = links, values
+    return keys

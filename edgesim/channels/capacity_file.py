@@ -87,29 +87,43 @@ def read_capacity_rows(path: Path) -> dict[str, Rows]:
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     if TRACE not in frame:
-        return {"": _checked(path, frame)}
-    parts = frame.groupby(frame[TRACE].astype(str), sort=False)
-    return {str(name): _checked(path, part) for name, part in parts}
+        _, t_s, bps = checked_rows(path, frame, np.zeros(len(frame), dtype=np.int64))
+        return {"": (t_s, bps)}
+    group, names = pd.factorize(frame[TRACE].astype(str))
+    _, t_s, bps = checked_rows(path, frame, group, TRACE)
+    ends = np.cumsum(np.bincount(group))[:-1]
+    tables = zip(np.split(t_s, ends), np.split(bps, ends), strict=True)
+    return {str(name): rows for name, rows in zip(names, tables, strict=True)}
 
 
-def _checked(path: Path, frame: pd.DataFrame) -> Rows:
-    """The columns of one table; refuses the first row that breaks a rule."""
+def checked_rows(
+    path: Path, frame: pd.DataFrame, group: NDArray[np.int64], kind: str = ""
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Order of a table's rows by ``group`` [m], and times and capacities in that order, [m] each.
 
-    def refuse(row: int, column: str, expected: str) -> NoReturn:
-        place = f"{row_word(path)} {frame.index[row]}"
-        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
-
-    t_s, bps = (numbers_of(frame[name]) for name in COLUMNS)
+    The rows of a group belong together as a ``kind``, the name of their column; refuses the first row of the table
+    that breaks a rule.
+    """
+    whose = f"{kind}'s " if kind else ""
+    order = np.argsort(group, kind="stable")
+    t_s, bps = (numbers_of(frame[name])[order] for name in COLUMNS)
+    same = np.append(False, np.diff(group[order]) == 0)
+    dry = np.bincount(np.cumsum(~same) - 1, bps > 0)[np.cumsum(~same) - 1] == 0
     rules = [
         ("t_s", ~np.isfinite(t_s), "a finite number"),
         ("bps", ~np.isfinite(bps), "a finite number"),
         ("bps", bps < 0, "bit/s, 0 or more"),
-        ("t_s", (np.arange(len(t_s)) == 0) & (t_s != 0), "0 in the first row; count the times from there"),
-        ("t_s", np.append(False, np.diff(t_s) <= 0), "a later time than in the row before"),
+        ("t_s", ~same & (t_s != 0), f"0 in the {whose}first row; count the times from there"),
+        ("t_s", same & (t_s <= np.roll(t_s, 1)), f"a later time than in the {whose}row before"),
+        ("bps", dry, f"at least one {whose}row above 0; no upload would ever end"),
     ]
     for column, broken, expected in rules:
         if broken.any():
-            refuse(int(np.argmax(broken)), column, expected)
-    if not bps.any():
-        raise EdgesimError(f"{path}: bps: expected at least one row above 0; no upload would ever end")
-    return t_s, bps
+            refuse_row(path, frame, int(order[broken].min()), column, expected)
+    return order, t_s, bps
+
+
+def refuse_row(path: Path, frame: pd.DataFrame, row: int, column: str, expected: str) -> NoReturn:
+    """Raise `EdgesimError` for a value, by the row's position in a table of `read_columns`."""
+    place = f"{row_word(path)} {frame.index[row]}"
+    raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")

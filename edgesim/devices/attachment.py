@@ -27,13 +27,13 @@ def attach(
     strongest = np.asarray(np.argmax(gain, axis=0))
     if how == "strongest":
         return strongest
-    station = strongest.copy()
-    load = np.zeros(len(gain))
-    reachable = gain >= _MARGIN * gain.max(axis=0)
-    for device in range(gain.shape[1]):
-        choice = np.flatnonzero(reachable[:, device])
-        if len(choice) > 1:
-            # The last key counts first: the load, then the gain.
-            station[device] = choice[np.lexsort((-gain[choice, device], load[choice]))[0]]
-        load[station[device]] += 1.0 / bandwidth_share[station[device]]
-    return station
+    by_gain = np.argsort(-gain, axis=0, kind="stable")
+    reachable = np.count_nonzero(gain >= _MARGIN * gain.max(axis=0), axis=0)
+    per_device = (1.0 / bandwidth_share).tolist()
+    load = [0.0] * len(gain)
+    station: list[int] = []
+    for choice, count in zip(by_gain.T.tolist(), reachable.tolist(), strict=True):
+        own = min(choice[:count], key=load.__getitem__)
+        load[own] += per_device[own]
+        station.append(own)
+    return np.array(station, dtype=np.int64)

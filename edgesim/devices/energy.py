@@ -1,14 +1,24 @@
 """Energy of what a device does; work that is cut short has cost its energy until then."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgesim.devices.population import Population
+if TYPE_CHECKING:
+    from edgesim.devices.population import Population
 
 
 def compute_energy_j(compute_power_w: ArrayLike, busy_s: ArrayLike) -> NDArray[np.float64]:
     """Joules of computing for ``busy_s`` seconds, elementwise."""
     return _energy_j(compute_power_w, busy_s)
+
+
+def clocked_power_w(kappa: ArrayLike, clock_hz: ArrayLike) -> NDArray[np.float64]:
+    """Watts of a processor that spends kappa f^2 joules on each of its f cycles a second, elementwise."""
+    return np.asarray(kappa, dtype=np.float64) * np.asarray(clock_hz, dtype=np.float64) ** 3
 
 
 def upload_energy_j(tx_power_w: ArrayLike, pa_efficiency: ArrayLike, airtime_s: ArrayLike) -> NDArray[np.float64]:
@@ -23,12 +33,13 @@ def download_energy_j(download_power_w: ArrayLike, airtime_s: ArrayLike) -> NDAr
 
 def activity_energy_j(devices: Population, device: int, activity: str, seconds: float) -> float:
     """Joules of one device's ``download``, ``compute`` or ``upload`` of so many seconds; 0 for anything else."""
+    # Written out: it is asked for every row of a run, and the conversions to arrays would cost more than the products.
     if activity == "upload":
-        return float(upload_energy_j(devices.tx_power_w[device], devices.pa_efficiency[device], seconds))
+        return float(devices.tx_power_w[device] * seconds / devices.pa_efficiency[device])
     if activity == "compute":
-        return float(compute_energy_j(devices.compute_power_w[device], seconds))
+        return float(devices.compute_power_w[device] * seconds)
     if activity == "download":
-        return float(download_energy_j(devices.download_power_w[device], seconds))
+        return float(devices.download_power_w[device] * seconds)
     return 0.0
 
 

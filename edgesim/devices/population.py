@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from edgesim.config import DevicesConfig
 from edgesim.content import find
+from edgesim.devices.energy import clocked_power_w
 from edgesim.devices.placement import place_in_disc
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
@@ -14,6 +15,8 @@ from edgesim.streams import Streams
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+_KAPPA = 1e-28
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class Population:
     pa_efficiency: Floats
     compute_power_w: Floats
     download_power_w: Floats
+    idle_power_w: Floats
+    """Drawn all the time; the other powers come on top."""
     station: Integers
     link_bps: Floats | None
     """Rate of each device's own uplink, where a profile recorded one."""
@@ -51,10 +56,12 @@ def make_population(config: DevicesConfig, streams: Streams) -> Population:
         return np.broadcast_to(np.float64(value), config.count)
 
     a_s, mu_per_s, link_bps = shared(config.a_s_per_sample), shared(config.mu_samples_per_s), None
+    compute_power_w = shared(config.compute_power_w)
     if config.profile is not None:
         profile = _recorded(config.profile, config.count)
         # A measured time per sample is all that is known of a device: nothing is random about it.
         a_s, mu_per_s, link_bps = profile.s_per_sample, shared(np.inf), profile.link_bps
+        compute_power_w = _power_w(config, profile, compute_power_w)
     return Population(
         x_m=x_m,
         y_m=y_m,
@@ -63,8 +70,9 @@ def make_population(config: DevicesConfig, streams: Streams) -> Population:
         mu_per_s=mu_per_s,
         tx_power_w=shared(10.0 ** ((config.tx_power_dbm - 30.0) / 10.0)),
         pa_efficiency=shared(config.pa_efficiency),
-        compute_power_w=shared(config.compute_power_w),
+        compute_power_w=compute_power_w,
         download_power_w=shared(config.download_power_w),
+        idle_power_w=shared(config.idle_power_w),
         station=np.broadcast_to(np.int64(0), config.count),
         link_bps=link_bps,
     )
@@ -79,5 +87,16 @@ def _recorded(name: str, count: int) -> Profile:
             f"{path}: is a profile of {len(profile.s_per_sample)} devices, but devices.count is {count}; "
             "lower devices.count or give a profile of more devices"
         )
-    link_bps = None if profile.link_bps is None else profile.link_bps[:count]
-    return Profile(profile.s_per_sample[:count], link_bps)
+    return profile.first(count)
+
+
+def _power_w(config: DevicesConfig, profile: Profile, shared_w: Floats) -> Floats:
+    """What each processor draws, [n]: kappa f^2 joules per cycle where the clock is known, else ``shared_w``."""
+    if profile.clock_hz is not None:
+        return clocked_power_w(_KAPPA if config.kappa is None else config.kappa, profile.clock_hz)
+    if config.kappa is not None:
+        raise EdgesimError(
+            f"{find('traces', str(config.profile), '.parquet')}: has no column clock_hz, which devices.kappa needs; "
+            "give it, or leave kappa out"
+        )
+    return shared_w

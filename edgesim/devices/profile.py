@@ -1,4 +1,4 @@
-"""What recorded devices can do: seconds per training sample and, where the recording has it, the rate of the link."""
+"""What recorded devices can do: seconds per training sample and, where the recording has them, link rate and clock."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 
 COLUMNS = ("device", "s_per_sample")
 LINK = "link_bps"
+CLOCK = "clock_hz"
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,26 @@ class Profile:
     """Time to train on one sample."""
     link_bps: Floats | None
     names: list[str] | None = None
+    clock_hz: Floats | None = None
+    """Clock of the processor while it trains."""
+
+    def first(self, count: int) -> "Profile":
+        """The first ``count`` devices."""
+
+        def cut(values: Floats | None) -> Floats | None:
+            return None if values is None else values[:count]
+
+        names = None if self.names is None else self.names[:count]
+        return Profile(self.s_per_sample[:count], cut(self.link_bps), names, cut(self.clock_hz))
 
 
 def read_profile(path: Path) -> Profile:
-    """Read a CSV or Parquet file with the columns device, s_per_sample and perhaps link_bps.
+    """Read a CSV or Parquet file with the columns device, s_per_sample and perhaps link_bps and clock_hz.
 
     The devices are 0, 1, ... in any order, each once. Raises `EdgesimError` that names the file, the line or row,
     the column and what was expected.
     """
-    frame = read_columns(path, COLUMNS, optional=(LINK,))
+    frame = read_columns(path, COLUMNS, optional=(LINK, CLOCK))
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
 
@@ -55,8 +67,8 @@ def read_profile(path: Path) -> Profile:
         if bad.any():
             refuse(int(np.argmax(bad)), name, "a finite number above 0")
     order = np.argsort(device)
-    link_bps = columns[LINK][order] if LINK in columns else None
-    return Profile(columns["s_per_sample"][order], link_bps)
+    link_bps, clock_hz = (columns[name][order] if name in columns else None for name in (LINK, CLOCK))
+    return Profile(columns["s_per_sample"][order], link_bps, clock_hz=clock_hz)
 
 
 def write_profile(path: Path, profile: Profile) -> None:
@@ -65,8 +77,9 @@ def write_profile(path: Path, profile: Profile) -> None:
         "device": np.arange(len(profile.s_per_sample), dtype=np.int32),
         "s_per_sample": profile.s_per_sample,
     }
-    if profile.link_bps is not None:
-        columns[LINK] = profile.link_bps
+    for name, values in ((LINK, profile.link_bps), (CLOCK, profile.clock_hz)):
+        if values is not None:
+            columns[name] = values
     if profile.names is not None:
         columns["name"] = profile.names
     write_parquet(path, pa.table(columns), {})

@@ -32,8 +32,8 @@ def check_in(
         yield clock.at(when_s, Kind.WAKE)
     there = world.availability.available(everyone, clock.now)
     if batteries is not None:
-        there = there & (batteries.ready_s() <= clock.now)
-    return everyone[there]
+        there = there & batteries.ready(everyone, clock.now)
+    return everyone if there.all() else everyone[there]
 
 
 def next_time_with(
@@ -42,11 +42,11 @@ def next_time_with(
     """First instant >= ``t_s`` with at least ``count`` devices available and charged; inf if there is none."""
     if batteries is None:
         return availability.next_time_with(count, t_s)
-    charged_s = batteries.ready_s()
-    ids = ids[np.isfinite(charged_s)]
-    if len(ids) < count:
-        return np.inf
+    charged_s, until_s = batteries.ready_s()
     for _ in range(STEP_LIMIT):
+        ids = ids[np.isfinite(charged_s[ids]) & (until_s[ids] >= t_s)]
+        if len(ids) < count:
+            return np.inf
         charged = charged_s[ids] <= t_s
         if np.count_nonzero(availability.available(ids[charged], t_s)) >= count:
             return t_s

@@ -65,30 +65,25 @@ def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floa
     By band: whoever's least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
     count: the first ``count``.
     """
-    needs_hz, limits = view.need_hz, bands_hz
-    if count is not None:
-        # A count is a band of that width in which everybody needs 1.
-        needs_hz, limits = Column(len(view.ids), lambda rows: np.ones(len(rows))), np.array([float(count)])
-        station = np.broadcast_to(np.int64(0), len(view.ids))
     taken: list[int] = []
-    used = np.zeros(len(limits))
+    used = np.zeros(len(bands_hz))
     choice = selector.choose(view)
     try:
         offer = next(choice)
         while True:
             if isinstance(offer, np.ndarray):
                 rows = _rows(view.ids, offer)
-                fits = _fill_stations(needs_hz, rows, station, used, limits)
+                if count is None:
+                    fits = _fill_stations(view.need_hz, rows, station, used, bands_hz)
+                else:
+                    fits = np.arange(len(rows)) < count - len(taken)
                 taken += rows[fits].tolist()
                 answer: bool | Booleans = fits
             else:
                 row = int(np.searchsorted(view.ids, offer))
-                need_hz = float(needs_hz[row])
-                band = station[row]
-                answer = bool(used[band] + need_hz <= limits[band])
+                answer = count is not None or _fits(view.need_hz, row, station, used, bands_hz)
                 if answer:
                     taken.append(row)
-                    used[band] += need_hz
             if len(taken) == count:
                 choice.close()
                 break
@@ -96,6 +91,15 @@ def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floa
     except StopIteration:
         pass
     return np.array(taken, dtype=np.int64)
+
+
+def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, limits: Floats) -> bool:
+    """Whether one more fits into the band of its station; ``used`` grows if it does."""
+    band, need_hz = station[row], float(needs_hz[row])
+    if not used[band] + need_hz <= limits[band]:
+        return False
+    used[band] += need_hz
+    return True
 
 
 def _rows(ids: Integers, offer: Integers) -> Integers:

@@ -4,8 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgesim.channels import Environment, RecordedEnvironment, lasting_power_gain, load_environment
-from edgesim.config import RunConfig
+from edgesim.channels import (
+    Environment,
+    Link,
+    OwnLinks,
+    RecordedEnvironment,
+    RecordedOwnLinks,
+    lasting_power_gain,
+    load_environment,
+    load_links,
+)
+from edgesim.config import DevicesConfig, RunConfig
 from edgesim.content import find
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
@@ -22,11 +31,7 @@ def make_world(config: RunConfig, streams: Streams) -> World:
     if isinstance(environment, RecordedEnvironment):
         _refuse_draws(config)
     population = make_population(config.devices, streams)
-    if config.radio.sharing == "own" and population.link_bps is None:
-        raise EdgesimError(
-            f"{find('traces', str(config.devices.profile), '.parquet')}: has no column link_bps, which radio.sharing = "
-            "'own' needs; give it, or share a band"
-        )
+    own_links = _own_links(config.devices, population) if config.radio.sharing == "own" else None
     topology = ONE_STATION
     if config.topology.file is not None:
         topology = load_topology(config.topology.file)
@@ -37,7 +42,19 @@ def make_world(config: RunConfig, streams: Streams) -> World:
             )
         population = _attach(config, population, topology, environment, streams)
     availability = models.make_availability(config.availability, config.devices.count, streams, config.stop_at_s)
-    return World(config, streams, population, environment, availability, topology)
+    return World(config, streams, population, environment, availability, topology, own_links)
+
+
+def _own_links(config: DevicesConfig, population: Population) -> Link:
+    """A link for each device, recorded over time or as one rate."""
+    if config.links is not None:
+        return RecordedOwnLinks(load_links(config.links, config.count))
+    if population.link_bps is None:
+        raise EdgesimError(
+            f"{find('traces', str(config.profile), '.parquet')}: has no column link_bps, which radio.sharing = 'own' "
+            "needs; give it, name a file of devices.links, or share a band"
+        )
+    return OwnLinks(population.link_bps)
 
 
 def _refuse_draws(config: RunConfig) -> None:

@@ -25,6 +25,10 @@ class Presence:
             return np.full(len(ids), np.inf)
         return self.world.availability.available_until(ids, t_s, horizon_s)
 
+    def leaves_stay_s(self, until_s: float) -> float:
+        """When a device leaves its work whose present stay ends at an instant."""
+        return math.inf if self.world.config.availability.interruption == "ignore" else until_s
+
     def leaves_later_s(self, device: int, t_s: float) -> float:
         """When one device leaves its work, however late that is."""
         return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])

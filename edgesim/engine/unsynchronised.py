@@ -21,9 +21,10 @@ from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz
+from edgesim.engine.idle import Idle
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.presence import Presence
-from edgesim.engine.report import Report, RoundRow, battery_values, bits_down, bits_on_wires
+from edgesim.engine.report import Report, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
@@ -44,6 +45,8 @@ class Chosen:
     device: int
     compute_s: float
     rx_power_w: float
+    stays_until_s: float
+    """When the stay ends in which it was chosen."""
 
 
 @dataclass(slots=True)
@@ -75,8 +78,8 @@ class Unsynchronised:
     backhaul: Backhaul
     batteries: Batteries | None
     presence: Presence
-    times_selected: Integers
-    """Tasks that each device has begun, [devices]."""
+    next_task: Integers
+    """Number of each device's next task, from 1, [devices]."""
     line: deque[Chosen] = field(default_factory=deque)
     at_work: dict[int, Working] = field(default_factory=dict)
     arrived: list[Working] = field(default_factory=list)
@@ -91,7 +94,11 @@ class Unsynchronised:
     in_training: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        assert self.world.config.round.count is not None
+        self._places = self.world.config.round.count
         self._wake = self.clock.event()
+        self._alarm_s = -math.inf
+        self._idle = Idle(self.world.availability, self.batteries, np.ones(len(self.next_task), dtype=bool))
         tolerance_s = 1e-9 * self.world.config.round.tmax_s
         self._signals = RoundSignals(
             self.bands,
@@ -105,11 +112,6 @@ class Unsynchronised:
             self._on_phase,
         )
 
-    @property
-    def _places(self) -> int:
-        assert self.world.config.round.count is not None
-        return self.world.config.round.count
-
     def next_model(self, number: RoundNumber) -> Generator[simpy.Event, Any, tuple[bool, Evaluation | None]]:
         """Let devices work until the next model is made; False when no device is ever there again to make it."""
         started, t_start_s = time.perf_counter(), self.clock.now
@@ -117,7 +119,7 @@ class Unsynchronised:
         while len(self.arrived) < wanted:
             self._fill(number)
             if len(self.at_work) < self._places:
-                back_s = self._next_candidate_s()
+                back_s = self._idle.next_back_s(self.clock.now)
                 if math.isinf(back_s) and not self.at_work:
                     self._need_nobody_declined()
                     return False, None
@@ -140,32 +142,22 @@ class Unsynchronised:
             if not self.line:
                 return
             chosen = self.line.popleft()
-            if chosen.device not in self.at_work and len(self._there(np.array([chosen.device]))):
+            if chosen.device not in self.at_work and self._is_still_there(chosen):
                 self._begin(number, chosen)
 
-    def _there(self, ids: Integers) -> Integers:
-        """Those of some devices that are available and charged now."""
-        ids = ids[self.world.availability.available(ids, self.clock.now)]
-        return ids if self.batteries is None else ids[self.batteries.ready_s()[ids] <= self.clock.now]
-
-    def _idle(self) -> Integers:
-        idle = np.ones(len(self.times_selected), dtype=bool)
-        idle[list(self.at_work)] = False
-        return np.flatnonzero(idle)
-
-    def _next_candidate_s(self) -> float:
-        """When a device that is not there now will be available and charged, inf if never."""
-        idle, now_s = self._idle(), self.clock.now
-        ids = np.setdiff1d(idle, self._there(idle), assume_unique=True)
-        if self.batteries is not None:
-            ready_s = self.batteries.ready_s()[ids]
-            ids, ready_s = ids[np.isfinite(ready_s)], ready_s[np.isfinite(ready_s)]
-            return float(self.world.availability.next_available(ids, np.maximum(ready_s, now_s)).min(initial=np.inf))
-        return float(self.world.availability.next_available(ids, now_s).min(initial=np.inf))
+    def _is_still_there(self, chosen: Chosen) -> bool:
+        """Whether a device is there and charged; where it has left and come again, its stay is now the present one."""
+        now_s = self.clock.now
+        if self.batteries is not None and not self.batteries.ready(np.array([chosen.device]), now_s)[0]:
+            return False
+        if now_s >= chosen.stays_until_s:
+            ids = np.array([chosen.device])
+            chosen.stays_until_s = float(self.world.availability.available_until(ids, now_s, math.inf)[0])
+        return now_s < chosen.stays_until_s
 
     def _need_nobody_declined(self) -> None:
         """Raise `EdgesimError` where devices are there but the policy takes none of them, now and for ever."""
-        if there := len(self._there(self._idle())):
+        if there := len(self._idle.there(self.clock.now)):
             raise EdgesimError(
                 f"selection.policy {self.world.config.selection.policy!r} takes none of the {there} devices that are "
                 "there while nobody is at work; without rounds that never changes: loosen the policy's options"
@@ -174,10 +166,10 @@ class Unsynchronised:
     def _ask(self, number: RoundNumber) -> None:
         """Ask the selector for as many devices as there are places, among those that are there and idle."""
         world, config = self.world, self.world.config
-        ids = self._there(self._idle())
+        ids = self._idle.there(self.clock.now)
         if len(ids) == 0:
             return
-        tasks = self.times_selected[ids] + 1
+        tasks = self.next_task[ids]
         samples = self.work_samples[number.frame][ids]
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         received_s = self.backhaul.of_station_s + config.round.download_s
@@ -199,7 +191,7 @@ class Unsynchronised:
             need_hz=need_hz,
             samples=self.data_sizes[number.frame][ids],
             work_samples=samples,
-            times_selected=self.times_selected[ids],
+            times_selected=tasks - 1,
             streams=world.streams,
             knowledge=self._open_training(number),
             outlook=PlannedOutlook(
@@ -215,11 +207,12 @@ class Unsynchronised:
         )
         rows = admit(self.selector, view, station, world.bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
-        columns = (ids[rows], delay_s[rows], rx_power_w)
+        until_s = world.availability.available_until(ids[rows], self.clock.now, math.inf)
+        columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def _open_training(self, number: RoundNumber) -> TrainingRound:
-        self.training = self.learner.open_round(number.round, number.frame, self.times_selected + 1)
+        self.training = self.learner.open_round(number.round, number.frame, self.next_task)
         self.in_training = set()
         return self.training
 
@@ -231,14 +224,15 @@ class Unsynchronised:
         assert self.training is not None
         self.in_training.add(device)
         self.training.start(np.array([device]))
-        self.times_selected[device] += 1
+        self.next_task[device] += 1
+        self._idle.begin(device)
         station = int(world.population.station[device])
         wires_s = float(self.backhaul.of_station_s[station])
         task = Task(
             device,
             world.config.round.download_s,
             chosen.compute_s,
-            self.presence.leaves_later_s(device, self.clock.now),
+            self.presence.leaves_stay_s(chosen.stays_until_s),
             self.payload_bits,
             station,
             wires_s,
@@ -263,6 +257,7 @@ class Unsynchronised:
         self._leave_place(task)
 
     def _leave_place(self, task: Task) -> None:
+        self._idle.end(task.device)
         self.over.append(task)
         _succeed_once(self._wake)
 
@@ -274,9 +269,13 @@ class Unsynchronised:
         return self.batteries.draw(task.device, draw_w, self.clock.now)
 
     def _alarm(self, t_s: float) -> None:
-        wake, callbacks = self._wake, self.clock.at(t_s, Kind.WAKE).callbacks
+        """Look again at an instant, unless that is to happen at it or before it anyway."""
+        if self.clock.now < self._alarm_s <= t_s:
+            return
+        self._alarm_s = t_s
+        callbacks = self.clock.at(t_s, Kind.WAKE).callbacks
         assert callbacks is not None
-        callbacks.append(lambda _: _succeed_once(wake))
+        callbacks.append(lambda _: _succeed_once(self._wake))
 
     def _absorb(self, number: RoundNumber) -> tuple[Merged, list[int]]:
         """Make the next model of the buffer and tell the selector; also how stale its updates were."""
@@ -288,11 +287,10 @@ class Unsynchronised:
             working.task.merged = True
         self.arrived.clear()
         self.version += 1
-        everyone = np.arange(len(self.times_selected))
         self.selector.hear(
             RoundReport(
                 round=number.round,
-                checked_in=np.flatnonzero(self.world.availability.available(everyone, self.clock.now)),
+                who_checked_in=self._checked_in,
                 selected=np.array(self.begun, dtype=np.int64),
                 arrived=merged.ids,
                 feedback=heard,
@@ -305,12 +303,18 @@ class Unsynchronised:
     def _stale(self, working: Working) -> Stale:
         return Stale(working.training, working.task.device, self.version - working.version)
 
+    def _checked_in(self) -> Integers:
+        everyone = np.arange(len(self.next_task))
+        return np.flatnonzero(self.world.availability.available(everyone, self.clock.now))
+
     def _break_off(self) -> Generator[simpy.Event, Any, None]:
         """End all work: the next frame has other data."""
         for working in self.at_work.values():
             working.process.interrupt("cancelled")
         yield self.clock.timeout(0)
-        self.over += [working.task for working in self.at_work.values()]
+        for device, working in self.at_work.items():
+            self._idle.end(device)
+            self.over.append(working.task)
         self.at_work.clear()
         self.line.clear()
 
@@ -337,8 +341,6 @@ class Unsynchronised:
         )
         station = self.world.population.station[merged.ids]
         values = bits_on_wires(self.backhaul, station, self.payload_bits, False)
-        if self.batteries is not None:
-            values |= battery_values(self.batteries.charge_at(np.arange(len(self.times_selected)), self.clock.now))
         self.report.round(row, self.over, merged, ages, evaluation, values)
         self.over.clear()
         self.begun.clear()

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from edgesim.channels import (
     Environment,
     Link,
-    OwnLinks,
     RecordedEnvironment,
     RecordedLink,
     ShannonLink,
@@ -43,6 +42,8 @@ class World:
     environment: Environment | RecordedEnvironment
     availability: Availability
     topology: Topology = ONE_STATION
+    own_links: Link | None = None
+    """The links that devices do not share; None where stations have bands."""
     _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Average gains of all devices in the round looked at last, [N]; planning and sending ask for them in turn."""
 
@@ -53,9 +54,8 @@ class World:
 
     def link(self, station: int) -> Link:
         """What the band of a station carries."""
-        if self.config.radio.sharing == "own":
-            assert self.population.link_bps is not None
-            return OwnLinks(self.population.link_bps)
+        if self.own_links is not None:
+            return self.own_links
         if isinstance(self.environment, RecordedEnvironment):
             return RecordedLink(self.environment.capacity, float(self.bands_hz[station]))
         return ShannonLink(self.environment.noise_w_per_hz)

@@ -22,14 +22,14 @@ _MOST_BANDS = 3
 
 _LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
 _HOUR_S = 3600.0
-_IN_HOURS_FROM_S = 3 * _HOUR_S
 
 
 def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = None) -> Figure:
     """Accuracy curves from the start accuracy on, a line per series, the target as a thin line.
 
     Over rounds, the rounds that every seed of a series evaluated; over seconds, each seed keeps its last
-    value until the next evaluation, up to the time that every seed reached.
+    value until the next evaluation, up to the time that every seed reached. Seconds are shown as hours where a run
+    lasts for one.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
@@ -37,7 +37,7 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
     with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         handles = {}
-        in_hours = over == "seconds" and longest_s(panels) >= _IN_HOURS_FROM_S
+        in_hours = over == "seconds" and longest_s(panels) >= _HOUR_S
         for axes, panel in zip(grid, panels, strict=True):
             for series in panel.series:
                 places, values = curve(series, over)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from edgesim.analysis.energy import energy_by_activity_j
+from edgesim.analysis.energy import IDLE, energy_by_activity_j
 from edgesim.analysis.runs import Run
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
@@ -16,6 +16,7 @@ _PARTS = {
     "compute": Part("compute", style.PALETTE["orange"]),
     "upload": Part("upload", style.PALETTE["blue"], "////"),
     "download": Part("download", style.PALETTE["sky"], "...."),
+    IDLE: Part("idle", style.PALETTE["grey"], "xxxx"),
 }
 
 
@@ -29,11 +30,11 @@ def draw_energy(panels: Sequence[Panel]) -> Figure:
 
 def draw_energy_over_rounds(run: Run) -> Figure:
     """Joules of one run by activity, round by round."""
-    table = energy_by_activity_j(run.activities).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)
+    table = energy_by_activity_j(run.activities, run.metrics).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)
     return draw_stacks_over_rounds(table, _PARTS, _LABEL, share=False)
 
 
 def joules_per_round(run: Run) -> dict[str, float]:
     """Mean joules of a round by activity."""
-    spent = energy_by_activity_j(run.activities).sum()
+    spent = energy_by_activity_j(run.activities, run.metrics).sum()
     return {name: float(spent[name]) / len(run.rounds) for name in _PARTS}

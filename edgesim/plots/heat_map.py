@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -27,7 +28,8 @@ COLUMNS = (
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 
-    ``summary`` has one row per cell and panel; a cell without a row stays empty.
+    ``summary`` has one row per cell and panel; a cell without a row stays empty. Colours go by the logarithm where the
+    values, all above zero, differ by more than a factor of ten.
     """
     what = quantity(column)
     across, up = (quantity(name, float(summary[name].abs().max())) for name in (x, y))
@@ -42,6 +44,7 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
     tables = [table.reindex(index=index, columns=columns) for table in tables]
     values = np.concatenate([table.to_numpy(dtype=np.float64).ravel() for table in tables])
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    norm = LogNorm(low, high) if 0 < 10 * low < high else Normalize(low, high)
     titles = [
         ", ".join(knob_text(name, float(value)) for name, value in zip(panel_knobs, key, strict=True))
         for key, _ in groups
@@ -55,13 +58,12 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
             image = axes.imshow(
                 shown,
                 cmap="cividis",
-                vmin=low,
-                vmax=high,
+                norm=norm,
                 origin="lower",
                 aspect="auto",
                 interpolation="none",
             )
-            _annotate(axes, shown, low, high)
+            _annotate(axes, shown, norm)
             axes.grid(visible=False)
             axes.set_xticks(np.arange(shown.shape[1]), _texts(table.columns, across))
             axes.set_yticks(np.arange(shown.shape[0]), _texts(table.index, up))
@@ -72,12 +74,12 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
     return figure
 
 
-def _annotate(axes: Axes, values: NDArray[np.float64], low: float, high: float) -> None:
+def _annotate(axes: Axes, values: NDArray[np.float64], norm: Normalize) -> None:
     for (i, j), value in np.ndenumerate(values):
         if not np.isnan(value):
-            bright = high > low and (value - low) / (high - low) > 0.55
-            color = "black" if bright else "white"
-            axes.text(j, i, f"{value:.3g}", ha="center", va="center", fontsize=6, color=color)
+            color = "black" if norm(value) > 0.55 else "white"
+            text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+            axes.text(j, i, text, ha="center", va="center", fontsize=6, color=color)
 
 
 def _texts(values: Iterable[Any], what: Quantity) -> list[str]:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
+from matplotlib.ticker import MaxNLocator, MultipleLocator
+from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
 from edgesim.analysis.statistics import mean_interval
@@ -21,33 +23,38 @@ def spans_a_day(run: Run) -> bool:
 
 
 def draw_participation(runs: Sequence[Run]) -> Figure:
-    """Mean devices per round checked in, selected and arrived, by the hour of the round's start; 95 % over seeds.
+    """Mean devices per round, checked in above, selected and arrived below, by the hour of the round's start.
 
-    Hour 0 is the start of the run's clock, and with it of its trace.
+    Bands are 95 % over seeds.
+    Hour 0 is the start of the run's clock, and with it of its trace. The lower axis does not begin at 0: how many
+    arrive differs little from how many are selected.
     """
     tables = [by_hour(run.rounds) for run in runs]
-    names = [name for name in _COLUMNS if any(table[name].notna().any() for table in tables)]
     styles = style.line_styles(list(_COLUMNS.values()))
-    with style.figure(style.COLUMN_IN, 2.3) as figure:
-        axes = figure.subplots()
-        for name in names:
-            columns = np.array([table[name].to_numpy() for table in tables]).T
-            bands = [mean_interval(column[~np.isnan(column)]) for column in columns]
-            look = styles[_COLUMNS[name]]
-            hours = np.arange(24) + 0.5
-            axes.plot(hours, [band.mean for band in bands], label=_COLUMNS[name], **look.marked(every=4))
-            if len(runs) > 1:
-                low, high = [band.low for band in bands], [band.high for band in bands]
-                axes.fill_between(hours, low, high, color=look.color, alpha=0.2, linewidth=0)
-        axes.set_yscale("symlog", linthresh=1)
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(0, 24)
-        axes.xaxis.set_major_locator(MultipleLocator(4))
-        axes.grid(axis="y")
-        axes.set_xlabel("hour of the day (h)")
-        axes.set_ylabel("devices per round (count)")
-        style.legend_below(figure, axes.get_lines(), [_COLUMNS[name] for name in names])
+    with style.figure(style.COLUMN_IN, 2.9) as figure:
+        above, below = figure.subplots(2, 1, sharex=True)
+        for axes, names in ((above, ["candidates"]), (below, ["selected", "arrived"])):
+            for name in names:
+                _draw_hours(axes, [table[name].to_numpy() for table in tables], _COLUMNS[name], styles[_COLUMNS[name]])
+            axes.grid(axis="y")
+            axes.yaxis.set_major_locator(MaxNLocator(5))
+        above.set_ylim(bottom=0)
+        below.set_xlim(0, 24)
+        below.xaxis.set_major_locator(MultipleLocator(4))
+        below.set_xlabel("hour of the day (h)")
+        figure.supylabel("devices per round (count)", fontsize=8)
+        style.legend_below(figure, [*above.get_lines(), *below.get_lines()], list(_COLUMNS.values()))
     return figure
+
+
+def _draw_hours(axes: Axes, seeds: Sequence[NDArray[np.float64]], label: str, look: style.LineStyle) -> None:
+    """Mean over seeds of a quantity of each hour, [24] each, and its interval where there are several."""
+    bands = [mean_interval(column[~np.isnan(column)]) for column in np.array(seeds).T]
+    hours = np.arange(24) + 0.5
+    axes.plot(hours, [band.mean for band in bands], label=label, **look.marked(every=4))
+    if len(seeds) > 1:
+        low, high = [band.low for band in bands], [band.high for band in bands]
+        axes.fill_between(hours, low, high, color=look.color, alpha=0.2, linewidth=0)
 
 
 def by_hour(rounds: pd.DataFrame) -> pd.DataFrame:

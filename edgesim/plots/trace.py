@@ -18,6 +18,9 @@ ONLINE_SHARE = 0.2026
 LONG_GAP_SHARE = 0.65
 """Of all time, and of the devices with gaps above an hour, in 136,000 phones (FedDance, section 2.2)."""
 
+MOST_TABLES = 9
+"""Capacity tables that are drawn."""
+
 _MOST_POINTS = 400
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 _TIMES = {
@@ -46,6 +49,14 @@ class Anatomy(Protocol):
         """Of each device that has gaps."""
 
     @property
+    def length_s(self) -> float:
+        """The longest recording."""
+
+    @property
+    def counts_over_time(self) -> tuple[Floats, NDArray[np.int64]]:
+        """Instants at which the number of devices online changes, and that number from there on, [k] each."""
+
+    @property
     def share_by_hour(self) -> Floats:
         """Share of devices online in each hour of the day, [24]."""
 
@@ -55,14 +66,16 @@ class Anatomy(Protocol):
 
 
 def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:
-    """Sessions per device, durations, gaps and share online by hour of the day, a line per trace.
+    """Sessions per device, durations, gaps, and share online by hour of the day and over time, a line per trace.
 
     Gaps are drawn twice: all of them, and the mean of each device. ``published`` marks what FedDance reports.
     """
     labels = list(traces)
     styles = style.line_styles(labels)
-    with style.figure(style.PAGE_IN, 3.7 + style.legend_height_in([*labels, "mean of each device"], 7)) as figure:
-        sessions, durations, gaps, hours = figure.subplots(2, 2).ravel()
+    with style.figure(style.PAGE_IN, 5.2 + style.legend_height_in([*labels, "mean of each device"], 7)) as figure:
+        layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
+        parts: dict[str, Axes] = figure.subplot_mosaic(layout)
+        sessions, durations, gaps, hours, time = parts.values()
         for label, trace in traces.items():
             line = styles[label].line()
             _cdf(sessions, trace.sessions.astype(np.float64), **line)
@@ -70,6 +83,8 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             _cdf(gaps, trace.gap_s, **line)
             _cdf(gaps, trace.mean_gap_s, **line | {"linewidth": 2.2, "alpha": 0.45})
             hours.step(np.arange(25), np.append(trace.share_by_hour, trace.share_by_hour[-1]), where="post", **line)
+            edges_s, share = _online_share(trace)
+            time.step(edges_s / _DAY_S, np.append(share, share[-1]), where="post", **line | {"linewidth": 0.8})
         if published:
             _mark_published(sessions, durations, gaps, hours)
         sessions.set_xscale("symlog", linthresh=1)
@@ -92,8 +107,13 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         hours.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         hours.set_xlabel("hour of the trace's day (h)")
         hours.set_ylabel("devices online")
-        titles = ("sessions per device", "durations", "gaps", "hours of the day")
-        for i, (axes, title) in enumerate(zip((sessions, durations, gaps, hours), titles, strict=True)):
+        time.set_xlim(left=0)
+        time.set_ylim(bottom=0)
+        time.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        time.set_xlabel("time of the trace (d)")
+        time.set_ylabel("devices online")
+        titles = ("sessions per device", "durations", "gaps", "hours of the day", "the whole trace")
+        for i, (axes, title) in enumerate(zip(parts.values(), titles, strict=True)):
             axes.grid()
             axes.set_title(f"({style.letter(i)}) {title}")
         for axes in (sessions, durations, gaps):
@@ -102,6 +122,18 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         wide = Line2D([], [], color=style.PALETTE["black"], linewidth=2.2, alpha=0.45)
         style.legend_below(figure, [*handles, wide], [*labels, "(c): mean of each device"])
     return figure
+
+
+def _online_share(trace: Anatomy) -> tuple[Floats, Floats]:
+    """Equal parts of a trace, as their edges [p + 1] in s, and the mean share of its devices online in each [p].
+
+    A device whose own recording has ended counts as offline.
+    """
+    instants_s, counts = trace.counts_over_time
+    edges_s = np.linspace(0.0, trace.length_s, _MOST_POINTS + 1)
+    online_s = np.append(0.0, np.cumsum(np.diff(instants_s) * counts[:-1]))
+    share = np.diff(np.interp(edges_s, instants_s, online_s)) / np.diff(edges_s) / len(trace.sessions)
+    return edges_s, share
 
 
 def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) -> None:
@@ -121,8 +153,8 @@ def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) ->
 
 
 def draw_capacity(tables: Mapping[str, tuple[Floats, Floats]]) -> Figure:
-    """Capacity over time of each trace, as (times in s, bit/s from there on); at most nine of them."""
-    names = list(tables)[:9]
+    """Capacity over time of each trace, as (times in s, bit/s from there on); at most `MOST_TABLES` of them."""
+    names = list(tables)[:MOST_TABLES]
     with style.figure(*style.panel_size(len(names), 1.6)) as figure:
         for axes, name in zip(style.panel_grid(figure, names), names, strict=True):
             t_s, bps = _by_second(*tables[name])

@@ -5,8 +5,8 @@ The original picks a fixed number of devices; here the band is the limit, as in 
 
 import numpy as np
 
-from edgesim.selection.stateless import Stateless, walk
-from edgesim.selection.ties import descending
+from edgesim.selection.stateless import Stateless
+from edgesim.selection.ties import by_falling
 from edgesim.selection.view import Choice, RoundView
 
 
@@ -15,4 +15,4 @@ class BestChannel(Stateless):
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the strongest channel first."""
-        return walk(view.ids[descending(np.asarray(view.gain))])
+        return by_falling(view.ids, np.asarray(view.gain))

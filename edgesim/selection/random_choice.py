@@ -21,7 +21,8 @@ def _by_rising(ids: Integers, draws: Floats) -> Choice:
     """Offer devices by rising draw, the first thousand before the others are put in order at all."""
     if len(ids) > 2 * _AT_FIRST:
         split = np.argpartition(draws, _AT_FIRST)
-        first, rest = np.sort(split[:_AT_FIRST]), np.sort(split[_AT_FIRST:])
+        first = np.sort(split[:_AT_FIRST])
         yield ids[first[np.argsort(draws[first], kind="stable")]]
+        rest = np.sort(split[_AT_FIRST:])
         ids, draws = ids[rest], draws[rest]
     yield from walk(ids[np.argsort(draws, kind="stable")])

@@ -39,11 +39,11 @@ def descending(values: Floats, then: Floats | None = None) -> Integers:
     return np.lexsort((np.arange(len(values)), level))
 
 
-def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats]) -> Choice:
+def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats] | None = None) -> Choice:
     """Offer ``ids`` by falling ``values``, both [n]; who ties goes by rising ``draw``, as in `descending`.
 
-    ``draw`` gives one number per id asked about. The first thousand or so are offered before the others are put in
-    order, or drawn for, at all.
+    ``draw`` gives one number per id asked about; without it the lowest id comes first. The first thousand or so are
+    offered before the others are put in order, or drawn for, at all.
     """
     left = np.arange(len(ids))
     if len(ids) > 4 * _AT_FIRST:
@@ -52,10 +52,10 @@ def by_falling(ids: Integers, values: Floats, draw: Callable[[Integers], Floats]
         # The lowest level may go on among the others.
         whole = ahead[level < level.max()]
         if len(whole):
-            yield ids[whole[descending(values[whole], then=draw(ids[whole]))]]
+            yield ids[whole[descending(values[whole], then=draw and draw(ids[whole]))]]
             left = np.setdiff1d(left, whole, assume_unique=True)
     if len(left):
-        yield ids[left[descending(values[left], then=draw(ids[left]))]]
+        yield ids[left[descending(values[left], then=draw and draw(ids[left]))]]
 
 
 def _levels(values: Floats) -> tuple[Integers, Integers]:

@@ -1,8 +1,9 @@
 """What a selector sees before a round and hears after it."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,13 +142,21 @@ class RoundReport:
     """What the selector hears when a round is over."""
 
     round: int
-    checked_in: Integers
-    """Devices that were there when the round opened, also those still at work for an earlier one, ascending."""
+    who_checked_in: Callable[[], Integers]
+    """Answers with `checked_in`; asked while the report is heard, and only if the policy wants to know."""
     selected: Integers
     arrived: Integers
     """Those selected whose updates were in time."""
     feedback: Feedback
     gradients: Gradients
+
+    @cached_property
+    def checked_in(self) -> Integers:
+        """Devices that were there when the round opened, also those still at work for an earlier one, ascending.
+
+        Without rounds, those that are there now.
+        """
+        return self.who_checked_in()
 
 
 class Options(BaseModel):
@@ -172,3 +181,12 @@ class Selector(Protocol):
 
     def hear(self, report: RoundReport) -> None:
         """Take in the outcome of a round."""
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """A policy that picks, in a round, among those whose updates have arrived; the others were trained in vain, or
+    count later (`edgesim.algorithms.safa`)."""
+
+    def draft(self, arrived: Integers, candidates: int) -> Integers:
+        """Those picked of the devices that ``arrived``, in order of arrival, of so many candidates."""

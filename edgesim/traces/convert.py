@@ -1,11 +1,13 @@
 """From any recorded format to the project's own Parquet files."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from edgesim.channels.link_file import LinkRows, write_links
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.errors import EdgesimError
 from edgesim.table_file import write_parquet
@@ -37,13 +39,15 @@ def convert(
         raise EdgesimError(f"--observed: is for recordings of presence, which {source} is not")
     if isinstance(recorded, Profile):
         write_profile(target, recorded)
+    elif isinstance(recorded, LinkRows):
+        write_links(target, recorded)
     else:
         write_capacity(target, recorded)
     return recorded
 
 
 def settle(recorded: Presence, observed: Path | None = None, unobserved: Unobserved = "absent") -> Intervals:
-    """The available periods, with time in which nobody looked counted as absent or as present, and its share noted."""
+    """The available periods, with time in which nobody looked counted as absent or as present, and noted."""
     available, seen = recorded.available, recorded.observed
     if observed is not None:
         seen = read_intervals(observed)
@@ -53,14 +57,11 @@ def settle(recorded: Presence, observed: Path | None = None, unobserved: Unobser
     if seen is None:
         return available
     unseen = complement(seen)
-    share = float(np.sum(unseen.end_s - unseen.start_s) / np.sum(unseen.length_s))
     if unobserved == "present":
         columns = (np.concatenate(pair) for pair in zip(_columns(available), _columns(unseen), strict=True))
         device, start_s, end_s = columns
         available = joined(device, start_s, end_s, available.length_s, available.device_count, available.name)
-    return Intervals(
-        available.device, available.start_s, available.end_s, available.length_s, available.name, share
-    )  # fmt: skip
+    return replace(available, unobserved_s=unseen.online_s)
 
 
 def _columns(intervals: Intervals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -71,7 +72,7 @@ def _widened(intervals: Intervals, other: Intervals) -> Intervals:
     """The same periods, of at least as many devices and as long as the other's."""
     count = max(intervals.device_count, other.device_count)
     length_s = max(intervals.length_s.max(), other.length_s.max())
-    return Intervals(*_columns(intervals), np.full(count, length_s), intervals.name, intervals.unobserved_share)
+    return Intervals(*_columns(intervals), np.full(count, length_s), intervals.name)
 
 
 def write_capacity(path: Path, capacity: Capacity) -> None:

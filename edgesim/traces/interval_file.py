@@ -2,11 +2,13 @@
 
 A column ``length_s``, the same in all rows of a device, says where the device's recording ends; without it that is
 the last end in the file. A Parquet file may also carry how many devices it is of (those that are never available
-have no rows) and the share of time in which nobody looked.
+have no rows) and for how long nobody looked at each.
 
 A column ``device_id`` may stand in place of ``device``: ids from 0, or from 1 where no row has 0.
 """
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +45,8 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     of_device = np.full(count, lengths_s.max())
     of_device[device] = lengths_s
     intervals = joined(device, start_s, end_s, of_device, count, str(path))
-    unobserved_share = float(facts.get("unobserved_share", 0.0))
-    return Intervals(intervals.device, intervals.start_s, intervals.end_s, of_device, intervals.name, unobserved_share)
+    unobserved_s = np.array(json.loads(facts["unobserved_s"])) if "unobserved_s" in facts else None
+    return replace(intervals, length_s=of_device, unobserved_s=unobserved_s)
 
 
 def write_intervals(path: Path, intervals: Intervals) -> None:
@@ -55,7 +57,9 @@ def write_intervals(path: Path, intervals: Intervals) -> None:
         "end_s": intervals.end_s,
         LENGTH: intervals.length_s[intervals.device],
     }
-    facts = {"devices": str(intervals.device_count), "unobserved_share": repr(intervals.unobserved_share)}
+    facts = {"devices": str(intervals.device_count)}
+    if intervals.unobserved_s is not None:
+        facts["unobserved_s"] = json.dumps(intervals.unobserved_s.tolist())
     write_parquet(path, pa.table(columns), facts)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.traces.coincidence import Coincidence
-from edgesim.traces.intervals import Floats, Integers, Intervals
+from edgesim.traces.intervals import Floats, Integers, Intervals, counts_over_time
 
 Booleans = NDArray[np.bool_]
 
@@ -87,6 +87,21 @@ class IntervalTable:
         if self.after_end == "raise" and count <= self.device_count:
             self._refuse_beyond(when_s >= self.length_s, f"the next time that {count} devices are available")
         return when_s
+
+    def counts_over_time(self) -> tuple[Floats, Integers]:
+        """Instants at which the number of devices online changes, and that number from there on, [k] each.
+
+        Those of the recording itself, from 0 on, whatever follows its end.
+        """
+        return counts_over_time(self._start_s[:-1], self._end_s[:-1])
+
+    def ever_has(self, count: int) -> bool:
+        """Whether so many devices may be available at one instant; False only where that is known to never be."""
+        return self._coincidence.ever_has(count)
+
+    def most_at_once(self) -> int:
+        """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
+        return self._coincidence.most_at_once()
 
     def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
         """This table for a run, of known end or not.

@@ -26,8 +26,8 @@ class Intervals:
     """Where each device's recording ends, [devices]; no period reaches beyond. ``inf`` where it never ends."""
     name: str = "the trace"
     """What messages call it."""
-    unobserved_share: float = 0.0
-    """Share of the devices' time in which nobody looked, and which the periods treat as absent."""
+    unobserved_s: Floats | None = None
+    """Time of each device in which nobody looked, and which the periods treat as absent, [devices]; none if absent."""
 
     @property
     def device_count(self) -> int:
@@ -35,10 +35,28 @@ class Intervals:
         return len(self.length_s)
 
     @property
+    def unobserved_share(self) -> float:
+        """Share of the devices' time in which nobody looked."""
+        return 0.0 if self.unobserved_s is None else float(np.sum(self.unobserved_s) / np.sum(self.length_s))
+
+    @property
     def online_s(self) -> Floats:
         """Time that each device is there, [devices]."""
         online_s: Floats = np.bincount(self.device, self.end_s - self.start_s, self.device_count).astype(np.float64)
         return online_s
+
+
+def counts_over_time(start_s: Floats, end_s: Floats) -> tuple[Floats, Integers]:
+    """Instants at which the number of devices online changes, and that number from there on, [k] each.
+
+    The periods, [n], come in any order. The first instant is 0; starts and ends of one instant are one change.
+    """
+    edges_s = np.concatenate([[0.0], start_s, end_s])
+    steps = np.repeat([0, 1, -1], [1, len(start_s), len(end_s)])
+    instants_s, place = np.unique(edges_s, return_inverse=True)
+    counts = np.cumsum(np.bincount(place, steps, minlength=len(instants_s)).astype(np.int64))
+    changes = np.append(True, np.diff(counts) != 0)
+    return instants_s[changes], counts[changes]
 
 
 def check_length(length_s: float | None) -> None:
@@ -108,7 +126,7 @@ def first_devices(intervals: Intervals, count: int) -> Intervals:
         intervals.end_s[:last],
         intervals.length_s[:count],
         intervals.name,
-        intervals.unobserved_share,
+        None if intervals.unobserved_s is None else intervals.unobserved_s[:count],
     )
 
 
@@ -122,5 +140,5 @@ def renumbered(intervals: Intervals, order: Integers) -> Intervals:
         intervals.end_s[rows],
         intervals.length_s[order],
         intervals.name,
-        intervals.unobserved_share,
+        None if intervals.unobserved_s is None else intervals.unobserved_s[order],
     )

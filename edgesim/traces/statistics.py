@@ -1,10 +1,11 @@
 """What a trace of presence is like: sessions, durations, gaps, hours of the day."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from edgesim.traces.intervals import Floats, Integers, Intervals
+from edgesim.traces.intervals import Floats, Integers, Intervals, counts_over_time
 
 HOUR_S = 3600.0
 
@@ -13,6 +14,7 @@ HOUR_S = 3600.0
 class Anatomy:
     """The figures of FedDance's fig. 3 for any trace, and the rhythm of its days."""
 
+    intervals: Intervals
     length_s: float
     """The longest recording."""
     unobserved_share: float
@@ -32,6 +34,11 @@ class Anatomy:
     """Device-seconds online in each hour of the day, [24], hour 0 at the trace's zero."""
     recorded_by_hour_s: Floats
     """Device-seconds recorded in each hour of the day, [24]."""
+
+    @cached_property
+    def counts_over_time(self) -> tuple[Floats, Integers]:
+        """Instants at which the number of devices online changes, and that number from there on, [k] each."""
+        return counts_over_time(self.intervals.start_s, self.intervals.end_s)
 
     @property
     def pooled_share(self) -> float:
@@ -58,6 +65,7 @@ def anatomy(intervals: Intervals) -> Anatomy:
     longest_gap_s = np.zeros(count)
     np.maximum.at(longest_gap_s, gap_device, gap_s)
     return Anatomy(
+        intervals=intervals,
         length_s=float(intervals.length_s.max()),
         unobserved_share=intervals.unobserved_share,
         online_share=online_s / intervals.length_s,
@@ -69,19 +77,6 @@ def anatomy(intervals: Intervals) -> Anatomy:
         online_by_hour_s=_by_hour_s(intervals.start_s, intervals.end_s),
         recorded_by_hour_s=_by_hour_s(np.zeros(count), intervals.length_s),
     )
-
-
-def counts_over_time(intervals: Intervals) -> tuple[Floats, Integers]:
-    """Instants at which the number of available devices changes, and that number from there on, [k] each.
-
-    The first instant is 0. Starts and ends of one instant are one change.
-    """
-    edges_s = np.concatenate([[0.0], intervals.start_s, intervals.end_s])
-    steps = np.repeat([0, 1, -1], [1, len(intervals.start_s), len(intervals.end_s)])
-    instants_s, place = np.unique(edges_s, return_inverse=True)
-    counts = np.cumsum(np.bincount(place, steps, minlength=len(instants_s)).astype(np.int64))
-    changes = np.append(True, np.diff(counts) != 0)
-    return instants_s[changes], counts[changes]
 
 
 def _by_hour_s(start_s: Floats, end_s: Floats) -> Floats:

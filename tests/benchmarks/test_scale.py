@@ -16,14 +16,15 @@ from edgesim import simulation
 from edgesim.channels import ShannonLink, min_bandwidth_hz
 from edgesim.config import RunConfig, parse
 from edgesim.engine.clock import Clock
-from edgesim.engine.uplink import Band
+from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.records import read_table
 from edgesim.streams import Streams
 
 
-def config(devices: int, rounds: int, policy: str = "random") -> RunConfig:
-    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round."""
+def config(devices: int, rounds: int, policy: str = "random", admission: str = "count") -> RunConfig:
+    """Thirty uploads a round of the paper's CNN, shadowing redrawn each round; or as many as fit the band."""
+    by_count = {"admission": "count", "count": 30, "allocator": "equal_share"} if admission == "count" else {}
     return parse(
         {
             "rounds": rounds,
@@ -35,9 +36,7 @@ def config(devices: int, rounds: int, policy: str = "random") -> RunConfig:
                 "tmax_s": 6.0,
                 "payload_bits": 17_881_664.0,
                 "computes": "selected",
-                "admission": "count",
-                "count": 30,
-                "allocator": "equal_share",
+                **by_count,
             },
         },
         "benchmark",
@@ -58,6 +57,15 @@ def test_the_cost_of_a_round_over_the_number_of_devices(benchmark, tmp_path, dev
     timing = read_table(tmp_path, "timing")
     benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
     assert read_table(tmp_path, "rounds")["selected"].tolist() == [30] * 20
+
+
+@pytest.mark.parametrize(("policy", "admission"), [("best-channel", "count"), ("random", "band")])
+def test_a_round_of_a_million_devices_all_of_whose_channels_are_looked_at(benchmark, tmp_path, policy, admission):
+    """No aim of its own: a million draws of shadowing a round, and as many least bandwidths."""
+    benchmark.pedantic(lambda: simulation.run(config(1_000_000, 5, policy, admission), tmp_path), rounds=1)
+    timing = read_table(tmp_path, "timing")
+    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
+    assert (read_table(tmp_path, "rounds")["selected"] >= 1).all()
 
 
 def test_the_memory_of_an_idle_device(benchmark):
@@ -95,7 +103,7 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark):
 
     def engine() -> float:
         clock = Clock()
-        band = Band(clock, 20e6, ShannonLink(4e-21), "reserved")
+        band = ReservedBand(clock, ShannonLink(4e-21))
 
         def server():
             for _ in range(rounds):
@@ -149,6 +157,32 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark):
     benchmark.extra_info["events_per_s"], benchmark.extra_info["bare_events_per_s"] = rates.max(axis=0)
     benchmark.extra_info["ratio"] = float(np.divide(*rates.max(axis=0)))
     assert (rates > 0).all()
+
+
+@pytest.mark.parametrize("uploads", [30, 300, 3000])
+def test_a_round_of_uploads_that_share_the_band_anew(benchmark, tmp_path, uploads):
+    """Every start and end changes the share of everybody on the air; no aim of its own."""
+    settings = parse(
+        {
+            "rounds": 3,
+            "devices": {"count": uploads},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+            "radio": {"sharing": "reshared"},
+            "round": {
+                "tmax_s": 600.0,
+                "payload_bits": 1e6,
+                "admission": "count",
+                "count": uploads,
+                "allocator": "equal_share",
+            },
+        },
+        "benchmark",
+    )
+    benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
+    timing = read_table(tmp_path, "timing")
+    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
+    assert read_table(tmp_path, "rounds")["arrived"].tolist() == [uploads] * 3
 
 
 def test_activities_per_second_of_a_whole_run(benchmark, tmp_path: Path):

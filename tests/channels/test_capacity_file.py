@@ -79,7 +79,7 @@ def test_the_shipped_table_has_the_stated_process() -> None:
         (HEAD + "0,5\n1,-5\n", "line 3: bps: expected bit/s, 0 or more (got -5)"),
         (HEAD + "3,5\n4,5\n", "line 2: t_s: expected 0 in the first row; count the times from there (got 3)"),
         (HEAD + "0,5\n2,5\n2,6\n", "line 4: t_s: expected a later time than in the row before (got 2)"),
-        (HEAD + "0,0\n1,0\n", "bps: expected at least one row above 0"),
+        (HEAD + "0,0\n1,0\n", "line 2: bps: expected at least one row above 0"),
     ],
 )
 def test_a_bad_table_is_refused_in_one_line_that_names_file_line_and_column(

@@ -27,6 +27,17 @@ def test_the_least_loaded_is_never_more_than_6_db_weaker_than_the_strongest(gain
     assert (gain[own, np.arange(gain.shape[1])] >= 0.999 * 10**-0.6 * gain.max(axis=0)).all()
 
 
+@given(gains, st.lists(st.floats(0.5, 2.0), min_size=5, max_size=5))
+def test_one_by_one_devices_join_the_station_with_the_fewest_devices_per_hertz(gain, shares):
+    share = np.array(shares[: len(gain)])
+    joined = np.zeros(len(gain))
+    for device, own in enumerate(attach("least_loaded", gain, gain, share)):
+        near = gain[:, device] >= 10**-0.6 * gain[:, device].max()
+        load = joined / share
+        assert load[own] <= load[near].min() * (1 + 1e-9)
+        joined[own] += 1
+
+
 def test_equally_strong_stations_fill_up_in_proportion_to_their_bands():
     gain = np.ones((3, 400))
     own = attach("least_loaded", gain, gain, np.array([1.0, 2.0, 1.0]))

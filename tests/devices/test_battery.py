@@ -36,9 +36,20 @@ def test_a_device_that_draws_no_more_than_the_charger_gives_never_runs_empty():
 
 def test_devices_are_ready_when_their_reserve_is_back_or_since_they_had_it():
     batteries = Batteries(10.0, 2.0, 0.5, np.array([1.0, 2.0, 9.0]), np.array([5.0, 6.0, 7.0]), np.zeros(3))
-    assert batteries.ready_s().tolist() == [7.0, 6.0, 7.0]
+    assert [span_s.tolist() for span_s in batteries.ready_s()] == [[7.0, 6.0, 7.0], [np.inf] * 3]
     batteries.recharge_w = 0.0
-    assert batteries.ready_s().tolist() == [np.inf, 6.0, 7.0]
+    assert [span_s.tolist() for span_s in batteries.ready_s()] == [[np.inf, 6.0, 7.0], [np.inf] * 3]
+    # At rest 0.5 W more than the charger gives: 9 J are 2 J after 14 s.
+    batteries.idle_w = 0.5
+    assert [span_s.tolist() for span_s in batteries.ready_s()] == [[np.inf, 6.0, 7.0], [np.inf, 6.0, 21.0]]
+
+
+def test_idling_takes_its_part_of_what_the_charger_gives():
+    batteries = Batteries(10.0, 2.0, 0.5, np.array([1.0]), np.array([5.0]), np.zeros(1), idle_w=0.3)
+    assert batteries.ready_s()[0].tolist() == pytest.approx([10.0])
+    assert float(batteries.charge_at(0, 10.0)) == pytest.approx(2.0)
+    # 1 J, 0.2 W in and 1 W out: empty after 1.25 s.
+    assert batteries.draw(0, 1.0, 5.0) == pytest.approx(6.25)
 
 
 def test_drawn_charges_are_uniform_and_do_not_depend_on_who_else_there_is():
@@ -51,6 +62,25 @@ def test_drawn_charges_are_uniform_and_do_not_depend_on_who_else_there_is():
     assert start(10).tolist() == start(4000)[:10].tolist()
     assert np.mean(start(4000)) == pytest.approx(25.0, abs=4 * 50 / np.sqrt(12 * 4000))
     assert (start(4000) < 50.0).all()
+
+
+@given(st.lists(st.tuples(st.floats(0, 20), st.floats(0, 5)), max_size=12), st.floats(0.1, 3), st.floats(0, 3))
+def test_what_idling_takes_work_takes_and_what_is_left_is_what_there_was_and_the_charger_gave(
+    phases, idle_w, recharge_w
+):
+    battery = Batteries(1e9, 0.0, recharge_w, np.array([30.0]), np.zeros(1), np.zeros(1), idle_w)
+    now_s, spent_j = 0.0, 0.0
+    for length_s, power_w in phases:
+        end_s = min(now_s + length_s, battery.draw(0, power_w, now_s))
+        spent_j += power_w * (end_s - now_s)
+        # Empty: the work is over, and the rest of the phase passes at rest.
+        battery.draw(0, 0.0, end_s)
+        now_s = max(now_s + length_s, end_s)
+    there_j = 30.0 + recharge_w * now_s
+    accounted_j = spent_j + float(battery.idle_j(0, now_s)) + float(battery.charge_at(0, now_s))
+    if recharge_w <= idle_w or battery.charge_at(0, now_s) > 0:
+        assert accounted_j == pytest.approx(there_j, abs=1e-9 * there_j)
+    assert accounted_j <= there_j * (1 + 1e-12)
 
 
 PHASES = st.lists(st.tuples(st.floats(0, 20), st.floats(0, 5)), max_size=12)

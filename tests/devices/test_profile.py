@@ -47,11 +47,31 @@ def test_a_recorded_speed_is_the_whole_compute_time_of_every_round(tmp_path: Pat
 
 
 def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:
-    made = Profile(np.array([0.1, 0.25]), np.array([1e6, 2e6]), ["a", "b"])
+    made = Profile(np.array([0.1, 0.25]), np.array([1e6, 2e6]), ["a", "b"], np.array([2e9, 3e9]))
     write_profile(tmp_path / "speed.parquet", made)
     found = read_profile(tmp_path / "speed.parquet")
     assert found.link_bps is not None
+    assert found.clock_hz is not None
+    assert found.clock_hz.tolist() == [2e9, 3e9]
     assert (found.s_per_sample.tolist(), found.link_bps.tolist()) == ([0.1, 0.25], [1e6, 2e6])
+
+
+def test_a_processor_of_a_known_clock_spends_kappa_f_squared_on_every_cycle(tmp_path: Path) -> None:
+    path = tmp_path / "speed.csv"
+    path.write_text("device,s_per_sample,clock_hz\n0,0.1,2e9\n1,0.2,1e9\n")
+    # 1e-28 x (2e9)^2 J a cycle, 2e9 cycles a second: 0.8 W.
+    devices = make_population(DevicesConfig(count=2, profile=str(path), compute_power_w=9.0), Streams(0))
+    assert devices.compute_power_w.tolist() == pytest.approx([0.8, 0.1])
+    devices = make_population(DevicesConfig(count=1, profile=str(path), kappa=2e-28), Streams(0))
+    assert devices.compute_power_w.tolist() == pytest.approx([1.6])
+
+
+def test_kappa_is_refused_where_no_clock_is_known(tmp_path: Path) -> None:
+    path = csv(tmp_path, "0,0.1,1e6\n")
+    with pytest.raises(EdgesimError, match=r"speed\.csv: has no column clock_hz, which devices\.kappa needs"):
+        make_population(DevicesConfig(count=1, profile=str(path), kappa=1e-28), Streams(0))
+    with pytest.raises(EdgesimError, match="kappa is for processors whose clock_hz a profile gives"):
+        parse({"devices": {"kappa": 1e-28}}, "test")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from edgesim import simulation
 from edgesim.config import parse
-from edgesim.engine.rounds import moved_deadline_s
 from edgesim.errors import EdgesimError
 from edgesim.records import read_table
 from edgesim.traces.interval_table import IntervalTable
@@ -130,28 +129,39 @@ def test_over_commitment_closes_at_the_wanted_number_of_arrivals(tmp_path):
     assert tenth_s.to_numpy() == pytest.approx(rounds["t_end_s"].to_numpy())
 
 
-def test_the_deadline_moves_by_refls_rule(tmp_path):
-    """asynchronous.md: D_next = (1 - a) D_round + a D_avg, a = 0.25; every round here lasts to its deadline or less."""
+@pytest.mark.parametrize(
+    ("rows", "ends_s", "late"),
+    [
+        # Rounds of 80 and 120 s, then one that would last for a day: it is closed after 167.5 s, and so is the next.
+        ([(0, 70), (80, 110), (200, 86_400)], [80.0, 200.0, 367.5, 535.0], [0, 0, 1, 1]),
+        # The second round already would: it is closed after 310 s.
+        ([(0, 70), (80, 86_400)], [80.0, 390.0, 700.0], [0, 1, 1]),
+    ],
+)
+def test_the_deadline_moves_by_refls_rule(tmp_path, rows, ends_s, late):
+    """asynchronous.md: a = 0.25, D_avg 1000 s; after 80 s the deadline is 310 s, after 120 s more it is 167.5 s.
+
+    One device computes for 10 s in every round; from each instant of the rows on, an upload takes so many seconds.
+    """
+    (tmp_path / "speed.csv").write_text("device,s_per_sample\n0,1\n")
+    links = [f"0,{t_s},{1e6 / upload_s!r}" for t_s, upload_s in rows]
+    (tmp_path / "links.csv").write_text("\n".join(["device,t_s,bps", *links]))
     values = {
-        "rounds": 30,
-        "round": {"payload_bits": 17_881_664.0, "tmax_s": 3.0, "moving_deadline": 0.25, "leftover": "equal_finish"},
-        "learning": {"training": "none"},
+        "rounds": len(ends_s),
+        "devices": {
+            "count": 1,
+            "profile": str(tmp_path / "speed.csv"),
+            "links": {"file": str(tmp_path / "links.csv"), "after_end": "hold"},
+        },
+        "radio": {"sharing": "own"},
+        "round": {"payload_bits": 1e6, "tmax_s": 1000.0, "moving_deadline": 0.25, "admission": "count", "count": 1},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
     }
-    simulation.run(parse(values, "test"), tmp_path)
-    rounds = read_table(tmp_path, "rounds")
-    lengths_s = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
-    deadline_s = 3.0
-    for length_s in lengths_s:
-        assert length_s <= deadline_s + 1e-9
-        deadline_s = 0.75 * length_s + 0.25 * deadline_s
-    assert lengths_s[-1] < 3.0
-
-
-def test_the_rule_of_the_moving_deadline_in_the_specifications_numbers():
-    average_s = 1000.0
-    for length_s, expected_s in ((80.0, 310.0), (120.0, 167.5)):
-        average_s = moved_deadline_s(0.25, length_s, average_s)
-        assert average_s == expected_s
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert rounds["t_end_s"].tolist() == pytest.approx(ends_s, rel=1e-12)
+    assert rounds["late"].tolist() == late
 
 
 @settings(max_examples=8)

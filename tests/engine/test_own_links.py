@@ -46,8 +46,10 @@ def test_a_profile_without_links_is_refused_in_one_line(tmp_path, profile):
     profile.write_text("device,s_per_sample\n0,0.1\n1,0.1\n2,0.1\n3,0.1\n")
     with pytest.raises(EdgesimError, match=r"phones\.csv: has no column link_bps, which radio\.sharing = 'own' needs"):
         simulation.run(parse(values(profile), "test"), tmp_path / "run")
-    with pytest.raises(EdgesimError, match=r"radio\.sharing = 'own' needs devices\.profile"):
+    with pytest.raises(EdgesimError, match=r"radio\.sharing = 'own' needs devices\.links, or devices\.profile"):
         parse({"radio": {"sharing": "own"}}, "test")
+    with pytest.raises(EdgesimError, match=r"devices\.links is for radio\.sharing = 'own'"):
+        parse({"devices": {"links": {"file": "links.csv"}}}, "test")
 
 
 def test_without_rounds_every_task_takes_compute_plus_upload(tmp_path, profile):
@@ -61,3 +63,93 @@ def test_without_rounds_every_task_takes_compute_plus_upload(tmp_path, profile):
     ends = sorted((k * lengths_s[device], device) for device in range(4) for k in range(1, 9))[:8]
     assert rounds["t_end_s"].tolist() == pytest.approx([t_s for t_s, _ in ends])
     assert updates["device"].tolist() == [device for _, device in ends]
+
+
+def recorded(folder, seed, seconds=40, count=4):
+    """A file of links that change every second, with gaps, as [devices, seconds] too."""
+    rng = np.random.default_rng(seed)
+    bps = rng.integers(1, 5, (count, seconds)) * 1e5 * rng.integers(0, 2, (count, seconds))
+    bps[:, -1] = 1e5
+    rows = [f"{k},{t},{bps[k, t]},{seconds}" for t in range(seconds) for k in range(count)]
+    (folder / "links.csv").write_text("\n".join(["device,t_s,bps,end_s", *rows]))
+    return bps
+
+
+def reached_s(bps, start_s, bits):
+    """When the sum over the seconds of a link that repeats reaches the bits."""
+    second, left_s = int(start_s), 1.0 - start_s % 1.0
+    while True:
+        now_bps = bps[second % len(bps)]
+        # What is left by rounding when a second has carried all does not wait for the next one.
+        if now_bps and bits <= now_bps * left_s + 1e-3:
+            return second + 1.0 - left_s + bits / now_bps
+        bits -= now_bps * left_s
+        second, left_s = second + 1, 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_upload_ends_where_its_own_recorded_capacity_reaches_its_bits(tmp_path, profile, seed):
+    bps = recorded(tmp_path, seed)
+    config = values(profile, tmax_s=30.0, payload_bits=1.5e6, admission="count", count=4)
+    config |= {
+        "rounds": 5,
+        "devices": {
+            "count": 4,
+            "profile": str(profile),
+            "links": {"file": str(tmp_path / "links.csv"), "after_end": "wrap"},
+        },
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    starts_s = read_table(tmp_path / "run", "rounds").set_index("round")["t_start_s"]
+    assert len(uploads) == 20
+    for upload in uploads.itertuples():
+        # Compute takes 1, 2, 3 and 4 s; the link is no slower because others send.
+        start_s = starts_s[upload.round] + upload.device + 1
+        assert upload.t_start_s == pytest.approx(start_s)
+        end_s = reached_s(bps[upload.device], upload.t_start_s, 1.5e6)
+        close_s = starts_s[upload.round] + 30.0
+        assert upload.outcome == ("done" if end_s <= close_s else "late")
+        assert upload.t_end_s == pytest.approx(min(end_s, close_s))
+
+
+def test_by_the_band_those_are_taken_whose_recorded_links_are_quick_enough(tmp_path, profile):
+    bps = recorded(tmp_path, 3)
+    config = values(profile, tmax_s=12.0, payload_bits=1.5e6)
+    config |= {
+        "rounds": 6,
+        "devices": {
+            "count": 4,
+            "profile": str(profile),
+            "links": {"file": str(tmp_path / "links.csv"), "after_end": "wrap"},
+        },
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    assert (uploads["outcome"] == "done").all()
+    for number in range(1, 7):
+        start_s = 12.0 * (number - 1)
+        quick = [k for k in range(4) if reached_s(bps[k], start_s + k + 1, 1.5e6) <= start_s + 12.0]
+        assert sorted(uploads.query("round == @number")["device"]) == quick
+    assert 0 < len(uploads) < 24
+
+
+def test_a_run_beyond_the_end_of_links_that_neither_wrap_nor_hold_says_so(tmp_path, profile):
+    recorded(tmp_path, 0)
+    config = values(profile, tmax_s=30.0, payload_bits=1.5e6, admission="count", count=4)
+    config["devices"] = {"count": 4, "profile": str(profile), "links": {"file": str(tmp_path / "links.csv")}}
+    with pytest.raises(
+        EdgesimError, match=r"links\.csv: device \d: the capacity is known up to 40 s, but is asked for"
+    ):
+        simulation.run(parse(config, "test"), tmp_path / "run")
+
+
+def test_links_over_time_need_no_profile_and_stand_before_its_rates(tmp_path, profile):
+    recorded(tmp_path, 1)
+    config = values(profile)
+    config["devices"] = {"count": 4, "links": {"file": str(tmp_path / "links.csv"), "after_end": "wrap"}}
+    config["round"]["tmax_s"] = 60.0
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    assert (uploads["outcome"] == "done").all()
+    assert (uploads["bandwidth_hz"] == 0).all()

@@ -12,7 +12,7 @@ def runs(tmp_path, run_writer) -> list[Run]:
 
 
 def test_joules_per_round_are_those_of_the_rows_by_activity(runs):
-    assert joules_per_round(runs[0]) == pytest.approx({"download": 0.0, "compute": 1.0, "upload": 0.3})
+    assert joules_per_round(runs[0]) == pytest.approx({"download": 0.0, "compute": 1.0, "upload": 0.3, "idle": 0.0})
 
 
 def test_energy_bars_stack_the_mean_joules_of_the_seeds_with_the_interval_of_the_whole(runs):

@@ -45,10 +45,15 @@ def run(tmp_path):
 
 def test_both_figures_show_a_real_run(run):
     assert spans_a_day(run)
-    axes = draw_participation([run]).axes[0]
+    above, below = draw_participation([run]).axes
     table = by_hour(run.rounds)
-    drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
-    assert drawn["arrived"] == pytest.approx(table["arrived"].to_numpy(), nan_ok=True)
+    drawn = {line.get_label(): line.get_ydata() for axes in (above, below) for line in axes.get_lines()}
+    for label, name in (("checked in", "candidates"), ("selected", "selected"), ("arrived", "arrived")):
+        assert drawn[label] == pytest.approx(table[name].to_numpy(), nan_ok=True)
+    assert [line.get_label() for line in above.get_lines()] == ["checked in"]
+    # On an axis of its own: what changes over the day is not flattened by how many check in.
+    assert below.get_ylim()[1] < drawn["checked in"].max()
+    assert (above.get_yscale(), below.get_yscale()) == ("linear", "linear")
     assert has_stale_updates([run])
     ages, shares = cumulative(Series("all", (run,)))
     staleness = run.updates["staleness"].to_numpy()

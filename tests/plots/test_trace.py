@@ -17,12 +17,16 @@ SOME = trace([(0, 0, 60), (0, 120, 150), (0, 7200, 9000), (1, 0, 86_400), (2, 30
 
 def test_the_lines_of_an_anatomy_are_its_distributions():
     figure = draw_anatomy({"some": SOME})
-    sessions, durations, gaps, hours = figure.axes
+    sessions, durations, gaps, hours, time = figure.axes
     x, y = sessions.lines[0].get_data()
     assert (x.tolist(), y.tolist()) == ([0, 0, 1, 1, 3], [0, 0.25, 0.5, 0.75, 1.0])
     assert durations.lines[0].get_xdata()[1:].tolist() == [10, 30, 60, 1800, 86_400]
     assert [line.get_xdata()[1:].tolist() for line in gaps.lines] == [[60, 7050], [3555]]
     assert hours.lines[0].get_ydata()[0] == pytest.approx((60 + 30 + 3600 + 10) / (4 * 3600))
+    days, share = time.lines[0].get_data()
+    # Of four devices one is there all day; parts of 216 s, of which the first has 60, 30 and 10 s of others.
+    assert (days[-1], share[200]) == (1.0, 0.25)
+    assert share[0] == pytest.approx((216 + 60 + 30 + 10) / (4 * 216))
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "(c): mean of each device"]
 
 

@@ -114,7 +114,7 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
     }
     return RoundReport(
         round=round,
-        checked_in=checked_in,
+        who_checked_in=lambda: checked_in,
         selected=selected,
         arrived=heard[np.isin(heard, selected)],
         feedback=Feedback(ids=heard, **columns),

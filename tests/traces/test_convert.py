@@ -3,9 +3,14 @@ from pathlib import Path
 
 import pytest
 
+from edgesim.channels import read_links
+from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
-from edgesim.traces import read_intervals
+from edgesim.streams import Streams
+from edgesim.traces import make_availability, read_intervals
 from edgesim.traces.convert import convert
+from edgesim.traces.convert_links import convert_links
+from edgesim.traces.models import facts
 from edgesim.traces.readers import Presence
 from edgesim.traces.sample_week import sample_week
 
@@ -32,6 +37,9 @@ def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_
     # Nobody looked in 50 + 0 + 90 of 300 device-seconds.
     assert read_intervals(out).unobserved_share == pytest.approx(140 / 300)
     assert read_intervals(out).device_count == 3
+    asked = make_availability(AvailabilityConfig(model="table", file=str(out)), 2, Streams(0))
+    # Of the two devices that a run replays, nobody looked at one for half its time.
+    assert facts(asked)["unobserved_share"] == 0.25
     convert(available, out, observed=seen, unobserved="present")
     assert rows(out) == [(0, 10, 20), (0, 50, 100), (1, 0, 5), (2, 0, 60), (2, 70, 100)]
 
@@ -58,3 +66,53 @@ def test_the_shipped_week_is_what_its_generator_writes() -> None:
     for name in ("device", "start_s", "end_s", "length_s"):
         assert getattr(shipped, name).tolist() == getattr(made, name).tolist(), name
     assert path.stat().st_size < 200_000
+
+
+@pytest.fixture
+def uplinks(tmp_path: Path) -> Path:
+    """Two mahimahi files and a capacity table of two traces."""
+    folder = tmp_path / "uplinks"
+    folder.mkdir()
+    (folder / "b").write_text("1\n2\n")
+    (folder / "a").write_text("2\n4\n")
+    (folder / "c.csv").write_text("trace,t_s,bps\nhome-up,0,7\nhome-down,0,9\n")
+    (folder / ".hidden").write_text("not a recording")
+    return folder
+
+
+def test_recordings_become_the_links_of_devices_in_the_order_given(uplinks: Path, tmp_path: Path) -> None:
+    out = tmp_path / "links.parquet"
+    convert_links([uplinks / "b", uplinks / "a"], out)
+    found = read_links(out)
+    assert found.end_s is not None
+    assert found.end_s.tolist() == [0.002, 0.004]
+    # An opportunity of 12,000 bits in each millisecond, and in every other one.
+    assert [column.tolist() for column in found.of(0)] == [[0, 0.001], [12e6, 12e6]]
+    assert [column.tolist() for column in found.of(1)] == [[0, 0.001, 0.002, 0.003], [0, 12e6, 0, 12e6]]
+    convert(out, tmp_path / "again.parquet")
+    assert read_links(tmp_path / "again.parquet").t_s.tolist() == found.t_s.tolist()
+
+
+def test_a_folder_comes_by_name_and_its_traces_are_chosen_by_pattern(uplinks: Path, tmp_path: Path) -> None:
+    found = convert_links([uplinks], tmp_path / "links.parquet", length_s=3.0)
+    assert found.device_count == 4
+    assert found.end_s is not None
+    assert found.end_s.tolist() == [0.004, 0.002, 3.0, 3.0]
+    chosen = convert_links([uplinks / "c.csv"], tmp_path / "links.parquet", names="*-up")
+    assert (chosen.bps.tolist(), chosen.end_s) == ([7.0], None)
+
+
+def test_what_makes_no_links_is_refused_in_one_line_and_writes_nothing(uplinks: Path, tmp_path: Path) -> None:
+    presence, out = csv(tmp_path, "presence.csv", "0,1,2,3\n"), tmp_path / "links.parquet"
+    (tmp_path / "empty").mkdir()
+    for sources, options, said in (
+        ([uplinks], {}, "home-up: does not say where it ends, as other recordings do; give a --length-s"),
+        ([uplinks / "c.csv"], {"names": "*-left"}, "--links *-left: no trace of"),
+        ([uplinks / "a", presence], {}, "presence.csv: is read as intervals, which is no recording of capacity"),
+        ([tmp_path / "empty"], {}, "empty: holds no files"),
+        ([uplinks / "c.csv"], {"length_s": -1.0}, "length_s: expected seconds above 0"),
+    ):
+        with pytest.raises(EdgesimError, match=re.escape(said)) as caught:
+            convert_links(sources, out, **options)
+        assert "\n" not in str(caught.value)
+    assert not out.exists()

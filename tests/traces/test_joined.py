@@ -1,10 +1,12 @@
 """Joining, clipping and complementing periods, against a grid of half seconds filled in by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.traces.intervals import Intervals, complement, first_devices, joined
+from edgesim.traces.intervals import Intervals, complement, first_devices, joined, renumbered
 
 DEVICES, LENGTH = 3, 30
 rows = st.lists(st.tuples(st.integers(0, DEVICES - 1), st.integers(-5, 40), st.integers(-5, 40)), max_size=25)
@@ -48,6 +50,10 @@ def test_the_complement_covers_all_the_rest(rows):
 
 
 def test_the_first_devices_keep_their_rows_and_lengths():
-    found = first_devices(made([(0, 1, 2), (1, 3, 4), (2, 5, 6), (1, 8, 9)]), 2)
+    whole = replace(made([(0, 1, 2), (1, 3, 4), (2, 5, 6), (1, 8, 9)]), unobserved_s=np.array([6.0, 0.0, 30.0]))
+    found = first_devices(whole, 2)
     assert as_rows(found) == [(0, 1, 2), (1, 3, 4), (1, 8, 9)]
     assert found.device_count == 2
+    # Nobody looked in 36 of 90 device-seconds, and in 6 of the 60 of those kept.
+    assert (whole.unobserved_share, found.unobserved_share) == (0.4, 0.1)
+    assert renumbered(whole, np.array([2, 0, 1])).unobserved_s.tolist() == [30.0, 6.0, 0.0]

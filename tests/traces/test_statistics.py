@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.streams import Streams
+from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.models.renewal import Renewal
-from edgesim.traces.statistics import anatomy, counts_over_time
+from edgesim.traces.statistics import anatomy
 
 DEVICES = 3
 periods = st.lists(
@@ -31,7 +32,8 @@ def grid(found: Intervals, scale_s: float, length: int = 120) -> np.ndarray:
 @given(periods)
 def test_counts_over_time_are_those_of_every_second(rows: list[tuple[int, int, int]]) -> None:
     found = made(rows)
-    instants_s, counts = counts_over_time(found)
+    instants_s, counts = IntervalTable(found, "wrap").counts_over_time()
+    assert anatomy(found).counts_over_time[1].tolist() == counts.tolist()
     assert instants_s[0] == 0.0
     assert np.all(np.diff(counts) != 0)
     at = np.searchsorted(instants_s, np.arange(120), "right") - 1
@@ -96,7 +98,7 @@ def test_its_nights_are_about_twice_as_busy_as_its_afternoons(week) -> None:
 def test_its_first_day_is_like_its_last_one() -> None:
     found = Renewal(rhythm=0.0).intervals(10_000, Streams(2))
     hours_s = np.arange(0.0, 604_800.0, 3600.0)
-    instants_s, counts = counts_over_time(found)
+    instants_s, counts = anatomy(found).counts_over_time
     daily = (counts[np.searchsorted(instants_s, hours_s, "right") - 1] / 10_000).reshape(7, 24).mean(axis=1)
     # In equilibrium from the start: no day differs from the mean by more than noise between devices leaves.
     assert daily == pytest.approx(np.full(7, 0.2026), abs=0.008)

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgesim.channels.capacity_file import read_capacity_rows
+from edgesim.channels.link_file import COLUMNS as LINK_COLUMNS
+from edgesim.channels.link_file import LinkRows, read_links
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
 from edgesim.table_file import column_names
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
+from edgesim.traces.readers.capacity import read_capacity_tables
 from edgesim.traces.readers.fedscale import read_fedscale
 from edgesim.traces.readers.flash import read_flash
 from edgesim.traces.readers.mahimahi import read_mahimahi
@@ -19,7 +21,7 @@ from edgesim.traces.readers.mahimahi_bins import read_mahimahi_bins
 from edgesim.traces.readers.on_off import read_on_off
 from edgesim.traces.readers.results import Capacity, Presence, Recorded
 
-__all__ = ["FORMATS", "Capacity", "Presence", "Profile", "Recorded", "detect", "read_recording"]
+__all__ = ["FORMATS", "Capacity", "LinkRows", "Presence", "Profile", "Recorded", "detect", "read_recording"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ FORMATS = {
     "fedscale": Format(read_fedscale),
     "mahimahi": Format(read_mahimahi),
     "mahimahi-bins": Format(read_mahimahi_bins),
-    "capacity": Format(lambda path: Capacity(read_capacity_rows(path))),
+    "capacity": Format(read_capacity_tables, frozenset({"length_s"})),
+    "links": Format(read_links),
     "ai-benchmark": Format(read_ai_benchmark, frozenset({"median_s"})),
     "profile": Format(read_profile),
 }
@@ -84,6 +87,7 @@ def _by_columns(names: list[str]) -> str | None:
         ("intervals", {"device", "start_s", "end_s"}),
         ("intervals", {"device_id", "start_s", "end_s"}),
         ("mahimahi-bins", set(BINS)),
+        ("links", set(LINK_COLUMNS)),
         ("capacity", {"t_s", "bps"}),
         ("profile", {"device", "s_per_sample"}),
         ("ai-benchmark", {SCORE}),

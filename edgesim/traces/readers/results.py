@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from edgesim.channels.capacity_file import Rows
+from edgesim.channels.link_file import LinkRows
 from edgesim.devices.profile import Profile
 from edgesim.traces.intervals import Intervals
 
@@ -28,4 +29,4 @@ class Capacity:
     """Where the last row of each trace ends; not known of one that is absent."""
 
 
-Recorded = Presence | Capacity | Profile
+Recorded = Presence | Capacity | LinkRows | Profile

@@ -1,0 +1,137 @@
+"""Recorded uplinks, one for each device: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from edgesim.channels.capacity import CapacityTables
+from edgesim.channels.capacity_file import checked_rows, refuse_row
+from edgesim.config import LinksConfig
+from edgesim.content import find
+from edgesim.errors import EdgesimError
+from edgesim.table_file import numbers_of, read_columns, write_parquet
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+DEVICE, END = "device", "end_s"
+COLUMNS = (DEVICE, "t_s", "bps")
+
+
+@dataclass(frozen=True, eq=False)
+class LinkRows:
+    """Capacity over time of the devices 0, 1, ...: rows by device and then by time, as `CapacityTables` wants them."""
+
+    device: Integers
+    """Device of each row, [m]."""
+    t_s: Floats
+    """Start of each row, [m]."""
+    bps: Floats
+    """Capacity from there to the device's next row, [m]."""
+    end_s: Floats | None
+    """Where the last row of each device ends, [devices], if the recording says so."""
+
+    @property
+    def device_count(self) -> int:
+        """Devices of the recording."""
+        return int(self.device[-1]) + 1
+
+    @property
+    def held_s(self) -> Floats:
+        """How long each row holds, [m]; 0 for a last row whose end is not known."""
+        behind_s = np.append(self.t_s[1:], 0.0)
+        last = np.append(np.diff(self.device) > 0, True)
+        behind_s[last] = self.t_s[last] if self.end_s is None else self.end_s
+        return np.asarray(behind_s - self.t_s)
+
+    def of(self, device: int) -> tuple[Floats, Floats]:
+        """Times and capacities of one device."""
+        rows = slice(*np.searchsorted(self.device, [device, device + 1]).tolist())
+        return self.t_s[rows], self.bps[rows]
+
+
+def read_links(path: Path) -> LinkRows:
+    """Read and check recorded uplinks; other columns are ignored, the rows of different devices may be mixed.
+
+    Raises `EdgesimError` that names the file, the line (CSV, the header is line 1) or row (Parquet, from 1), the
+    column and what was expected, or the first device that is left out.
+    """
+    frame = read_columns(path, COLUMNS, optional=(END,))
+    if frame.empty:
+        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
+    ids = numbers_of(frame[DEVICE])
+    no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
+    if no_id.any():
+        refuse_row(path, frame, int(np.argmax(no_id)), DEVICE, "a whole number, 0 or more")
+    device = ids.astype(np.int64)
+    found = np.unique(device)
+    left_out = np.flatnonzero(found != np.arange(len(found)))
+    if len(left_out):
+        raise EdgesimError(f"{path}: device {left_out[0]} has no rows; expected all devices from 0 to {found[-1]}")
+    order, t_s, bps = checked_rows(path, frame, device, DEVICE)
+    device = device[order]
+    if END not in frame:
+        return LinkRows(device, t_s, bps, None)
+    ends_s = numbers_of(frame[END])[order]
+    last = np.append(np.diff(device) > 0, True)
+    for broken, expected in (
+        (~np.isfinite(ends_s), "a finite number"),
+        (np.append(False, (np.diff(device) == 0) & (np.diff(ends_s) != 0)), "one end in all rows of a device"),
+        (last & (ends_s <= t_s), "an instant after the device's last t_s"),
+    ):
+        if broken.any():
+            refuse_row(path, frame, int(order[broken].min()), END, expected)
+    return LinkRows(device, t_s, bps, ends_s[last])
+
+
+def write_links(path: Path, links: LinkRows, names: Sequence[str] = ()) -> None:
+    """Write a Parquet file that `read_links` reads; ``names`` of the devices go into a column for the reader's eye."""
+    columns: dict[str, object] = {DEVICE: links.device.astype(np.int32), "t_s": links.t_s, "bps": links.bps}
+    if links.end_s is not None:
+        columns[END] = links.end_s[links.device]
+    if names:
+        columns["name"] = pa.DictionaryArray.from_arrays(links.device.astype(np.int32), pa.array(list(names)))
+    write_parquet(path, pa.table(columns), {})
+
+
+def load_links(config: LinksConfig, count: int) -> CapacityTables:
+    """The uplinks of the first ``count`` devices of a file, with what follows their last rows.
+
+    Raises `EdgesimError` for a bad file, one of too few devices, or ends that are missing or given twice.
+    """
+    path = find("traces", config.file, ".parquet")
+    links = read_links(path)
+    if links.device_count < count:
+        raise EdgesimError(
+            f"{path}: is a record of {links.device_count} links, but devices.count is {count}; lower devices.count or "
+            "give a record of more links"
+        )
+    kept = slice(int(np.searchsorted(links.device, count)))
+    device, t_s, bps = links.device[kept], links.t_s[kept], links.bps[kept]
+    until_s = _ends_s(config, links, path)[:count]
+    return CapacityTables(str(path), device, t_s, bps, until_s, wraps=config.after_end == "wrap")
+
+
+def _ends_s(config: LinksConfig, links: LinkRows, path: Path) -> Floats:
+    """Where the last row of each device ends, [devices]."""
+    if config.after_end == "hold":
+        return np.full(links.device_count, np.inf)
+    if links.end_s is not None:
+        if config.end_s is not None:
+            raise EdgesimError(f"devices.links.end_s: {path} has a column {END}; leave the key out")
+        return links.end_s
+    if config.end_s is None:
+        raise EdgesimError(
+            f"devices.links.end_s: expected the instant at which the last rows end, which {path} does not say; give "
+            "it, or after_end = 'hold'"
+        )
+    if config.end_s <= links.t_s.max():
+        raise EdgesimError(
+            f"devices.links.end_s: expected an instant after the start of the last row of {path}, "
+            f"{links.t_s.max():g} s (got {config.end_s:g})"
+        )
+    return np.full(links.device_count, config.end_s)

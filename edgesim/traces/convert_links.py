@@ -1,0 +1,69 @@
+"""From recordings of capacity to one file of uplinks, a device for each recording."""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import numpy as np
+
+from edgesim.channels.capacity_file import Rows
+from edgesim.channels.link_file import LinkRows, write_links
+from edgesim.errors import EdgesimError
+from edgesim.traces.readers import FORMATS, Capacity, detect, read_recording
+
+
+def convert_links(
+    sources: Sequence[Path],
+    target: Path,
+    format: str | None = None,
+    names: str = "*",
+    length_s: float | None = None,
+) -> LinkRows:
+    """Write the recordings as the links of devices 0, 1, ..., in the order given, and return what was written.
+
+    The files of a folder come in the order of their names, the traces of a file in their own. ``names`` is a pattern
+    of those to take, such as ``*-up``. ``length_s`` is where recordings end that do not say. Raises `EdgesimError`,
+    with nothing written.
+    """
+    taken: list[str] = []
+    tables: list[Rows] = []
+    ends_s: list[float | None] = []
+    for path in _files(sources):
+        recorded = _read(path, format, length_s)
+        for name, rows in recorded.tables.items():
+            if fnmatchcase(name or path.stem, names):
+                taken.append(name or path.stem)
+                tables.append(rows)
+                ends_s.append(recorded.ends_s.get(name))
+    if not tables:
+        raise EdgesimError(f"--links {names}: no trace of {', '.join(map(str, sources))} has such a name")
+    known_s = [end_s for end_s in ends_s if end_s is not None]
+    if known_s and len(known_s) < len(ends_s):
+        raise EdgesimError(
+            f"{taken[ends_s.index(None)]}: does not say where it ends, as other recordings do; give a --length-s"
+        )
+    device = np.repeat(np.arange(len(tables)), [len(t_s) for t_s, _ in tables])
+    t_s, bps = (np.concatenate(column) for column in zip(*tables, strict=True))
+    links = LinkRows(device, t_s, bps, np.array(known_s) if known_s else None)
+    write_links(target, links, taken)
+    return links
+
+
+def _files(sources: Sequence[Path]) -> Iterator[Path]:
+    for source in sources:
+        if not source.is_dir():
+            yield source
+            continue
+        found = sorted(path for path in source.iterdir() if path.is_file() and not path.name.startswith("."))
+        if not found:
+            raise EdgesimError(f"{source}: holds no files")
+        yield from found
+
+
+def _read(path: Path, format: str | None, length_s: float | None) -> Capacity:
+    name = detect(path) if format is None else format
+    takes_length = name in FORMATS and "length_s" in FORMATS[name].options
+    recorded = read_recording(path, name, length_s=length_s if takes_length else None)
+    if not isinstance(recorded, Capacity):
+        raise EdgesimError(f"{path}: is read as {name}, which is no recording of capacity, as links are made of")
+    return recorded
