@@ -28,9 +28,9 @@ lint: .venv/ready
 bench: .venv/ready
 	$(PY) -m pytest tests/benchmarks --benchmark-columns=min,mean,rounds
 
-# Installs two other simulators into runs/peers/environments: some gigabytes.
+# Installs two other simulators into runs/peers/environments: some gigabytes. FOLDER=data: Fashion-MNIST's IDX files.
 peers: .venv/ready
-	$(PY) tests/benchmarks/peers/run.py
+	$(PY) tests/benchmarks/peers/run.py $(if $(FOLDER),--folder $(FOLDER))
 
 clean:
 	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis

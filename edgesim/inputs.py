@@ -20,10 +20,12 @@ def input_digests(config: RunConfig) -> dict[str, str]:
     A file counts by its content, a folder by names, sizes and times of change of the files in it that are not hidden.
     A key whose files are not there has no hash.
     """
+    links = config.devices.links
     sources = {
         "radio.channel": partial(environment_files, config.radio.channel),
         "topology.file": partial(_content, "topologies", config.topology.file, ".toml"),
         "devices.profile": partial(_content, "traces", config.devices.profile, ".parquet"),
+        "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
         "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
         "data.dataset": partial(dataset_files, config.data),
         "learning.model": partial(_model_file, config.learning.model if config.learning.training == "real" else ""),

@@ -1,6 +1,7 @@
 """Whole runs on every back end: the same tables, and nothing left running."""
 
 import multiprocessing
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ from safetensors.numpy import load_file
 from edgesim import simulation
 from edgesim.config import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.learner import TorchLearner
+from edgesim.learning.trainer import Promise
 from edgesim.records import SCHEMAS, read_run, read_table
 from edgesim.study import Study, grid, run_study
 
@@ -51,6 +55,32 @@ def test_a_study_has_the_same_tables_on_every_back_end(model, tmp_path):
     models = [load_file(tmp_path / name / "model.safetensors") for name in ("loop", "stacked")]
     for name, tensor in models[0].items():
         np.testing.assert_allclose(models[1][name], tensor, atol=1e-3)
+
+
+def test_jobs_that_run_along_under_fedasync_change_no_byte(tmp_path, monkeypatch):
+    def run(name: str, back_end: str) -> Path:
+        values = {
+            "rounds": 25,
+            "round": {"protocol": "asynchronous", "admission": "count", "count": 8, "payload_bits": 17_881_664.0},
+            "learning": {"pretrain": False, "back_end": back_end},
+        }
+        simulation.run(parse(values, "test"), tmp_path / name, cores=2)
+        return tmp_path / name
+
+    batches: list[int] = []
+    whole = LoopBackEnd.run
+
+    def noted(back_end: LoopBackEnd, promises: Sequence[Promise]) -> int:
+        batches.append(whole(back_end, promises))
+        return batches[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoopBackEnd, "run", noted)
+        along = run("along", "loop")
+    assert max(batches) > 1
+    assert _differing(along, run("workers", "workers")) == set()
+    monkeypatch.setattr(TorchLearner, "_run_along", lambda *_: None)
+    assert _differing(along, run("one by one", "loop")) == set()
 
 
 def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_path):

@@ -2,15 +2,17 @@
 
 import json
 import os
+import typing
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import BaseModel
 from rich.console import Console
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config import RunConfig, parse
 from edgesim.inputs import input_digests
 from edgesim.study import Study, grid, run_study
 
@@ -59,6 +61,7 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
         "radio.channel": tmp_path / "mine.toml",
         "topology.file": tmp_path / "stations.toml",
         "devices.profile": tmp_path / "speed.csv",
+        "devices.links.file": tmp_path / "links.csv",
         "availability.file": tmp_path / "presence.csv",
         "data.dataset": tmp_path / "images.npz",
         "learning.model": tmp_path / "my_own_model.py",
@@ -66,9 +69,12 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
     for path in files.values():
         path.write_text(f"name = 'of {path.name}'\n")
     config = {
-        "radio": {"channel": str(files["radio.channel"])},
+        "radio": {"channel": str(files["radio.channel"]), "sharing": "own"},
         "topology": {"file": str(files["topology.file"])},
-        "devices": {"profile": str(files["devices.profile"])},
+        "devices": {
+            "profile": str(files["devices.profile"]),
+            "links": {"file": str(files["devices.links.file"])},
+        },
         "availability": {"model": "table", "file": str(files["availability.file"])},
         "data": {"dataset": str(files["data.dataset"])},
         "learning": {"model": "my_own_model.make"},
@@ -83,6 +89,31 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
         before = after
     files["devices.profile"].unlink()
     assert set(digests(**config)) == set(files) - {"devices.profile"}
+
+
+def names_of_files(model: type[BaseModel], above: str = "") -> set[str]:
+    """Keys of a config whose names say that they name a file."""
+    found = set()
+    for name, field in model.model_fields.items():
+        found |= {above + name} & {above + "file", above + "profile", above + "channel"}
+        kinds = typing.get_args(field.annotation) or (field.annotation,)
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                found |= names_of_files(kind, f"{above}{name}.")
+    return found
+
+
+def test_no_key_that_names_a_file_is_forgotten(tmp_path):
+    for name in ("x.toml", "x.csv"):
+        (tmp_path / name).write_text("")
+    toml, table = str(tmp_path / "x.toml"), str(tmp_path / "x.csv")
+    found = digests(
+        radio={"channel": toml, "sharing": "own"},
+        topology={"file": toml},
+        devices={"profile": table, "links": {"file": table}},
+        availability={"model": "table", "file": table},
+    )
+    assert names_of_files(RunConfig) | {"availability.file"} == set(found)
 
 
 def test_a_recorded_capacity_counts_with_the_file_that_names_it(tmp_path):

@@ -279,11 +279,9 @@ class Unsynchronised:
 
     def _absorb(self, number: RoundNumber) -> tuple[Merged, list[int]]:
         """Make the next model of the buffer and tell the selector; also how stale its updates were."""
-        ages = [self.version - working.version for working in self.arrived]
-        updates = [
-            Stale(working.training, working.task.device, age) for working, age in zip(self.arrived, ages, strict=True)
-        ]
-        merged = self.learner.absorb(updates)
+        updates = list(map(self._stale, self.arrived))
+        sending = [working for working in self.at_work.values() if working.task.phase in ("upload", "backhaul")]
+        merged = self.learner.absorb(updates, list(map(self._stale, sending)))
         heard = feedback(merged, [working.task for working in self.arrived])
         for working in self.arrived:
             working.task.merged = True
@@ -300,7 +298,10 @@ class Unsynchronised:
             )
         )
         self.training = None
-        return merged, ages
+        return merged, [update.staleness for update in updates]
+
+    def _stale(self, working: Working) -> Stale:
+        return Stale(working.training, working.task.device, self.version - working.version)
 
     def _checked_in(self) -> Integers:
         everyone = np.arange(len(self.next_task))

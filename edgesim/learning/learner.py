@@ -1,7 +1,7 @@
 """Real training: the global model, and one round's jobs and statistics."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -142,11 +142,17 @@ class TorchLearner:
             self.cache = Cache(self.global_weights)
         return TorchRound(self, round, frame, draws)
 
-    def absorb(self, arrived: Sequence[Stale]) -> Merged:
-        """Make the next model of updates that arrived without rounds, by the protocol; raises `Diverged`."""
+    def absorb(self, arrived: Sequence[Stale], sending: Sequence[Stale] = ()) -> Merged:
+        """Make the next model of updates that arrived without rounds, by the protocol; raises `Diverged`.
+
+        Where updates are merged one by one, jobs of those on their way (``sending``) run along with the one wanted: few
+        of them are lost, and one job at a time leaves cores idle and stacks nothing.
+        """
         promises = [_promise_of(late) for late in arrived]
         ages = np.array([late.staleness for late in arrived])
         with reproducible(self.torch_device):
+            if self.config.round.protocol == "asynchronous":
+                self._run_along(promises, [_promise_of(late) for late in sending])
             self.back_end.run(promises)
             results = [promise.result for promise in promises if promise.result is not None]
             change = None
@@ -164,6 +170,13 @@ class TorchLearner:
             if not bool(self.global_weights.isfinite().all()):
                 raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
         return _merged(promises, results, weight)
+
+    def _run_along(self, promises: list[Promise], others: list[Promise]) -> None:
+        """Fulfil promises, if any is still open, and others in the same batch."""
+        if others and any(promise.result is None for promise in promises):
+            # What fails is told when its own update is wanted, which may never be.
+            with suppress(Diverged):
+                self.back_end.run([*promises, *others])
 
     def evaluate(self, frame: int) -> Evaluation:
         """Test the global model on the classes seen up to a frame.

@@ -14,6 +14,7 @@ from edgesim.engine.report import Report
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
+from edgesim.errors import Diverged
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.learning.trainer import Result
@@ -41,16 +42,23 @@ class PlusOne:
 
     name = "plus-one"
 
+    def __init__(self):
+        self.batches = []
+        """Devices of the jobs that ran together."""
+
     def run(self, promises):
-        for promise in promises:
+        jobs = [promise for promise in promises if promise.result is None]
+        for promise in jobs:
             promise.result = Result(torch.ones_like(promise.start), 0.0, 0.0, 1.0, 0.0)
-        return len(promises)
+        if jobs:
+            self.batches.append([promise.job.device for promise in jobs])
+        return len(jobs)
 
     def close(self):
         pass
 
 
-def play(folder, delays_s, models, round_, staleness=None):
+def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     """Values of the global model after each merge, and the run folder's ``rounds`` and ``updates``."""
     config = simulation.complete(
         parse(
@@ -74,7 +82,7 @@ def play(folder, delays_s, models, round_, staleness=None):
         config, streams, real.population, real.environment, real.availability, delays_s=tuple(delays_s)
     )
     learner = make_learner(config, federation, streams)
-    learner.back_end = PlusOne()
+    learner.back_end = back_end or PlusOne()
     learner.global_weights = torch.zeros_like(learner.global_weights)
     learner.serve(np.zeros(len(delays_s), dtype=np.int64))
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
@@ -108,6 +116,49 @@ def test_fedasync_runs_the_worked_sequence_ties_included(tmp_path):
     assert [value for _, value in values] == pytest.approx([0.5, 0.75, 1.125, 1.625, 1.6875])
     assert updates["device"].tolist() == [0, 1, 0, 0, 1]
     assert updates["staleness"].tolist() == [0, 1, 1, 0, 2]
+
+
+def test_under_fedasync_jobs_of_updates_on_their_way_run_along(tmp_path):
+    """Sending: A from 1 to 2, C from 1.5 to 2.5, B from 2.25 to 3.25, A again from 3 to 4."""
+    back_end = PlusOne()
+    values, _, updates = play(
+        tmp_path,
+        [1.0, 2.25, 1.5],
+        4,
+        {"protocol": "asynchronous", "count": 3, "mixing": 0.5},
+        {"weight": "constant"},
+        back_end,
+    )
+    assert [t for t, _ in values] == [2, 2.5, 3.25, 4]
+    assert updates["device"].tolist() == [0, 2, 1, 0]
+    assert back_end.batches == [[0, 2], [1, 0]]
+    assert [value for _, value in values] == pytest.approx([0.5, 0.75, 0.875, 1.1875])
+
+
+class OneFails(PlusOne):
+    """The jobs of device 1 never succeed."""
+
+    def run(self, promises):
+        fine = [promise for promise in promises if promise.job.device != 1]
+        super().run(fine)
+        if len(fine) < len(promises):
+            raise Diverged("device 1 diverged")
+        return len(fine)
+
+
+def test_a_job_that_fails_along_is_told_when_its_own_update_arrives(tmp_path):
+    """A and C arrive at 2, while B begins to send; B arrives at 3, while A sends again."""
+    back_end = OneFails()
+    with pytest.raises(Diverged, match="device 1"):
+        play(
+            tmp_path,
+            [1.0, 2.0, 1.0],
+            9,
+            {"protocol": "asynchronous", "count": 3, "mixing": 0.5},
+            {"weight": "constant"},
+            back_end,
+        )
+    assert back_end.batches == [[0, 2], [0, 2]]
 
 
 def test_fedbuff_runs_the_worked_sequence_ties_included(tmp_path):
