@@ -1,5 +1,6 @@
 """One station's band over time: uploads that keep their reservation, or share the band anew at every change."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -95,6 +96,8 @@ class Band:
         if abs(end_s - upload.deadline_s) <= upload.tolerance_s:
             end_s = max(upload.deadline_s, self.clock.now)
         upload.plan += 1
+        if math.isinf(end_s):
+            return
         plan = upload.plan
         callbacks = self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks
         assert callbacks is not None
