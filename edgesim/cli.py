@@ -63,7 +63,7 @@ def run(
     if result.reused:
         console.print(f"{folder}: finished before, reused", highlight=False)
     if result.restarted:
-        console.print(f"{folder}: was unfinished, run again from the start", highlight=False)
+        console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     print_run(folder, console)
 
 

@@ -166,7 +166,8 @@ class RoundConfig(Section):
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
     allocator: Literal["least", "equal_share", "equal_finish", "proportional"] = "least"
-    """How the uploads share the band."""
+    """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
+    gives what ``equal_share`` gives."""
     leftover: Literal["idle", "equal_finish"] = "idle"
     """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
     close: Literal["arrivals", "deadline"] = "arrivals"
@@ -295,6 +296,14 @@ class LearningConfig(Section):
     lr_min: float = Field(0.0, ge=0)
     """What decay does not go below."""
     momentum: float = Field(0.5, ge=0, lt=1)
+    weights: Literal["samples", "equal"] = "samples"
+    """What an update counts when a round is merged: its device's samples (FedAvg), or as much as any other (FedDance).
+    Without rounds the device's samples never count."""
+    aggregation: Literal["average", "safa"] = "average"
+    """What becomes of the updates of a round: their mean is the next model, or SAFA's cache of one model per device
+    takes them in (`edgesim.algorithms.safa`)."""
+    lag_tolerance: int | None = Field(None, ge=0)
+    """Rounds that a device may lag behind and still go on with its own model (``safa``); SAFA's 5 when absent."""
     proximal: float = Field(0.0, ge=0)
     """Weight of a term that holds local training near its start weights: FedProx's mu, FedAsync's rho (0.005 there)."""
     batch_size: int = Field(32, ge=1)
@@ -324,6 +333,8 @@ class LearningConfig(Section):
             raise ValueError("give steps or epochs, not both")
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
+        if self.lag_tolerance is not None and self.aggregation != "safa":
+            raise ValueError("lag_tolerance is for aggregation = 'safa'")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
         return self
@@ -391,6 +402,8 @@ class RunConfig(Section):
             raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
+        if self.learning.aggregation == "safa":
+            self._by_safa()
         if self.staleness.weight == "refl" and self.learning.training == "none":
             raise ValueError(
                 "staleness.weight = 'refl' looks at updates, which learning.training = 'none' does not have"
@@ -398,6 +411,16 @@ class RunConfig(Section):
         if self.round.min_candidates > self.devices.count:
             raise ValueError("round.min_candidates must not be above devices.count")
         return self
+
+    def _by_safa(self) -> None:
+        """SAFA has an answer of its own to latecomers, and one server."""
+        for key, value, needed in (
+            ("round.protocol", self.round.protocol, "synchronous"),
+            ("round.late", self.round.late, "drop"),
+            ("topology.aggregation", self.topology.aggregation, "flat"),
+        ):
+            if value != needed:
+                raise ValueError(f"learning.aggregation = 'safa' is for {key} = {needed!r}, not {value!r}")
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that hangs on another value written out."""
@@ -409,6 +432,8 @@ class RunConfig(Section):
         learning = self.learning
         if learning.steps is None and learning.epochs is None:
             learning = learning.model_copy(update={"steps": 5})
+        if learning.aggregation == "safa" and learning.lag_tolerance is None:
+            learning = learning.model_copy(update={"lag_tolerance": 5})
         round_ = self.round
         if round_.delay_knowledge == "reported" and round_.report_by_s is None:
             round_ = round_.model_copy(update={"report_by_s": round_.tmax_s / 2})

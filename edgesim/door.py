@@ -13,6 +13,7 @@ from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.selection.view import Selector
+from edgesim.traces.interval_table import IntervalTable
 
 _ROUNDS_LOOKED_AT = 10
 _LONGEST_S = 1e6
@@ -41,6 +42,17 @@ def check_policy(config: RunConfig, selector: Selector, class_count: int) -> Non
         raise EdgesimError(f"{policy} class counts, which data.dataset = 'none' does not have; name a data set")
     if "gradient_deviations" in selector.looks_at and config.learning.batch_size < 2:
         raise EdgesimError(f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2")
+
+
+def check_count(world: World) -> None:
+    """Refuse a count of participants that a table of presence never has at once; raises `EdgesimError`."""
+    count, presence = world.config.round.count, world.availability
+    if count is None or not isinstance(presence, IntervalTable) or presence.ever_has(count):
+        return
+    raise EdgesimError(
+        f"round.count = {count}: never more than {presence.most_at_once()} of the {presence.device_count} devices of "
+        f"{presence.name} are online at once; lower it or raise devices.count"
+    )
 
 
 def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: NDArray[np.int64]) -> None:

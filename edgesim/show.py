@@ -173,7 +173,7 @@ def print_study(folder: Path, console: Console) -> None:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
     summary = _summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
-    same = [knob for knob in knobs if summary[knob].nunique() == 1]
+    same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
     told = ", ".join(f"{knob} {_plain(summary[knob].iloc[0])}" for knob in same)
     told = ", ".join(filter(None, [told, f"{summary['seeds'].max()} seeds"]))
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
@@ -210,6 +210,22 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
             for name, (_, form) in measures.items()
         ]
         shown.add_row(*(_plain(row[knob]) for knob in varied), *cells)
+    print_whole(console, shown)
+
+
+def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
+    """A table of measures, ``columns`` -> (heading, format), whose other columns are the knobs before them."""
+    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    knobs = [name for name in frame.columns if name not in columns]
+    varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
+    for knob in varied:
+        shown.add_column(knob, no_wrap=True)
+    for heading, _ in columns.values():
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in frame.to_dict("records"):
+        shown.add_row(
+            *(_plain(row[knob]) for knob in varied), *(_number(row[name], form) for name, (_, form) in columns.items())
+        )
     print_whole(console, shown)
 
 

@@ -24,6 +24,7 @@ from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
+from edgesim.inputs import input_digests
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
@@ -44,8 +45,8 @@ class Result:
     status: Status
     reason: str
     reused: bool = False
-    restarted: bool = False
-    """Whether the folder held this run unfinished; it was run from the start."""
+    restarted: str = ""
+    """Why a run that the folder held was run again from the start, if it held one."""
 
 
 def complete(config: RunConfig) -> RunConfig:
@@ -78,22 +79,25 @@ def run(
 ) -> Result:
     """Simulate one run into a folder.
 
-    A finished run of the same config is reused, an unfinished one is run again. ``on_round`` hears of every
-    round, ``on_start`` of what is being prepared. ``target`` is an accuracy that the start model must not have yet.
-    ``cores`` is how many processor cores the run may keep busy, all of this process's when absent.
+    A finished run of the same config on the same files is reused, an unfinished one is run again. ``on_round`` hears
+    of every round, ``on_start`` of what is being prepared. ``target`` is an accuracy that the start model must not have
+    yet. ``cores`` is how many processor cores the run may keep busy, all of this process's when absent.
 
     Raises `EdgesimError`: on bad input before anything is written, and when the start model is good enough or
     training cannot be done. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
     raised again. In all these cases the finished rounds are kept.
     """
     config = complete(config)
-    if is_finished(folder, config):
+    restarted = why_run(folder, config)
+    if restarted is None:
         return Result(folder, "finished", "finished before", reused=True)
-    restarted = (folder / "config.toml").is_file()
+    # Before any of them is read: one that changes meanwhile has another hash the next time.
+    digests = input_digests(config)
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams)
+    door.check_count(world)
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
@@ -105,7 +109,8 @@ def run(
         learner.serve(backhaul.edge[world.population.station])
         door.check_reach(world, backhaul, payload_bits, work_samples[1])
         learner.prepare(on_start)
-        writer = records.RunWriter(folder, as_toml(config), _facts(learner) | models.facts(world.availability))
+        facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests}
+        writer = records.RunWriter(folder, as_toml(config), facts)
         clock = Clock()
         report = Report(writer, world.population)
         server = Server(
@@ -134,6 +139,7 @@ def run(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
             reason = _advance(clock, server, _round_numbers(numbers), config)
+            report.end()
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:
@@ -212,13 +218,16 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
     return make_learner(config, federation, streams, cores)
 
 
-def is_finished(folder: Path, config: RunConfig) -> bool:
-    """Whether the folder holds this complete config's run, finished; raises `EdgesimError` for anything else in it."""
+def why_run(folder: Path, config: RunConfig) -> str | None:
+    """Why a complete config is to be run into a folder, in words; None when its run is there, finished and current.
+
+    Empty for a folder that holds nothing. Raises `EdgesimError` for one that holds anything else.
+    """
     try:
         if folder.exists() and not folder.is_dir():
             raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
         if not folder.exists() or not any(folder.iterdir()):
-            return False
+            return ""
     except OSError as error:
         raise EdgesimError(f"{folder}: cannot be a run folder: {error.strerror}; choose another --out") from None
     if not (folder / "config.toml").is_file():
@@ -228,7 +237,13 @@ def is_finished(folder: Path, config: RunConfig) -> bool:
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )
     # Killed between the two files, a run has a config and nothing else.
-    return (folder / "run.json").is_file() and records.read_run(folder).get("status") == "finished"
+    run = records.read_run(folder) if (folder / "run.json").is_file() else {}
+    if run.get("status") != "finished":
+        return "was unfinished"
+    then = run.get("inputs", {})
+    # A file that has gone has not changed, and without it nothing can be run again.
+    changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
+    return f"{', '.join(changed)} changed since it was finished" if changed else None
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A study's folder holds one folder per run, ``study.json`` (the plan and how each
 import itertools
 import json
 import traceback
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -113,7 +114,7 @@ def _label(knob: str, value: Knob) -> str:
 
 
 def run_study(study: Study, out: Path, jobs: int | None = None, console: Console | None = None) -> dict[str, Ending]:
-    """Run what is not finished yet; failing runs are reported and the others go on.
+    """Run what is not finished yet, or was on files that have changed; failing runs are reported, the others go on.
 
     Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs when a run's folder holds another config or a file that it names is not there, and afterwards
@@ -122,16 +123,18 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     console = console or Console()
     resolve_options(study.reference, {})
     _check_folder(study, out)
-    for planned in study.runs:
-        simulation.is_finished(out / planned.folder, planned.config)
     for config in {
         planned.config.model_dump_json(include=_NAMES_FILES): planned.config for planned in study.runs
     }.values():
         check_files(config)
+    reasons = Counter(simulation.why_run(out / planned.folder, planned.config) for planned in study.runs)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EdgesimError(f"{out}: cannot be made a study's folder: {error.strerror}; choose another --out") from None
+    for reason, count in reasons.items():
+        if reason:
+            console.print(f"{count} of {len(study.runs)} runs: {reason}, run again from the start", highlight=False)
     endings: dict[str, Ending] = {}
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
     try:

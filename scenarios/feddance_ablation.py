@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from feddance import DATASETS, phones, refuse_never_together
+from feddance import SETTINGS, phones
 
 from edgesim.scenario import conclude, counts, names, plain_errors
 from edgesim.study import Study, grid, run_study
@@ -17,7 +17,8 @@ from edgesim.study import Study, grid, run_study
 @plain_errors
 def main(
     dataset: Annotated[str, typer.Option(help="Data set, as in feddance.py.")] = "digits",
-    setting: Annotated[str | None, typer.Option(help=f"Whose training: {', '.join(DATASETS)}.")] = None,
+    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    setting: Annotated[str | None, typer.Option(help=f"Whose training: {', '.join(SETTINGS)}.")] = None,
     trace: Annotated[str, typer.Option(help="FILE, synthetic or always.")] = "sample-week",
     without: Annotated[str, typer.Option(help="Parts left out, each alone.")] = "VA,I,V,A,U",
     windows: Annotated[str, typer.Option(help="Accuracy windows beside FedDance's 5.")] = "3,10",
@@ -25,14 +26,14 @@ def main(
     skew: Annotated[str, typer.Option(help="Who holds uneven data: same, preprint, available or rare.")] = "same",
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 200,
-    target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the paper's.")] = None,
+    target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/feddance-ablation"),
 ) -> None:
     """Compare FedDance with its own parts."""
-    setting = setting or (dataset if dataset in DATASETS else "cifar10")
-    base = phones(dataset, setting, trace, skew, devices, participants, rounds)
+    setting = setting or (dataset if dataset in SETTINGS else "cifar10")
+    base = phones(dataset, setting, trace, skew, devices, participants, rounds, folder)
     variants = {"full": {}, **{f"without-{part}": {"without": part} for part in names(without)}}
     variants |= {"paper-gain": {"acc_map": "paper"}}
     variants |= {f"beta-{window}": {"accuracy_window": window} for window in counts(windows)}
@@ -40,8 +41,7 @@ def main(
     for variant, options in variants.items():
         own = base | {"selection": {"policy": "feddance", **options}}
         runs += grid(own, {"selection.policy": ["feddance"]}, range(seeds), labels={"variant": variant})
-    refuse_never_together(runs[-1])
-    study = Study(out.name, runs, DATASETS[setting][1] if target is None else target, reference="feddance")
+    study = Study(out.name, runs, SETTINGS[setting].target if target is None else target, reference="feddance")
     run_study(study, out, jobs)
     conclude(out, against=[("variant", "full")])
 

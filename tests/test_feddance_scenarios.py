@@ -63,9 +63,7 @@ def test_the_predictors_are_judged_against_what_came(tmp_path):
 @pytest.mark.parametrize(
     ("script", "arguments", "expected"),
     [
-        ("feddance.py", ["--participants", "190", "--devices", "200"], "never online at once on this trace"),
         ("feddance.py", ["--skew", "odd"], "--skew: unknown 'odd'; known: same, preprint, available, rare"),
-        ("feddance.py", ["--trace", "nowhere"], "no file 'nowhere'"),
         ("feddance.py", ["--selectors", "fedance"], "did you mean 'feddance'"),
         ("feddance_ablation.py", ["--windows", "1"], "accuracy_window"),
         ("availability_predictor.py", ["--minutes", "10"], "do not fit into a log of 6"),
@@ -78,3 +76,18 @@ def test_bad_input_is_one_line(tmp_path, script, arguments, expected):
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--participants", "190"], "never more than"),
+        (["--trace", "nowhere"], "no file 'nowhere'"),
+        (["--dataset", "fashion-mnist", "--folder", "nowhere"], "fashion-mnist is not there"),
+    ],
+)
+def test_a_study_none_of_whose_runs_can_begin_is_one_line(tmp_path, arguments, expected):
+    done = start("feddance.py", *arguments, "--selectors", "random", "--seeds", "1", cwd=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -229,6 +229,30 @@ def test_a_table_of_availability_is_slept_through_and_ends_the_run(tmp_path):
     assert "fewer than 3 devices" in result.reason
 
 
+def test_more_participants_than_a_table_ever_has_at_once_are_refused(tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("device,start_s,end_s\n0,0,60\n1,10,20\n2,20,30\n")
+    world = {"availability": {"model": "table", "file": str(trace), "after_end": "wrap"}, "devices": {"count": 3}}
+    knobs = {"admission": "count", "payload_bits": 1e5}
+    expected = (
+        rf"round.count = 3: never more than 2 of the 3 devices of {trace} are online at once; lower it or raise "
+        "devices.count"
+    )
+    for protocol in ({}, {"protocol": "asynchronous"}):
+        with pytest.raises(EdgesimError, match=expected):
+            simulation.run(config(training="none", round=knobs | protocol | {"count": 3}, **world), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    # One in most rounds, and three are invited where only two are ever there.
+    fits = config(training="none", round=knobs | {"count": 2, "over_commitment": 1.3}, **world)
+    assert simulation.run(fits, tmp_path / "run").status == "finished"
+
+
+def test_a_model_of_presence_without_an_end_raises_no_alarm_about_the_count(tmp_path):
+    rare = {"model": "bernoulli", "probability": 0.01}
+    knobs = {"admission": "count", "count": 30}
+    assert simulation.run(config(training="none", round=knobs, availability=rare), tmp_path).status == "finished"
+
+
 def test_a_deadline_that_nobody_meets_is_refused_with_one_that_would_do(tmp_path):
     with pytest.raises(
         EdgesimError, match=r"round.tmax_s = 0.05: no device can .* set round.tmax_s to at least"

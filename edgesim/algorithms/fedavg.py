@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -10,6 +10,11 @@ from edgesim.selection.view import Floats, Integers
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+def counted(sizes: Integers, how: Literal["samples", "equal"]) -> Floats:
+    """What each update counts before its age does, [S]: its device's samples, or 1 (FedDance, SoCC 2025)."""
+    return np.ones(len(sizes)) if how == "equal" else np.asarray(sizes, dtype=np.float64)
 
 
 def weights(sizes: Integers | Floats) -> Floats:

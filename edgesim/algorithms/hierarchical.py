@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def average(models: list[Tensor], merged_samples: Floats) -> Tensor:
-    """The cloud's model, [P]: edge models [E] of [P], weighted by the samples each merged since the last average [E].
+def average(models: list[Tensor], counted: Floats) -> Tensor:
+    """The cloud's model, [P]: edge models [E] of [P], weighted by what each merged since the last average [E].
 
     An edge server that merged nothing still has the model of the last average and says nothing new; when none did,
     all have it.
     """
-    total = merged_samples.sum()
+    total = counted.sum()
     if len(models) == 1 or total == 0:
         return models[0]
-    parts = [
-        model * float(samples / total) for model, samples in zip(models, merged_samples, strict=True) if samples > 0
-    ]
+    parts = [model * float(share) for model, share in zip(models, counted / total, strict=True) if share > 0]
     result = parts[0]
     for part in parts[1:]:
         result = result + part

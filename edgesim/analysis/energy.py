@@ -21,12 +21,18 @@ def energy_by_activity_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> pd.
 
 
 def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> NDArray[np.float64]:
-    """Joules of every device of a run, by ascending id, [devices]; of those that never worked what idling took."""
+    """Joules of every device of a run, by ascending id, [devices]; of those that never worked what idling took.
+
+    All devices idle alike, but for those whose batteries ran empty: a finished run tells what each one's idling took.
+    """
     everyone = np.unique(devices["device"])
     spent = activities.groupby("device")["energy_j"].sum().reindex(everyone, fill_value=0.0)
-    return np.asarray(spent, dtype=np.float64) + float(_idle_j(metrics).sum()) / len(everyone)
+    own = metrics[(metrics["name"] == "idle_j") & (metrics["key"] != "")]
+    idle = own.set_index(own["key"].astype(int))["value"].reindex(everyone)
+    alike_j = float(_idle_j(metrics).sum()) / len(everyone)
+    return np.asarray(spent + idle.fillna(alike_j), dtype=np.float64)
 
 
 def _idle_j(metrics: pd.DataFrame) -> pd.Series:
-    """Joules of idling per round."""
-    return metrics[metrics["name"] == "idle_j"].set_index("round")["value"]
+    """Joules of idling per round, of all devices together."""
+    return metrics[(metrics["name"] == "idle_j") & (metrics["key"] == "")].set_index("round")["value"]

@@ -66,8 +66,8 @@ class Run:
 
     @property
     def bandwidth_hz(self) -> float:
-        """The band B that the devices share."""
-        return float(self._setting("radio", "bandwidth_hz"))
+        """The bands of all stations together."""
+        return float(self.stations["bandwidth_hz"].sum())
 
     @property
     def tmax_s(self) -> float:

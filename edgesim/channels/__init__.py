@@ -14,7 +14,7 @@ from edgesim.channels.environment import (
     mean_power_gain,
 )
 from edgesim.channels.fading import Fading, power_factor
-from edgesim.channels.link import Link, OwnLinks, RecordedLink, RecordedOwnLinks, ShannonLink
+from edgesim.channels.link import Link, OwnLinks, RecordedLink, RecordedOwnLinks, ShannonLink, SharedLink
 from edgesim.channels.link_file import LinkRows, load_links, read_links, write_links
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Request",
     "Shadowing",
     "ShannonLink",
+    "SharedLink",
     "equal_finish_s",
     "lasting_power_gain",
     "line_of_sight",

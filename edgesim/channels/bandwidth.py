@@ -52,7 +52,8 @@ def min_bandwidth_hz(
 
     bandwidth = np.full(gamma.shape, np.inf)
     bandwidth[usual] = payload[usual] * _LN2 / (time_left[usual] * _lambert_gap(gamma[usual]))
-    bandwidth[near_limit] = power[near_limit] / (noise[near_limit] * _snr_near_limit(gamma[near_limit]))
+    if near_limit.any():
+        bandwidth[near_limit] = power[near_limit] / (noise[near_limit] * _snr_near_limit(gamma[near_limit]))
     return bandwidth[()]
 
 

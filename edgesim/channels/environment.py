@@ -82,6 +82,17 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
     return validate(Environment, values, str(path))
 
 
+def environment_files(name_or_path: str) -> list[Path]:
+    """The file of an environment and the table that it names, if any; raises `EdgesimError` when it is not there."""
+    path = find("channels", name_or_path, ".toml")
+    try:
+        capacity = read_toml(path).get("capacity")
+    except EdgesimError:
+        return [path]
+    table = capacity.get("file") if isinstance(capacity, dict) else None
+    return [path, path.parent / table] if isinstance(table, str) else [path]
+
+
 def _law(table: Any, path: Path) -> Law:
     known = ", ".join(sorted(LAWS))
     if not isinstance(table, dict) or "law" not in table:

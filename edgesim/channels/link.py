@@ -37,6 +37,16 @@ class Link(Protocol):
         """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n]."""
 
 
+class SharedLink(Protocol):
+    """The uplink of a station whose band is shared anew at every change."""
+
+    def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """Bits that each of several bandwidths carries between two instants of the run's clock, [n]."""
+
+    def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
+        """The instants at which each of several bandwidths has carried its ``bits`` since ``start_s``, [n]."""
+
+
 @dataclass(frozen=True)
 class ShannonLink:
     """Rate B log2(1 + p / (B n)): FedTeddi, section III-B2; least bandwidths by its eq. 14."""
@@ -60,6 +70,14 @@ class ShannonLink:
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The rate, which is the same at all instants, [n]."""
         return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz)
+
+    def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """Rates times airtime, [n]."""
+        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz) * (end_s - start_s)
+
+    def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
+        """Start plus bits over rates, [n]."""
+        return start_s + bits / rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz)
 
     def _rate_bps(self, bandwidth_hz: float, rx_power_w: float) -> float:
         return bandwidth_hz * math.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
@@ -91,6 +109,14 @@ class RecordedLink:
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
         """Where the upload's part of the integral of C reaches its bits."""
         return float(self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s))
+
+    def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
+        """The uploads' parts of what the band carried, [n]."""
+        return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
+
+    def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
+        """Where the uploads' parts of the integral of C reach their bits, [n]."""
+        return self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The upload's part of the mean capacity, whatever the received power, [n]."""

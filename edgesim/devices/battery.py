@@ -1,6 +1,6 @@
 """Batteries: what charging adds, what work takes, and when there is enough to check in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ class Batteries:
     """Batteries of all devices, [N]: between two changes of what a device draws, its charge is a straight line.
 
     A charger feeds ``recharge_w`` all the time, and ``idle_w`` is drawn all the time; what a full battery cannot take
-    is lost. A device that draws more than the charger gives runs empty; one that draws less never does.
+    is lost. A device that draws more than the charger gives runs empty; one that draws less never does. A device whose
+    battery is empty rests on what the charger gives, at most ``idle_w``.
     """
 
     capacity_j: float
@@ -31,15 +32,32 @@ class Batteries:
     draw_w: Floats
     """What each device draws above ``idle_w``, [N]; 0 when it rests."""
     idle_w: float = 0.0
+    _idle_before_j: Floats = field(init=False)
+    """What idling had taken by ``since_s``, [N]."""
+
+    def __post_init__(self) -> None:
+        self._idle_before_j = (
+            np.broadcast_to(0.0, len(self.charge_j)) if self.idle_w == 0 else np.zeros_like(self.charge_j)
+        )
 
     def charge_at(self, ids: Integers | int, t_s: float) -> Floats:
         """Charge of each device in J at an instant that is not before ``since_s``, [n]."""
         net_w = self.recharge_w - self.idle_w - self.draw_w[ids]
         return np.asarray(np.clip(self.charge_j[ids] + net_w * (t_s - self.since_s[ids]), 0.0, self.capacity_j))
 
+    def idle_j(self, ids: Integers | int, t_s: float) -> Floats:
+        """What idling has taken from t = 0 to an instant that is not before ``since_s``, [n]."""
+        drain_w, passed_s = self.idle_w + self.draw_w[ids] - self.recharge_w, t_s - self.since_s[ids]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            on_s = np.where(drain_w > 0, np.minimum(passed_s, self.charge_j[ids] / drain_w), passed_s)
+        off_w = min(self.idle_w, self.recharge_w)
+        return np.asarray(self._idle_before_j[ids] + self.idle_w * on_s + off_w * (passed_s - on_s))
+
     def draw(self, device: int, power_w: float, t_s: float) -> float:
         """A device draws ``power_w`` more than at rest from now on; when its battery is then empty, inf if never."""
         charge_j = float(self.charge_at(device, t_s))
+        if self.idle_w > 0:
+            self._idle_before_j[device] = self.idle_j(device, t_s)
         self.charge_j[device], self.since_s[device], self.draw_w[device] = charge_j, t_s, power_w
         net_w = power_w + self.idle_w - self.recharge_w
         return t_s + charge_j / net_w if net_w > 0 else np.inf

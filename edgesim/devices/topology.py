@@ -67,12 +67,16 @@ class Topology(Section):
             if twice := [name for name in given if given.count(name) > 1]:
                 raise ValueError(f"{key}: the name {twice[0]!r} is given twice")
         nodes = self.nodes
+        first_row: dict[frozenset[str], int] = {}
         for row, link in enumerate(self.links):
             for end in link.between:
                 if end not in nodes:
                     raise ValueError(f"links[{row}].between: no node {end!r}; known: {', '.join(nodes)}")
             if link.between[0] == link.between[1]:
                 raise ValueError(f"links[{row}].between: {link.between[0]!r} is linked to itself")
+            if (first := first_row.setdefault(frozenset(link.between), row)) != row:
+                one, other = link.between
+                raise ValueError(f"links[{row}].between: {one!r} and {other!r} are linked in links[{first}] already")
         return self
 
     @property

@@ -33,7 +33,7 @@ def check_in(
     there = world.availability.available(everyone, clock.now)
     if batteries is not None:
         there = there & batteries.ready(everyone, clock.now)
-    return everyone[there]
+    return everyone if there.all() else everyone[there]
 
 
 def next_time_with(

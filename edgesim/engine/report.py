@@ -10,7 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.algorithms.safa import Distribution
 from edgesim.config import RunConfig
+from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import Population
 from edgesim.devices.topology import Backhaul
@@ -44,12 +46,18 @@ class Report:
 
     writer: RunWriter
     population: Population
-    _told_s: float = 0.0
-    """The end of the last round that has its rows."""
+    batteries: Batteries | None = None
+    """None for devices on mains."""
+    _told: int = 0
+    """The last round that has its rows."""
+    _idle_told_j: float = 0.0
+    """What idling had taken by its end."""
+    _idle_of_devices_j: NDArray[np.float64] | None = None
+    """The same by device, [N], where it differs between them."""
 
     @cached_property
     def _idle_w(self) -> float:
-        """What all devices draw all the time."""
+        """What all devices draw all the time, as long as they can."""
         return float(self.population.idle_power_w.sum())
 
     def start(self, evaluation: Evaluation | None) -> None:
@@ -99,10 +107,11 @@ class Report:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
         self._metrics(row.round, evaluation)
-        idle_j = self._idle_w * (row.t_end_s - self._told_s)
-        self._told_s = row.t_end_s
+        self._told = row.round
+        idle_j = self._idle_j(row.t_end_s)
         idle = {("idle_j", ""): idle_j} if idle_j else {}
-        self._write_metrics(row.round, {**values, **_wasted(rows, energy_j), **idle})
+        charge = battery_values(self.batteries, row.t_end_s) if self.batteries else {}
+        self._write_metrics(row.round, {**values, **_wasted(rows, energy_j), **idle, **charge})
         self.writer.write(
             "rounds",
             {name: [value] for name, value in vars(row).items()}
@@ -115,6 +124,25 @@ class Report:
                 "macro_f1": [evaluation.macro_f1 if evaluation else None],
             },
         )
+
+    def end(self) -> None:
+        """What idling has taken of each device, where an empty battery may have ended it."""
+        if self._idle_of_devices_j is not None:
+            by_device = {
+                ("idle_j", str(device)): joules for device, joules in enumerate(self._idle_of_devices_j.tolist())
+            }
+            self._write_metrics(self._told, by_device)
+
+    def _idle_j(self, t_s: float) -> float:
+        """What idling has taken since the last round was told."""
+        if self._idle_w == 0:
+            return 0.0
+        whole_j = self._idle_w * t_s
+        if self.batteries is not None:
+            self._idle_of_devices_j = self.batteries.idle_j(np.arange(len(self.population)), t_s)
+            whole_j = float(self._idle_of_devices_j.sum())
+        since_j, self._idle_told_j = whole_j - self._idle_told_j, whole_j
+        return since_j
 
     def timing(self, number: int, wall_s: Mapping[str, float]) -> None:
         """Wall seconds of the parts of a round."""
@@ -153,9 +181,20 @@ def _train_loss(merged: Merged) -> float | None:
     return float(np.average(merged.loss, weights=merged.weight))
 
 
-def battery_values(charge_j: NDArray[np.float64]) -> dict[tuple[str, str], float]:
-    """What the batteries hold, [N], as rows of ``metrics``."""
+def battery_values(batteries: Batteries, t_s: float) -> dict[tuple[str, str], float]:
+    """What the batteries hold at an instant, as rows of ``metrics``."""
+    charge_j = batteries.charge_at(np.arange(len(batteries.charge_j)), t_s)
     return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
+
+
+def standing(
+    distribution: Distribution, started: NDArray[np.int64], picked: int, arrived: int
+) -> dict[tuple[str, str], float]:
+    """SAFA's round as rows of ``metrics``: from which model those who ``started`` did so, and who was picked."""
+    counts = {name: np.count_nonzero(kind[started]) for name, kind in vars(distribution).items()}
+    return {
+        ("safa", name): float(n) for name, n in (counts | {"picked": picked, "undrafted": arrived - picked}).items()
+    }
 
 
 def bits_on_wires(
@@ -173,11 +212,13 @@ def bits_on_wires(
 
 
 def bits_down(tasks: Iterable[Task]) -> float:
-    """The model goes to everyone who computes; without a download time it arrives at once and whole."""
+    """The model goes to everyone who computes and needs it; without a download time it arrives at once and whole."""
     return sum(_received_bits(task) for task in tasks)
 
 
 def _received_bits(task: Task) -> float:
+    if task.own_model:
+        return 0.0
     received = [span.bits for span in task.spans if span.activity == "download"]
     return sum(received) if received else task.bits
 

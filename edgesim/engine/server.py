@@ -1,13 +1,15 @@
 """The server of one run: what it owns, what it carries from round to round, and its outer loop."""
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from edgesim.channels import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
@@ -15,9 +17,10 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.presence import Presence
 from edgesim.engine.report import Report
 from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.synchronous import Synchronous
 from edgesim.engine.unsynchronised import Unsynchronised
-from edgesim.engine.uplink import Band
+from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Learner
 from edgesim.selection.view import Selector
@@ -58,7 +61,7 @@ class Server:
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
         config = self.world.config
-        batteries = make_batteries(config.devices, self.world.streams)
+        self.report.batteries = batteries = make_batteries(config.devices, self.world.streams)
         step = self._rounds(batteries) if config.round.protocol == "synchronous" else self._models(batteries)
         accuracy = None
         for number in numbers:
@@ -94,10 +97,12 @@ class Server:
         )
 
         def step(number: RoundNumber) -> Step:
+            started = time.perf_counter()
             ids = yield from check_in(self.clock, self.world, batteries, config.round.min_candidates)
             if ids is None:
                 return False, None
-            evaluation = yield from protocol.round(number, ids, self.work_samples[number.frame][ids])
+            samples = self.work_samples[number.frame][ids]
+            evaluation = yield from protocol.round(number, ids, samples, time.perf_counter() - started)
             return True, evaluation
 
         return step
@@ -122,10 +127,11 @@ class Server:
         return protocol.next_model
 
     def _bands(self) -> list[Band]:
-        sharing: Literal["reserved", "reshared"] = (
-            "reshared" if self.world.config.radio.sharing == "reshared" else "reserved"
-        )
-        return [
-            Band(self.clock, float(band_hz), self.world.link(station), sharing)
-            for station, band_hz in enumerate(self.world.bands_hz)
-        ]
+        return [self._band(station, float(band_hz)) for station, band_hz in enumerate(self.world.bands_hz)]
+
+    def _band(self, station: int, band_hz: float) -> Band:
+        link = self.world.link(station)
+        if self.world.config.radio.sharing != "reshared":
+            return ReservedBand(self.clock, link)
+        assert isinstance(link, (ShannonLink, RecordedLink))
+        return SharedBand(self.clock, band_hz, link)

@@ -18,14 +18,14 @@ from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz, share
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.presence import Presence
-from edgesim.engine.report import Report, RoundRow, battery_values, bits_down, bits_on_wires
+from edgesim.engine.report import Report, RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Learner, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport, RoundView, Selector
+from edgesim.selection.view import Drafter, RoundReport, RoundView, Selector
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,6 +55,8 @@ class OpenRound:
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
+    picked: int = 0
+    """How many of those arrived the policy picked for the merge."""
     infeasible_share: float | None = None
     """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time; only
     worked out where the band decides who is taken."""
@@ -110,10 +112,13 @@ class Synchronous:
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
 
     def round(
-        self, number: RoundNumber, ids: Integers, samples: Integers
+        self, number: RoundNumber, ids: Integers, samples: Integers, check_in_wall_s: float
     ) -> Generator[simpy.Event, Any, Evaluation | None]:
-        """One round among the checked-in ``ids`` that process ``samples`` each; its evaluation, if there was one."""
-        started = time.perf_counter()
+        """One round among the checked-in ``ids`` that process ``samples`` each; its evaluation, if there was one.
+
+        ``check_in_wall_s`` is the wall time that finding them took.
+        """
+        started = time.perf_counter() - check_in_wall_s
         knobs = self.world.config.round
         now_s = self.clock.now
         checked_in = ids
@@ -217,11 +222,15 @@ class Synchronous:
         this.training.start(ids)
         station = self.world.population.station[ids]
         up_s, down_s = self.backhaul.of_station_s[station], this.broadcast_s[station]
-        columns = (ids, compute_s, leaves_s, station, up_s, down_s)
-        for device, delay_s, leave_s, at, to_server_s, from_server_s in zip(
+        distribution = this.training.distribution
+        own = np.zeros(len(ids), dtype=bool) if distribution is None else distribution.tolerable[ids]
+        download_s, down_s = np.where(own, 0.0, knobs.download_s), np.where(own, 0.0, down_s)
+        columns = (ids, download_s, compute_s, leaves_s, station, up_s, down_s, own)
+        for device, receive_s, delay_s, leave_s, at, to_server_s, from_server_s, has_own in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            task = Task(device, knobs.download_s, delay_s, leave_s, self.payload_bits, at, to_server_s, from_server_s)
+            task = Task(device, receive_s, delay_s, leave_s, self.payload_bits, at, to_server_s, from_server_s)
+            task.own_model = has_own
             this.tasks[device] = task
             this.processes[device] = self.clock.process(work(self.clock, task, signals))
 
@@ -341,23 +350,34 @@ class Synchronous:
         self.carried[task.device] = late
 
     def _merge(self, this: OpenRound, over: list[Carried]) -> tuple[Merged, list[int]]:
-        """Merge what arrived, and tell the selector; also the staleness of what was merged."""
+        """Merge what arrived and is picked, and tell the selector; also the staleness of what was merged."""
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         limit = self.world.config.staleness.limit
         kept = [late for late in over if late.arrived and (limit is None or this.number.round - late.round <= limit)]
         stale = [Stale(late.training, late.task.device, this.number.round - late.round) for late in kept]
+        picked = arrived
+        if isinstance(self.selector, Drafter):
+            picked = self.selector.draft(self._by_arrival(this, arrived), len(this.candidates))
+        this.picked = len(picked)
         with this.timed("train"):
-            merged = this.training.merge(arrived, stale)
+            merged = this.training.merge(picked, stale, np.setdiff1d(arrived, picked))
         used = set(merged.ids.tolist())
         for task in [*this.tasks.values(), *(late.task for late in over)]:
             task.merged = not (task.carried and task.fate == "late") and task.device in used
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            heard = feedback(merged, [this.tasks[device] for device in arrived.tolist()] + [late.task for late in kept])
+            fresh = merged.ids[: len(merged.ids) - len(stale)]
+            heard = feedback(merged, [this.tasks[device] for device in fresh.tolist()] + [late.task for late in kept])
             self.selector.hear(
                 RoundReport(this.number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training)
             )
-        return merged, [0] * len(arrived) + [late.staleness for late in stale]
+        return merged, [0] * len(fresh) + [late.staleness for late in stale]
+
+    def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
+        """Devices whose updates arrived, the first first, the lowest id at one instant."""
+        tasks = [this.tasks[device] for device in ids.tolist()]
+        arrived_s = np.array([task.spans[-1].t_end_s + task.backhaul_s for task in tasks])
+        return ids[np.lexsort((ids, arrived_s))]
 
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
         """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""
@@ -396,8 +416,9 @@ class Synchronous:
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         station = self.world.population.station[merged.ids]
         values |= bits_on_wires(self.backhaul, station, self.payload_bits, self.merged_in_cloud)
-        if self.batteries is not None:
-            values |= battery_values(self.batteries.charge_at(np.arange(len(self.world.population)), self.clock.now))
+        if this.training.distribution is not None:
+            started = np.array([task.device for task in tasks], dtype=np.int64)
+            values |= standing(this.training.distribution, started, this.picked, len(this.arrived))
         ended = [late.task for late in over] + [task for task in tasks if not task.carried]
         self.report.round(row, ended, merged, staleness, evaluation, values)
         return evaluation

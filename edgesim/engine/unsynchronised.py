@@ -24,7 +24,7 @@ from edgesim.engine.decision import Timeline, admit, needs_hz
 from edgesim.engine.idle import Idle
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.presence import Presence
-from edgesim.engine.report import Report, RoundRow, battery_values, bits_down, bits_on_wires
+from edgesim.engine.report import Report, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.uplink import Band
 from edgesim.engine.work import RoundSignals, Task, work
@@ -340,8 +340,6 @@ class Unsynchronised:
         )
         station = self.world.population.station[merged.ids]
         values = bits_on_wires(self.backhaul, station, self.payload_bits, False)
-        if self.batteries is not None:
-            values |= battery_values(self.batteries.charge_at(np.arange(len(self.next_task)), self.clock.now))
         self.report.round(row, self.over, merged, ages, evaluation, values)
         self.over.clear()
         self.begun.clear()

@@ -58,6 +58,8 @@ class Task:
     """Whether its upload went on after the round's close."""
     merged: bool = False
     """Whether the server used its update."""
+    own_model: bool = False
+    """Whether the device goes on with a model of its own, so that none is sent to it (SAFA)."""
     spans: list[Span] = field(default_factory=list)
 
 

@@ -1,7 +1,7 @@
 """The physical world of one run: who is where, hears what, computes how fast and is there when."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,7 @@ from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
+from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 
@@ -43,6 +44,8 @@ class World:
     topology: Topology = ONE_STATION
     own_links: Link | None = None
     """The links that devices do not share; None where stations have bands."""
+    _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Average gains of all devices in the round looked at last, [N]; planning and sending ask for them in turn."""
 
     @cached_property
     def bands_hz(self) -> Floats:
@@ -64,6 +67,15 @@ class World:
         """
         if isinstance(self.environment, RecordedEnvironment):
             return np.ones(len(ids))
+        if not isinstance(round, int):
+            return self._drawn_gain(ids, round)
+        if round not in self._gains:
+            self._gains.clear()
+            self._gains[round] = Column(len(self.population), lambda rows: self._drawn_gain(rows, round))
+        return np.asarray(self._gains[round][ids])
+
+    def _drawn_gain(self, ids: Integers, round: int | Integers) -> Floats:
+        assert isinstance(self.environment, Environment)
         gain = np.empty(len(ids))
         for station, rows in self.by_station(ids):
             there = ids[rows]

@@ -14,10 +14,10 @@ _DRAWS_AT_ONCE = 1 << 20
 
 
 def samples_per_job(sizes: Integers, learning: LearningConfig) -> Integers:
-    """Samples that a device of each size processes in a round: tau b, or epochs times the size."""
+    """Samples that a device of each size processes in a round: tau b, or epochs times the size; read-only."""
     if learning.epochs is not None:
         return np.asarray(sizes) * learning.epochs
-    return np.full(np.shape(sizes), _steps(learning) * learning.batch_size, dtype=np.int64)
+    return np.broadcast_to(np.int64(_steps(learning) * learning.batch_size), np.shape(sizes))
 
 
 def step_edges(size: int, learning: LearningConfig) -> Integers:

@@ -1,10 +1,13 @@
 """What one run worked out and others need again, kept below one folder."""
 
+import hashlib
+import inspect
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from edgesim.errors import EdgesimError
 
@@ -13,6 +16,11 @@ def cache_folder(kind: str) -> Path:
     """Where one kind of results is kept: below ``$EDGESIM_CACHE``, or else ``~/.cache/edgesim``."""
     root = os.environ.get("EDGESIM_CACHE")
     return (Path(root) if root else Path.home() / ".cache" / "edgesim") / kind
+
+
+def code_digest(*parts: ModuleType | Callable[..., object]) -> str:
+    """Hash of the source of modules, classes and functions (SHA-256): a part of the key of what they make."""
+    return hashlib.sha256("".join(map(inspect.getsource, parts)).encode()).hexdigest()
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     data = partitions.resolve(config.data)
     if data.dataset == "none":
         empty = np.empty(0, dtype=np.int64)
-        sizes = np.full(device_count, data.samples_per_device)
+        sizes = np.broadcast_to(np.asarray(data.samples_per_device, dtype=np.int64), device_count)
         blank = Frame(sizes, np.empty((device_count, 0), dtype=np.int64), empty, empty)
         return Federation(None, [blank] * (1 + (len(config.rounds) if isinstance(config.rounds, list) else 1)))
     dataset = load_dataset(data)

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from edgesim.algorithms.safa import Distribution
 from edgesim.selection.view import Floats, Gradients, Integers, Knowledge
+
+NOBODY: Integers = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -14,7 +19,8 @@ class Merged:
 
     ids: Integers
     weight: Floats
-    """alpha_n over all devices merged; where several servers merge, each scales its own to a sum of 1."""
+    """alpha_n over all devices merged; where several servers merge, each scales its own to a sum of 1. Under SAFA the
+    device's share of the whole cache."""
     loss: Floats | None
     """Mean training loss over the samples of the job; absent in timing-only runs, like the three below."""
     accuracy: Floats | None
@@ -48,8 +54,11 @@ class Stale:
 class TrainingRound(Knowledge, Gradients, Protocol):
     """The training jobs of one round, as promises, and what can be known about its devices.
 
-    Jobs start from the model that their server has when the round opens.
+    Jobs start from the model that their server has when the round opens, or as ``distribution`` says.
     """
+
+    distribution: Distribution | None
+    """Under SAFA, which devices start from which model; None where all start from their server's."""
 
     def start(self, ids: Integers) -> None:
         """Submit the jobs of devices that begin to compute; nothing runs yet."""
@@ -57,11 +66,12 @@ class TrainingRound(Knowledge, Gradients, Protocol):
     def due(self, device: int) -> None:
         """Mark the job of a device as due: its simulated work is finished."""
 
-    def merge(self, ids: Integers, stale: Sequence[Stale] = ()) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[Stale] = (), undrafted: Integers = NOBODY) -> Merged:
         """Run the due jobs of the devices that arrived and merge their updates into the global model.
 
         ``stale`` are updates that arrived from earlier rounds; their rows follow those of ``ids``. Nobody at all keeps
-        the model as it is.
+        the model as it is. ``undrafted`` arrived but were not picked: under SAFA they count from the next round on and
+        have rows too; otherwise their jobs do not run.
         """
 
     @property

@@ -4,6 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
+from edgesim.algorithms import fedavg
 from edgesim.config import LearningConfig
 from edgesim.learning.batches import batch_samples
 from edgesim.learning.federation import Federation
@@ -31,6 +32,10 @@ class CountKnowledge:
         self.frame = frame
         self.draws = np.full(len(federation.frames[frame].sizes), round) if draws is None else draws
         """By which number the samples of each device are drawn, [N]."""
+
+    def shares(self) -> Floats:
+        """What each device of the run counts beside all others, [N]."""
+        return fedavg.weights(fedavg.counted(self.federation.frames[self.frame].sizes, self.learning.weights))
 
     def class_counts(self, ids: Integers, source: Source) -> Integers:
         """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""

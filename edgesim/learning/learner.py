@@ -12,16 +12,18 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from edgesim.algorithms import fedasync, fedavg, fedbuff, hierarchical, staleness
+from edgesim.algorithms.safa import Cache, Versions
 from edgesim.algorithms.staleness import relative_change
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
 from edgesim.learning.augmentation import draws
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
+from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.interface import Evaluation, Merged, Stale
+from edgesim.learning.interface import NOBODY, Evaluation, Merged, Stale
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
@@ -73,15 +75,19 @@ class TorchLearner:
             module = build()
             refuse_lone_samples(module, federation, learning)
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
+            refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Which server merges the updates of each device, [N]."""
-        self._merged_samples = np.zeros(1)
-        """Samples behind the updates that each server merged since the last average, [E]."""
+        self._counted = np.zeros(1)
+        """What the updates that each server merged since the last average count together, [E]."""
         self.server_weights: list[Tensor] = [self.global_weights]
         """The model of each server, [E] of [P]."""
+        self.versions: Versions | None = None
+        """Under SAFA, how far behind each device is; None until a frame begins, like the cache."""
+        self.cache: Cache | None = None
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
@@ -95,23 +101,24 @@ class TorchLearner:
     def serve(self, server: Integers) -> None:
         """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
         self.server = server
-        self._merged_samples = np.zeros(int(server.max()) + 1)
-        self._hand_out(self.global_weights)
+        self._counted = np.zeros(int(server.max()) + 1)
+        self.hand_out(self.global_weights)
 
-    def take(self, server: int, weights: Tensor, samples: float) -> None:
-        """A server has a new model, into which it merged updates that rest on so many samples."""
+    def take(self, server: int, weights: Tensor, counted: float) -> None:
+        """A server has a new model, into which it merged updates that count so much together."""
         self.server_weights[server] = weights
-        self._merged_samples[server] += samples
-        self.global_weights = hierarchical.average(self.server_weights, self._merged_samples)
+        self._counted[server] += counted
+        self.global_weights = hierarchical.average(self.server_weights, self._counted)
 
     def average_in_cloud(self) -> None:
         """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
-        self._hand_out(self.global_weights)
+        self.hand_out(self.global_weights)
 
-    def _hand_out(self, weights: Tensor) -> None:
+    def hand_out(self, weights: Tensor) -> None:
+        """All servers go on from one model, [P]."""
         self.global_weights = weights
-        self.server_weights = [weights] * len(self._merged_samples)
-        self._merged_samples = np.zeros(len(self._merged_samples))
+        self.server_weights = [weights] * len(self._counted)
+        self._counted = np.zeros(len(self._counted))
 
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Pre-train the start model on the old classes, or read it from the cache, if the config says so.
@@ -123,12 +130,16 @@ class TorchLearner:
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
-            self._hand_out(self._start.weights)
+            self.hand_out(self._start.weights)
 
     def open_round(self, round: int, frame: int, draws: Integers | None = None) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1); ``draws`` as in `Learner`."""
         self._in_frame = True
         self._round = round
+        lag = self.config.learning.lag_tolerance
+        if self.versions is None and lag is not None:
+            self.versions = Versions.start(self.config.devices.count, lag, round)
+            self.cache = Cache(self.global_weights)
         return TorchRound(self, round, frame, draws)
 
     def absorb(self, arrived: Sequence[Stale]) -> Merged:
@@ -149,7 +160,7 @@ class TorchLearner:
             else:
                 for promise, result, alpha in zip(promises, results, weight.tolist(), strict=True):
                     self.global_weights = fedasync.mix(self.global_weights, promise.start + result.update, alpha)
-            self._hand_out(self.global_weights)
+            self.hand_out(self.global_weights)
             if not bool(self.global_weights.isfinite().all()):
                 raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
         return _merged(promises, results, weight)
@@ -174,11 +185,12 @@ class TorchLearner:
         """Go back to the best model of the frame, if it is to be kept and another frame follows.
 
         Best is the least mean loss on a fixed sample of the devices' training images, among the rounds
-        evaluated (FedTeddi, Algorithm 1).
+        evaluated (FedTeddi, Algorithm 1). Under SAFA everybody begins a frame up to date, with the global model.
         """
         if self._best is not None:
-            self._hand_out(self._best[1])
+            self.hand_out(self._best[1])
         self._best = None
+        self.versions = self.cache = None
         self._in_frame = False
 
     def save(self, folder: Path) -> None:
@@ -230,6 +242,7 @@ class TorchRound(CountKnowledge):
         self._learner = learner
         self._start = learner.global_weights
         self._starts = list(learner.server_weights)
+        self.distribution = None if learner.versions is None else learner.versions.distribution(round)
         self._promises: dict[int, Promise] = {}
         self._jobs_trained = 0
 
@@ -248,30 +261,38 @@ class TorchRound(CountKnowledge):
         augment = self._learner.config.data.augment
         counts = [len(samples) for samples in drawn]
         changes = draws(augment, self.streams, "augmentation", new, self.draws[new], counts)
-        for device, samples, seed, moves in zip(new.tolist(), drawn, seeds.tolist(), changes, strict=True):
-            edges = step_edges(int(self.federation.frames[self.frame].sizes[device]), learning)
-            job = Job(device, self.round, seed, samples, edges, lr, learning.momentum, moves, learning.proximal)
-            self._promises[device] = Promise(job, self._starts[self._learner.server[device]])
+        sizes = self.federation.frames[self.frame].sizes[new].tolist()
+        edges = {size: step_edges(size, learning) for size in set(sizes)}
+        for device, size, samples, seed, moves in zip(new.tolist(), sizes, drawn, seeds.tolist(), changes, strict=True):
+            job = Job(device, self.round, seed, samples, edges[size], lr, learning.momentum, moves, learning.proximal)
+            self._promises[device] = Promise(job, self._start_of(device))
+
+    def _start_of(self, device: int) -> Tensor:
+        """The model from which a device's job starts, [P]."""
+        if self.distribution is not None and self.distribution.tolerable[device]:
+            assert self._learner.cache is not None
+            return self._learner.cache.own(device)
+        return self._starts[int(self._learner.server[device])]
 
     def due(self, device: int) -> None:
         """Mark the job of a device as due: its simulated work is finished."""
         self._promises[int(device)].due = True
 
-    def merge(self, ids: Integers, stale: Sequence[Stale] = ()) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[Stale] = (), undrafted: Integers = NOBODY) -> Merged:
         """Run the due jobs of the devices that arrived and merge their updates into the global model.
 
         ``stale`` are updates that arrived from earlier rounds: what they changed of the older model they started from
-        is added to this one, by their weights. Nobody at all keeps the model as it is. Raises `Diverged`, and
-        ValueError for a device whose job is not due.
+        is added to this one, by their weights. Nobody at all keeps the model as it is. ``undrafted`` as in
+        `TrainingRound`. Raises `Diverged`, and ValueError for a device whose job is not due.
         """
+        if self.distribution is not None:
+            return self._merge_in_cache(np.asarray(ids, dtype=np.int64), undrafted)
         promises = [self._promises[device] for device in np.asarray(ids).tolist()]
         promises += [_promise_of(late) for late in stale]
         merged = np.array([promise.job.device for promise in promises], dtype=np.int64)
-        early = [promise.job.device for promise in promises if not promise.due]
-        if early:
-            raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
-        results = self._fulfil(promises)
-        sizes = self.federation.frames[self.frame].sizes[merged] * self._relative_weights(results, len(ids), stale)
+        results = self._fulfil_due(promises)
+        counted = fedavg.counted(self.federation.frames[self.frame].sizes[merged], self.learning.weights)
+        counted *= self._relative_weights(results, len(ids), stale)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         order = np.argsort(merged)
         server = self._learner.server[merged]
@@ -279,11 +300,34 @@ class TorchRound(CountKnowledge):
             rows = order[server[order] == each]
             with reproducible(self._learner.torch_device):
                 updates = torch.stack([results[row].update for row in rows])
-                weights = fedavg.aggregate(self._starts[each], updates, fedavg.weights(sizes[rows]))
-                self._learner.take(each, weights, float(sizes[rows].sum()))
-                if not bool(self._learner.global_weights.isfinite().all()):
-                    raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
-        return _merged(promises, results, fedavg.weights(sizes))
+                weights = fedavg.aggregate(self._starts[each], updates, fedavg.weights(counted[rows]))
+                self._learner.take(each, weights, float(counted[rows].sum()))
+                self._refuse_divergence()
+        return _merged(promises, results, fedavg.weights(counted))
+
+    def _merge_in_cache(self, picked: Integers, undrafted: Integers) -> Merged:
+        """SAFA: the next model is the mean of the cache, which takes in ``undrafted`` uploads after it."""
+        learner, distribution = self._learner, self.distribution
+        assert distribution is not None
+        assert learner.versions is not None
+        assert learner.cache is not None
+        finished = np.append(picked, undrafted)
+        promises = [self._promises[device] for device in finished.tolist()]
+        results = self._fulfil_due(promises)
+        shares = self.shares()
+        with reproducible(learner.torch_device):
+            models = {p.job.device: p.start + result.update for p, result in zip(promises, results, strict=True)}
+            weights = learner.cache.merge(
+                self._start,
+                shares,
+                distribution.deprecated,
+                {device: models[device] for device in picked.tolist()},
+                {device: models[device] for device in undrafted.tolist()},
+            )
+            learner.hand_out(weights)
+        learner.versions.finished(finished, self.round)
+        self._refuse_divergence()
+        return _merged(promises, results, shares[finished])
 
     def _relative_weights(self, results: list[Result], fresh: int, stale: Sequence[Stale]) -> Floats:
         """What each update counts for its age, [n]: 1 for the first ``fresh`` of them."""
@@ -345,6 +389,16 @@ class TorchRound(CountKnowledge):
         with reproducible(learner.torch_device):
             learner.model.load(weights)
             yield learner.model, learner.data
+
+    def _refuse_divergence(self) -> None:
+        if not bool(self._learner.global_weights.isfinite().all()):
+            raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
+
+    def _fulfil_due(self, promises: list[Promise]) -> list[Result]:
+        early = [promise.job.device for promise in promises if not promise.due]
+        if early:
+            raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
+        return self._fulfil(promises)
 
     def _fulfil(self, promises: list[Promise]) -> list[Result]:
         with reproducible(self._learner.torch_device):

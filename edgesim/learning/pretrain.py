@@ -1,7 +1,6 @@
 """The start model: trained on the old classes, and kept in a cache that all runs share."""
 
 import hashlib
-import inspect
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from edgesim import streams as streams_module
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
-from edgesim.learning import augmentation, dropout, feed, flat, local_sgd, tensors
+from edgesim.learning import augmentation, batches, dropout, evaluation, feed, flat, local_sgd, tensors
 from edgesim.learning.augmentation import draws
 from edgesim.learning.batches import step_edges
-from edgesim.learning.cache import cache_folder, new_entry
+from edgesim.learning.cache import cache_folder, code_digest, new_entry
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.feed import Feed
@@ -30,8 +30,8 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
 _FORMAT = 1
-#: Modules whose code decides what training makes of a model and images.
-_TRAINING = (local_sgd, dropout, augmentation, feed, flat, tensors)
+#: Modules whose code decides what training makes of a model and images, and when it ends.
+_TRAINING = (local_sgd, dropout, augmentation, feed, flat, tensors, batches, evaluation, streams_module)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "old_classes": federation.old_classes.tolist(),
         "model": learning.model,
         "model_source": _digest(source_text(learning.model)),
-        "tensors": {name: list(tensor.shape) for name, tensor in model.module.state_dict().items()},
-        "training_source": _digest("".join(map(inspect.getsource, _TRAINING))),
+        "initial": {name: _tensor_digest(tensor) for name, tensor in model.state().items()},
+        "training_source": code_digest(*_TRAINING, _pretrain),
         "augment": config.data.augment,
         "precision": learning.precision,
         "lr": learning.lr,
@@ -131,6 +131,10 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tensor_digest(tensor: Tensor) -> str:
+    return _digest(f"{tensor.dtype} {list(tensor.shape)} ") + hashlib.sha256(tensor.numpy().tobytes()).hexdigest()
 
 
 def _read(path: Path, model: FlatModel, device: torch.device) -> StartModel | None:

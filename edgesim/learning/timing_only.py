@@ -7,10 +7,11 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from edgesim.algorithms import fedavg, fedbuff, staleness
+from edgesim.algorithms.safa import Versions
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
-from edgesim.learning.interface import Evaluation, Merged, Stale
+from edgesim.learning.interface import NOBODY, Evaluation, Merged, Stale
 from edgesim.learning.knowledge import CountKnowledge
 from edgesim.learning.payload import model_bits
 from edgesim.selection.view import ClassGradients, Floats, Integers
@@ -30,9 +31,12 @@ class TimingOnlyRound(CountKnowledge):
         round: int,
         frame: int,
         draws: Integers | None,
+        versions: Versions | None = None,
     ) -> None:
         super().__init__(federation, streams, config.learning, round, frame, draws)
         self._ageing = config.staleness
+        self._versions = versions
+        self.distribution = None if versions is None else versions.distribution(round)
 
     def start(self, ids: Integers) -> None:
         """Nothing to submit."""
@@ -40,12 +44,16 @@ class TimingOnlyRound(CountKnowledge):
     def due(self, device: int) -> None:
         """Nothing to mark."""
 
-    def merge(self, ids: Integers, stale: Sequence[Stale] = ()) -> Merged:
+    def merge(self, ids: Integers, stale: Sequence[Stale] = (), undrafted: Integers = NOBODY) -> Merged:
         """The weights that an aggregation would use; losses, accuracies and norms are absent."""
+        if self._versions is not None:
+            ids = np.append(ids, undrafted)
+            self._versions.finished(ids, self.round)
+            return Merged(ids, self.shares()[ids], None, None, None, None)
         ages = np.array([0] * len(ids) + [late.staleness for late in stale])
         ids = np.append(np.asarray(ids, dtype=np.int64), np.array([late.device for late in stale], dtype=np.int64))
-        sizes = self.federation.frames[self.frame].sizes[ids]
-        return Merged(ids, fedavg.weights(sizes * staleness.weights(self._ageing, ages)), None, None, None, None)
+        counted = fedavg.counted(self.federation.frames[self.frame].sizes[ids], self.learning.weights)
+        return Merged(ids, fedavg.weights(counted * staleness.weights(self._ageing, ages)), None, None, None, None)
 
     def losses(self, ids: Integers) -> Floats:
         """Refused."""
@@ -71,6 +79,7 @@ class TimingOnlyLearner:
         self._config = config
         self._federation = federation
         self._streams = streams
+        self._versions: Versions | None = None
 
     @property
     def model_bits(self) -> float:
@@ -85,7 +94,9 @@ class TimingOnlyLearner:
 
     def open_round(self, round: int, frame: int, draws: Integers | None = None) -> TimingOnlyRound:
         """Open a round (counted over the run, from 1) of a frame (from 1); ``draws`` as in `Learner`."""
-        return TimingOnlyRound(self._config, self._federation, self._streams, round, frame, draws)
+        if self._versions is None and self._config.learning.lag_tolerance is not None:
+            self._versions = Versions.start(self._config.devices.count, self._config.learning.lag_tolerance, round)
+        return TimingOnlyRound(self._config, self._federation, self._streams, round, frame, draws, self._versions)
 
     def absorb(self, arrived: Sequence[Stale]) -> Merged:
         """The weights that the next model would give the updates."""
@@ -102,7 +113,8 @@ class TimingOnlyLearner:
         """There is nothing to average."""
 
     def end_frame(self) -> None:
-        """There is no best model to go back to."""
+        """There is no best model to go back to; under SAFA everybody begins a frame up to date."""
+        self._versions = None
 
     def save(self, folder: Path) -> None:
         """There is no model to write."""

@@ -18,9 +18,10 @@ from edgesim.plots.battery import draw_battery, has_batteries
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.plots.delay_cdf import draw_delay_cdf
 from edgesim.plots.energy import draw_energy, draw_energy_over_rounds
+from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
-from edgesim.plots.groups import labels_of, panels_of
+from edgesim.plots.groups import MOST_SERIES, labels_of, panels_of
 from edgesim.plots.participation import draw_participation, spans_a_day
 from edgesim.plots.partition import draw_partition
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
@@ -29,9 +30,8 @@ from edgesim.plots.staleness import draw_staleness, has_stale_updates
 from edgesim.plots.training_loss import draw_training_loss, has_training_loss
 from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
-MOST_SERIES = 9
 MOST_PANELS = 6
-"""Above these, figures with a line or bar per series are not drawn: nobody could read them."""
+"""Above this, or `MOST_SERIES`, figures with a line or bar per series are not drawn: nobody could read them."""
 
 
 def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
@@ -39,8 +39,8 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
 
     One run: Gantt chart of ``round`` (or of the first busy one), the band's use from that round on, map of the cell,
     who holds which classes, delay CDFs, energy, wasted work and the batteries' charge over its rounds, accuracy when
-    evaluated. Several runs: accuracy, scheduled clients, CDFs, energy, wasted work and staleness by policy, and
-    participation over the day where all last for one. A study: those, Gantt
+    evaluated. Several runs: accuracy, scheduled clients, CDFs, energy, wasted work, how evenly devices took part and
+    staleness by policy, and participation over the day where all last for one. A study: those, Gantt
     chart, band use and classes held of its first run, a map of the first run on every topology, with a target rounds
     to reach it, and over two or more numeric knobs heat maps. Returns the paths of the files. Raises `EdgesimError`
     for a folder that is neither, or an unknown round.
@@ -89,6 +89,7 @@ def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path
         files += style.save(draw_scheduled(panels), out / "scheduled")
         files += style.save(draw_energy(panels), out / "energy")
         files += style.save(draw_waste(panels), out / "waste")
+        files += style.save(draw_fairness(panels), out / "fairness")
     else:
         files += style.save(draw_energy_over_rounds(runs[0]), out / "energy")
         files += style.save(draw_waste_over_rounds(runs[0]), out / "waste")

@@ -7,6 +7,9 @@ from edgesim.analysis.runs import Knob, Run
 
 _TITLE_KNOB = "tmax_s"
 
+MOST_SERIES = 9
+"""More lines or bars in one panel nobody could read."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -28,18 +31,27 @@ def panels_of(runs: Sequence[Run]) -> list[Panel]:
     """Panels by ascending deadline; a series is named by its policy, and by the other knobs where needed.
 
     Another knob is needed where runs of one policy in one panel differ in it; the policy is left out where
-    there is but one. The title is empty when there is one deadline.
+    there is but one. The title is empty when there is one panel. Where one deadline would have more than `MOST_SERIES`
+    series of several policies, the first of the knobs needed makes the panels instead.
     """
-    deadlines = sorted({run.knobs.get(_TITLE_KNOB) for run in runs}, key=lambda value: (value is None, value))
     needed = _distinguishing(runs)
     one_policy = len({run.knobs.get("policy") for run in runs}) == 1
+    titled, places = _TITLE_KNOB, sorted({run.knobs.get(_TITLE_KNOB) for run in runs}, key=lambda v: (v is None, v))
+    if (
+        len(places) == 1
+        and needed
+        and not one_policy
+        and len({_label(run, needed, False) for run in runs}) > MOST_SERIES
+    ):
+        titled, *needed = needed
+        places = list(dict.fromkeys(run.knobs.get(titled) for run in runs))
     panels = []
-    for deadline in deadlines:
+    for place in places:
         members: dict[str, list[Run]] = {}
         for run in runs:
-            if run.knobs.get(_TITLE_KNOB) == deadline:
+            if run.knobs.get(titled) == place:
                 members.setdefault(_label(run, needed, one_policy), []).append(run)
-        title = f"{knob_text(_TITLE_KNOB, deadline)}" if deadline is not None and len(deadlines) > 1 else ""
+        title = f"{knob_text(titled, place)}" if place is not None and len(places) > 1 else ""
         panels.append(Panel(title, tuple(Series(label, tuple(group)) for label, group in members.items())))
     return panels
 

@@ -11,7 +11,7 @@ Integers = NDArray[np.int64]
 
 
 class Column:
-    """One float per candidate, [n]: index it by rows, or use it as an array, which works out all of them once.
+    """One float per candidate, [n]: index it by rows, or use it as an array. Each is worked out once.
 
     Of a million candidates a policy may look at thirty.
     """
@@ -20,17 +20,28 @@ class Column:
         self._length = length
         self._compute = compute
         self._all: Floats | None = None
+        # Memory of rows that nobody asks about is never touched.
+        self._values, self._known = np.empty(length), np.zeros(length, dtype=bool)
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, rows: Any) -> Any:
-        """Values of the rows asked about: an index, or an array of them."""
+        """Values of the rows asked about: an index, an array of them, or a mask."""
         if self._all is not None:
             return self._all[rows]
         if np.ndim(rows) == 0:
-            return self._compute(np.array([rows], dtype=np.int64))[0]
-        return self._compute(np.asarray(rows, dtype=np.int64))
+            return self[np.array([rows])][0]
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        if len(rows) == self._length:
+            return np.asarray(self)[rows]
+        missing = rows[~self._known[rows]]
+        if len(missing):
+            self._values[missing] = self._compute(missing)
+            self._known[missing] = True
+        return self._values[rows]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
         if self._all is None:

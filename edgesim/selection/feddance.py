@@ -52,7 +52,13 @@ class FedDanceState:
     heard: Integers
     """Participations heard of, beta at most."""
     last: Integers
-    """J: the last round whose merge held an update of the device; 0 for never."""
+    """J: the last round whose merge held an update of the device; 0 for never.
+
+    Delivery sets it, not selection: Algorithm 1 has it from the feedback (line 6), and in the paper every participant
+    reports. Who is selected and never delivers keeps the whole bonus, at most a factor of 1.3 in 1,000 rounds, and
+    with it what was known of its loss and gain. (The published code sets it at selection, and then takes the loss of
+    who has not delivered as 0, which puts the device last.)
+    """
     selected: Booleans
     """Whether it was ever selected."""
     estimated: Booleans

@@ -1,7 +1,8 @@
 """SAFA's choice: Wu et al., "SAFA: a semi-asynchronous protocol for fast federated learning", IEEE TC 2021.
 
-Compensatory first-come-first-merge: of those who finish in time, first the ones not picked last round, then the rest,
-in order of arrival, up to a quota. What the server does with versions and its cache is `edgesim.algorithms.safa`.
+Everybody who is there trains. Compensatory first-come-first-merge: of those who finish in time, first the ones not
+picked last round, then the rest, in order of arrival, up to a quota. What the server does with versions and with the
+updates not picked is `edgesim.algorithms.safa` (``learning.aggregation = "safa"``); a plain average loses the latter.
 """
 
 import math
@@ -31,7 +32,7 @@ def first_come_first_merge(finish_s: Floats, picked_before: NDArray[np.bool_]) -
 
 
 class Safa:
-    """Devices as they are expected to finish when they share the band equally; those picked last round wait."""
+    """Everybody, as they are expected to finish when they share the band equally; those picked last round wait."""
 
     Options: ClassVar[type[view.Options]] = SafaOptions
     looks_at: ClassVar[frozenset[str]] = frozenset()
@@ -42,18 +43,21 @@ class Safa:
         """State: who was picked last round, [devices]."""
 
     def choose(self, view: RoundView) -> Choice:
-        """Yield candidates that are expected to be in time until the quota is taken."""
+        """Yield all candidates, for an admission that cannot take all of them in the order of the merge."""
         rows = np.arange(len(view.ids), dtype=np.int64)
-        quota = math.ceil(self.options.quota * len(rows) - 1e-9)
-        finish_s = view.outlook.ready_s(rows) + view.outlook.upload_s(rows, quota)
-        rows = rows[finish_s <= view.outlook.due_s(rows)]
-        for row in rows[first_come_first_merge(finish_s[rows], self.picked[view.ids[rows]])].tolist():
-            taken = yield int(view.ids[row])
-            quota -= bool(taken)
-            if quota == 0:
-                return
+        if len(rows) == 0:
+            return
+        finish_s = view.outlook.ready_s(rows) + view.outlook.upload_s(rows, len(rows))
+        yield view.ids[first_come_first_merge(finish_s, self.picked[view.ids])]
+
+    def draft(self, arrived: Integers, candidates: int) -> Integers:
+        """The quota's share of the candidates, in order of arrival, those picked last round behind all others."""
+        quota = math.ceil(self.options.quota * candidates - 1e-9)
+        rows = first_come_first_merge(np.arange(len(arrived), dtype=np.float64), self.picked[arrived])
+        picks = arrived[rows[:quota]]
+        self.picked[:] = False
+        self.picked[picks] = True
+        return picks
 
     def hear(self, report: RoundReport) -> None:
-        """Remember who was picked."""
-        self.picked[:] = False
-        self.picked[report.selected] = True
+        """Nothing more to learn than whom it picked."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -181,3 +181,12 @@ class Selector(Protocol):
 
     def hear(self, report: RoundReport) -> None:
         """Take in the outcome of a round."""
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """A policy that picks, in a round, among those whose updates have arrived; the others were trained in vain, or
+    count later (`edgesim.algorithms.safa`)."""
+
+    def draft(self, arrived: Integers, candidates: int) -> Integers:
+        """Those picked of the devices that ``arrived``, in order of arrival, of so many candidates."""

@@ -85,6 +85,19 @@ class Coincidence:
         begun = np.searchsorted(self._starts_s, t_s, "right")
         return np.asarray(begun - np.searchsorted(self._ends_s, t_s, "right"))
 
+    def ever_has(self, count: int) -> bool:
+        """Whether ``count`` devices may be available at one instant; False only where that is known to never be."""
+        if self._apart is not None:
+            return count <= self.most_at_once()
+        return bool(np.isfinite(self._first_start_with(count, 0)))
+
+    def most_at_once(self) -> int:
+        """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
+        if self._apart is not None:
+            return len(np.unique(self._apart.device))
+        ended = np.searchsorted(self._ends_s, self._starts_s, "right")
+        return int((np.arange(1, len(ended) + 1) - ended).max(initial=0))
+
     def _first_start_with(self, count: int, first: int) -> float:
         """The first of the starts from a place in their order on that brings ``count`` devices; inf if none."""
         size = _AT_ONCE

@@ -110,6 +110,14 @@ class IntervalTable:
         """
         return counts_over_time(self._start_s[:-1], self._end_s[:-1])
 
+    def ever_has(self, count: int) -> bool:
+        """Whether so many devices may be available at one instant; False only where that is known to never be."""
+        return self._coincidence.ever_has(count)
+
+    def most_at_once(self) -> int:
+        """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
+        return self._coincidence.most_at_once()
+
     def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
         """This table for a run, of known end or not.
 

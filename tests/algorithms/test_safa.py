@@ -1,44 +1,96 @@
 import numpy as np
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from edgesim.algorithms.safa import SafaState, distribute, merge
+from edgesim.algorithms.safa import Cache, Versions
+
+NOBODY = np.zeros(3, dtype=bool)
+
+
+def models(**values):
+    return {int(device[1:]): torch.tensor([value]) for device, value in values.items()}
 
 
 def test_who_lags_too_far_starts_over_and_who_lags_a_little_goes_on():
     """Round 9 with a tolerance of 5: versions 8, 7, 3, 2 lag by 0, 1, 5 and 6 rounds."""
-    start = distribute(np.array([8, 7, 3, 2]), 9, 5)
+    start = Versions(np.array([8, 7, 3, 2]), 5).distribution(9)
     assert start.up_to_date.tolist() == [True, False, False, False]
     assert start.tolerable.tolist() == [False, True, True, False]
     assert start.deprecated.tolist() == [False, False, False, True]
 
 
-def test_in_the_first_round_everybody_is_up_to_date():
-    assert distribute(SafaState.start(torch.zeros(2), 3).versions, 1, 5).up_to_date.all()
+def test_everybody_begins_up_to_date_and_who_finishes_stays_so():
+    versions = Versions.start(3, 5, 7)
+    assert versions.distribution(7).up_to_date.all()
+    versions.finished(np.array([1]), 7)
+    assert versions.distribution(8).up_to_date.tolist() == [False, True, False]
 
 
 def test_the_cache_over_three_rounds_worked_by_hand():
     """Scalar models, sizes 1, 2, 1: the global model is the mean of all entries, also of devices that were idle."""
-    state, sizes = SafaState.start(torch.tensor([4.0]), 3), np.array([1, 2, 1])
-    none = (np.empty(0, dtype=np.int64), torch.empty(0, 1))
+    cache, shares = Cache(torch.tensor([4.0])), np.array([0.25, 0.5, 0.25])
     # Device 0 is picked; device 1 finished too, but its 20 counts from the next round on.
-    one = merge(state, torch.tensor([4.0]), sizes, none[0], (np.array([0]), torch.tensor([[8.0]])),
-                (np.array([1]), torch.tensor([[20.0]])), 1)  # fmt: skip
+    one = cache.merge(torch.tensor([4.0]), shares, NOBODY, models(d0=8.0), models(d1=20.0))
     assert one.tolist() == [(8 + 2 * 4 + 4) / 4]
-    assert state.versions.tolist() == [1, 1, 0]
-    two = merge(state, one, sizes, none[0], none, none, 2)
+    two = cache.merge(one, shares, NOBODY, {}, {})
     assert two.tolist() == [(8 + 2 * 20 + 4) / 4]
-    assert state.versions.tolist() == [1, 1, 0]
     # Device 2 lagged too far: its entry becomes the model it now starts from.
-    three = merge(state, two, sizes, np.array([2]), (np.array([1]), torch.tensor([[6.0]])), none, 3)
+    three = cache.merge(two, shares, np.array([False, False, True]), models(d1=6.0), {})
     assert three.tolist() == [(8 + 2 * 6 + 13) / 4]
-    assert state.cache.tolist() == [[8.0], [6.0], [13.0]]
-    assert state.versions.tolist() == [1, 3, 0]
+    assert [cache.own(device).tolist() for device in range(3)] == [[8.0], [6.0], [4.0]]
+
+
+def test_a_row_is_kept_only_for_who_has_uploaded_and_is_not_deprecated():
+    cache, shares = Cache(torch.tensor([0.0])), np.full(3, 1 / 3)
+    cache.merge(torch.tensor([0.0]), shares, NOBODY, models(d0=1.0), models(d2=3.0))
+    assert sorted(cache.uploads) == [0, 2]
+    cache.merge(torch.tensor([1.0]), shares, np.array([True, True, False]), {}, {})
+    assert sorted(cache.uploads) == [2]
 
 
 def test_with_everybody_picked_it_is_federated_averaging():
     random = np.random.default_rng(0)
-    state, sizes = SafaState.start(torch.zeros(5, dtype=torch.float64), 4), np.array([3, 1, 2, 4])
-    models = torch.from_numpy(random.random((4, 5)))
-    none = (np.empty(0, dtype=np.int64), torch.empty(0, 5, dtype=torch.float64))
-    merged = merge(state, torch.zeros(5, dtype=torch.float64), sizes, none[0], (np.arange(4), models), none, 1)
-    assert torch.allclose(merged, torch.from_numpy(np.average(models.numpy(), axis=0, weights=sizes)))
+    sizes, trained = np.array([3, 1, 2, 4]), torch.from_numpy(random.random((4, 5)))
+    cache = Cache(torch.zeros(5, dtype=torch.float64))
+    merged = cache.merge(cache.start, sizes / 10, np.zeros(4, dtype=bool), dict(enumerate(trained)), {})
+    assert torch.allclose(merged, torch.from_numpy(np.average(trained.numpy(), axis=0, weights=sizes)))
+
+
+@st.composite
+def histories(draw):
+    """Rounds of (picked, undrafted) among six devices."""
+    rounds = []
+    for _ in range(draw(st.integers(1, 12))):
+        fates = draw(st.lists(st.sampled_from(["picked", "undrafted", "away"]), min_size=6, max_size=6))
+        rounds.append([[d for d in range(6) if fates[d] == fate] for fate in ("picked", "undrafted")])
+    return rounds
+
+
+@given(histories(), st.integers(0, 3))
+def test_the_sparse_cache_is_one_with_a_row_for_every_device(rounds, lag):
+    """The rule word by word, on a whole table of scalar models; each trained model is a number of its own."""
+    shares = np.array([0.1, 0.1, 0.2, 0.2, 0.15, 0.25])
+    table, versions, model = [5.0] * 6, [0] * 6, 5.0
+    cache, state = Cache(torch.tensor([5.0], dtype=torch.float64)), Versions.start(6, lag, 1)
+    merged = cache.start
+    for t, (picked, undrafted) in enumerate(rounds, start=1):
+        deprecated = [d for d in range(6) if t - 1 - versions[d] > lag]
+        for d in deprecated:
+            table[d] = model
+        for d in picked:
+            table[d] = 100.0 * t + d
+        model = sum(share * entry for share, entry in zip(shares, table, strict=True))
+        for d in undrafted:
+            table[d] = 100.0 * t + d
+        for d in picked + undrafted:
+            versions[d] = t
+        start = state.distribution(t)
+        assert np.flatnonzero(start.deprecated).tolist() == deprecated
+        uploads = [{d: torch.tensor([100.0 * t + d], dtype=torch.float64) for d in ids} for ids in (picked, undrafted)]
+        merged = cache.merge(merged, shares, start.deprecated, *uploads)
+        state.finished(np.array(picked + undrafted, dtype=np.int64), t)
+        assert abs(float(merged) - model) < 1e-9
+    behind = state.distribution(len(rounds) + 1)
+    for d in np.flatnonzero(behind.tolerable).tolist():
+        assert cache.own(d).tolist() == [table[d]]

@@ -21,7 +21,7 @@ def test_the_polynomial_of_fedbuff_and_the_hinge_of_fedasync():
 
 
 def test_refls_weights_are_those_of_its_worked_numbers():
-    """feddance.md, T11: (s = 1, ratio 0.5) and (4, 1); fresh updates count 1."""
+    """feddance.md, T11: (s = 1, ratio 0.5) and (4, 1); its (0, 1) is never asked for, since fresh updates count 1."""
     found = weights(REFL, np.array([0, 1, 4]), np.array([0.0, 0.5, 1.0]))
     assert found.tolist() == pytest.approx([1.0, 0.462714, 0.351242], abs=1e-6)
 

@@ -21,8 +21,8 @@ def test_energy_adds_up_to_the_same_over_activities_rounds_and_devices(rows, idl
     table = pd.DataFrame(rows, columns=["round", "device", "activity", "energy_j"]).astype({"energy_j": float})
     everyone = pd.DataFrame({"device": [*range(7), *range(7)]})  # one row per device and frame
     metrics = pd.DataFrame(
-        [(1, "miss_rate", 7.0), *((2 + n, "idle_j", joules) for n, joules in enumerate(idle))],
-        columns=["round", "name", "value"],
+        [(1, "miss_rate", "", 7.0), *((2 + n, "idle_j", "", joules) for n, joules in enumerate(idle))],
+        columns=["round", "name", "key", "value"],
     )
     by_activity = energy_by_activity_j(table, metrics)
     by_device = energy_by_device_j(table, metrics, everyone)

@@ -16,7 +16,7 @@ from edgesim import simulation
 from edgesim.channels import ShannonLink, min_bandwidth_hz
 from edgesim.config import RunConfig, parse
 from edgesim.engine.clock import Clock
-from edgesim.engine.uplink import Band
+from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.records import read_table
 from edgesim.streams import Streams
@@ -103,7 +103,7 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark):
 
     def engine() -> float:
         clock = Clock()
-        band = Band(clock, 20e6, ShannonLink(4e-21), "reserved")
+        band = ReservedBand(clock, ShannonLink(4e-21))
 
         def server():
             for _ in range(rounds):
@@ -157,6 +157,32 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark):
     benchmark.extra_info["events_per_s"], benchmark.extra_info["bare_events_per_s"] = rates.max(axis=0)
     benchmark.extra_info["ratio"] = float(np.divide(*rates.max(axis=0)))
     assert (rates > 0).all()
+
+
+@pytest.mark.parametrize("uploads", [30, 300, 3000])
+def test_a_round_of_uploads_that_share_the_band_anew(benchmark, tmp_path, uploads):
+    """Every start and end changes the share of everybody on the air; no aim of its own."""
+    settings = parse(
+        {
+            "rounds": 3,
+            "devices": {"count": uploads},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+            "radio": {"sharing": "reshared"},
+            "round": {
+                "tmax_s": 600.0,
+                "payload_bits": 1e6,
+                "admission": "count",
+                "count": uploads,
+                "allocator": "equal_share",
+            },
+        },
+        "benchmark",
+    )
+    benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
+    timing = read_table(tmp_path, "timing")
+    benchmark.extra_info["ms_per_round"] = 1e3 * timing[timing["part"] == "round"]["wall_s"].median()
+    assert read_table(tmp_path, "rounds")["arrived"].tolist() == [uploads] * 3
 
 
 def test_activities_per_second_of_a_whole_run(benchmark, tmp_path: Path):

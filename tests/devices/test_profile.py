@@ -43,7 +43,7 @@ def test_a_recorded_speed_is_the_whole_compute_time_of_every_round(tmp_path: Pat
     took_s = (rows["t_end_s"] - rows["t_start_s"]).to_numpy()
     assert took_s == pytest.approx(0.02 * 2.0 ** rows["device"].to_numpy())
     assert len(rows) == 15
-    assert simulation.is_finished(tmp_path / "run", simulation.complete(config))
+    assert simulation.why_run(tmp_path / "run", simulation.complete(config)) is None
 
 
 def test_a_profile_is_read_back_as_it_was_written(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ BERNOULLI = {"model": "bernoulli", "probability": 0.8, "slot_s": 0.3}
         ),
         ({"done", "unscheduled"}, {"topology": {"file": "three-cells"}, "devices": {"count": 60}}),
         ({"done", "unscheduled"}, {"devices": {"idle_power_w": 0.25}}),
+        ({"done", "unscheduled", "dropped"}, {"devices": {"idle_power_w": 0.25, "battery_j": 0.6, "recharge_w": 0.3}}),
     ],
 )
 def test_energy_is_power_times_time_and_adds_up_over_activities_devices_rounds_and_kinds(tmp_path, outcomes, sections):
@@ -78,10 +79,20 @@ def test_energy_is_power_times_time_and_adds_up_over_activities_devices_rounds_a
     power_w = acts["activity"].map({"compute": 2.0, "upload": 10 ** ((23 - 30) / 10) / 0.35, "download": 0.9})
     joules = power_w * (acts["t_end_s"] - acts["t_start_s"])
     assert acts["energy_j"].to_numpy() == pytest.approx(joules.to_numpy(), rel=1e-12)
-    idle_w = devices["device"].nunique() * values.get("devices", {}).get("idle_power_w", 0.0)
-    whole_j = joules.sum() + idle_w * rounds["t_end_s"].iloc[-1]
+    count, equipped = devices["device"].nunique(), {"battery_j": np.inf, **values.get("devices", {})}
+    idle_j = metrics[(metrics["name"] == "idle_j") & (metrics["key"] == "")]["value"].sum()
+    end_s = rounds["t_end_s"].iloc[-1]
+    if np.isinf(equipped["battery_j"]):
+        assert idle_j == pytest.approx(count * equipped.get("idle_power_w", 0.0) * end_s)
+    else:
+        left_j = metrics[(metrics["name"] == "battery_j") & (metrics["key"] == "mean")]["value"].iloc[-1]
+        given_j = equipped["battery_j"] + equipped["recharge_w"] * end_s
+        # What a full battery could not take is lost.
+        assert joules.sum() + idle_j + count * left_j <= count * given_j * (1 + 1e-12)
+    whole_j = joules.sum() + idle_j
     by_round = acts.groupby("round")["energy_j"].sum().reindex(rounds["round"], fill_value=0.0).to_numpy()
-    by_round = by_round + idle_w * np.diff(rounds["t_end_s"], prepend=0.0)
+    idle_by_round = metrics[(metrics["name"] == "idle_j") & (metrics["key"] == "")].set_index("round")["value"]
+    by_round = by_round + idle_by_round.reindex(rounds["round"], fill_value=0.0).to_numpy()
     assert rounds["energy_j"].to_numpy() == pytest.approx(by_round, rel=1e-12)
     assert rounds["energy_j"].sum() == pytest.approx(whole_j)
     assert energy_by_activity_j(acts, metrics).to_numpy().sum() == pytest.approx(whole_j)

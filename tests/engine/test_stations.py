@@ -124,9 +124,13 @@ def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path,
     assert on_wires["value"].tolist() == [BITS, BITS]
 
 
-def test_an_average_in_every_round_equals_flat_averaging(tmp_path, layout):
+@pytest.mark.parametrize("weights", ["samples", "equal"])
+def test_an_average_in_every_round_equals_flat_averaging(weights, tmp_path, layout):
     """Edge means weighted by what was merged, then their mean: the mean over all, whoever took part."""
-    real = {"learning": {"training": "real"}, "data": {"samples_per_device": 20}}
+    real = {
+        "learning": {"training": "real", "weights": weights},
+        "data": {"partition": "quantity", "samples_per_device": 20},
+    }
     file = layout()
     flat = play(tmp_path / "flat", file, **real)[0]
     nested = {"aggregation": "hierarchical", "cloud_every": 1}

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import ShannonLink, min_bandwidth_hz, rate_bps
+from edgesim.channels import CapacityTable, RecordedLink, ShannonLink, min_bandwidth_hz, rate_bps
 from edgesim.engine.clock import Clock, Kind
-from edgesim.engine.uplink import Band, Upload
+from edgesim.engine.shared_band import SharedBand
+from edgesim.engine.uplink import ReservedBand, Upload
 
 NOISE_W_PER_HZ = 1e-20
 
@@ -15,7 +16,8 @@ NOISE_W_PER_HZ = 1e-20
 def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
     """(end, sent bits, through) of each upload."""
     clock = Clock()
-    band = Band(clock, band_hz, ShannonLink(NOISE_W_PER_HZ), sharing)
+    link = ShannonLink(NOISE_W_PER_HZ)
+    band = SharedBand(clock, band_hz, link) if sharing == "reshared" else ReservedBand(clock, link)
     ends = {}
 
     def device(number):
@@ -73,24 +75,50 @@ def test_fifty_random_uploads_end_as_a_fluid_integration_says():
     assert [sent for _, sent, _ in ends] == pytest.approx(list(bits))
 
 
-uploads = st.lists(st.tuples(st.floats(0, 1), st.floats(1e4, 1e7), st.floats(1e6, 1e9)), min_size=1, max_size=8)
+leaves = st.floats(0, 2) | st.just(np.inf)
+uploads = st.lists(st.tuples(st.floats(0, 1), st.floats(1e4, 1e7), st.floats(1e6, 1e9), leaves), min_size=1, max_size=8)
 
 
 @settings(deadline=None)
-@given(uploads)
-def test_with_least_bandwidths_re_sharing_ends_nobody_later_than_reserved(rows):
-    starts, bits, snr = (list(column) for column in zip(*rows, strict=True))
+@given(uploads, st.floats(1, 3))
+def test_with_least_bandwidths_re_sharing_ends_nobody_later_than_reserved(rows, slack):
+    starts, bits, snr, leave = (list(column) for column in zip(*rows, strict=True))
     needs = min_bandwidth_hz(bits, 2.0 - np.array(starts), np.array(snr) * NOISE_W_PER_HZ, NOISE_W_PER_HZ)
     fits = np.flatnonzero(np.isfinite(needs))
     if len(fits) == 0:
         return
-    starts, bits, snr = ([column[row] for row in fits] for column in (starts, bits, snr))
-    band_hz = float(needs[fits].sum())
-    reserved = play("reserved", band_hz, starts, bits, snr, needs[fits])
-    reshared = play("reshared", band_hz, starts, bits, snr, needs[fits])
-    for (end, *_), (other, *_) in zip(reserved, reshared, strict=True):
-        assert end == pytest.approx(2.0)
+    starts, bits, snr, leave = ([column[row] for row in fits] for column in (starts, bits, snr, leave))
+    band_hz = slack * float(needs[fits].sum())
+    reserved = play("reserved", band_hz, starts, bits, snr, needs[fits], leave)
+    reshared = play("reshared", band_hz, starts, bits, snr, needs[fits], leave)
+    for start_s, leave_s, (end, sent, through), (other, more, also) in zip(
+        starts, leave, reserved, reshared, strict=True
+    ):
+        assert end == pytest.approx(min(2.0, max(leave_s, start_s)))
         assert other <= end * (1 + 1e-9)
+        assert also or not through
+        assert more >= sent * (1 - 1e-9)
+
+
+def test_a_recorded_capacity_is_shared_anew_as_two_uploads_come_and_go():
+    # 8 Mbit/s for a second, then 2: alone until 0.5 s 4 Mbit are through, and both halves of 4 Mbit until 1 s leave the
+    # first 1 Mbit at 1 Mbit/s, until 2 s; then the second sends its last 2 Mbit at 2 Mbit/s.
+    clock, ends = Clock(), {}
+    band = SharedBand(
+        clock, 1e6, RecordedLink(CapacityTable("x", np.array([0.0, 1.0]), np.array([8e6, 2e6]), np.inf, False), 1e6)
+    )
+
+    def device(number, start_s, bits):
+        yield clock.at(start_s, Kind.COMPUTED, number)
+        upload = Upload(number, 1.0, 1.0, bits, np.inf, 0.0, clock.event())
+        band.begin(upload)
+        assert (yield upload.over)
+        ends[number] = (clock.now, upload.sent_bits)
+
+    clock.process(device(0, 0.0, 7e6))
+    clock.process(device(1, 0.5, 5e6))
+    clock.run()
+    assert ends == {0: (pytest.approx(2.0), pytest.approx(7e6)), 1: (pytest.approx(3.0), pytest.approx(5e6))}
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])

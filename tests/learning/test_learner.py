@@ -6,6 +6,7 @@ from safetensors.torch import load_file
 from edgesim.config import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
+from edgesim.learning.interface import Stale
 from edgesim.learning.learner import make_learner
 from edgesim.learning.models import MODELS, make_model
 from edgesim.learning.tensors import DeviceData
@@ -97,6 +98,38 @@ def test_the_global_model_moves_by_the_size_weighted_updates(make, make_dataset,
     assert merged.weight.tolist() == [0.8, 0.2]
     expected = start + 0.8 * updates[2] + 0.2 * updates[0]
     torch.testing.assert_close(learner.global_weights, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_with_equal_weights_the_model_moves_by_the_plain_mean_of_the_updates(back_end, make, make_dataset, make_frames):
+    """An update one version late, at polynomial weight 2^-0.5, beside two fresh ones: 1, 1 and 2^-0.5 of their sum."""
+    frame = [list(range(10)), list(range(10, 40)), list(range(20, 60))]
+    federation = make_frames(make_dataset(np.arange(60) % 3), frame, frame)
+    sections = {
+        "learning": {"weights": "equal", "back_end": back_end},
+        "staleness": {"weight": "polynomial"},
+        "round": {"late": "keep"},
+    }
+    learner = make(federation, **sections)
+    start = learner.global_weights
+    before = learner.open_round(1, 1)
+    before.start(np.array([1]))
+    before.due(1)
+    before.merge(np.empty(0, dtype=np.int64))
+    updates = {}
+    for device, number in ((0, 2), (1, 1), (2, 2)):
+        single = make(federation, **sections)
+        _round(single, number, [device], [device])
+        updates[device] = single.global_weights - start
+    this = learner.open_round(2, 1)
+    this.start(np.array([0, 2]))
+    for device in (0, 2):
+        this.due(device)
+    merged = this.merge(np.array([0, 2]), [Stale(before, 1, 1)])
+    share = np.array([1.0, 1.0, 2**-0.5]) / (2 + 2**-0.5)
+    assert merged.weight == pytest.approx(share)
+    expected = start + sum(float(a) * updates[device] for a, device in zip(share, (0, 2, 1), strict=True))
+    torch.testing.assert_close(learner.global_weights, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_order_of_arrival_changes_no_byte(make):

@@ -1,12 +1,16 @@
 import inspect
+import os
 
 import numpy as np
 import pytest
 import torch
 
+from edgesim import streams
+from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning import feed, flat, pretrain, tensors
+from edgesim.learning import evaluation, feed, flat, pretrain, tensors
 from edgesim.learning.cache import cache_folder
+from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.streams import Streams
@@ -60,13 +64,64 @@ def test_other_code_or_another_torchvision_has_a_place_of_its_own_in_the_cache(m
     config = make_config(learning={"pretrain_max_epochs": 1})
     _prepared(config)
     source = inspect.getsource
-    for changed in (feed, flat, tensors):
+    for changed in (feed, flat, tensors, streams, evaluation, pretrain._pretrain):
         with monkeypatch.context() as patch:
             patch.setattr(inspect, "getsource", lambda code, changed=changed: source(code) + "#" * (code is changed))
             _prepared(config)
     monkeypatch.setattr(pretrain, "version", lambda _: "0.0")
     _prepared(config)
-    assert len(list(cache_folder("start-models").iterdir())) == 5
+    assert len(list(cache_folder("start-models").iterdir())) == 8
+
+
+def _save_digits(path):
+    dataset = load_dataset(DataConfig())
+    (train, test), labels = dataset.images, (dataset.train_labels, dataset.test_labels)
+    np.savez(path, train_images=train[:, 0], train_labels=labels[0], test_images=test[:, 0], test_labels=labels[1])
+
+
+def test_a_data_set_that_changed_at_its_path_is_not_served_the_start_model_of_the_old_one(make_config, tmp_path):
+    path = tmp_path / "images.npz"
+    config = make_config(data={"dataset": str(path)}, learning={"pretrain_max_epochs": 1})
+    _save_digits(path)
+    before = _prepared(config).global_weights
+    size, time_ns = path.stat().st_size, path.stat().st_mtime_ns
+    arrays = dict(np.load(path))
+    arrays["train_images"][:50] = 16 - arrays["train_images"][:50]
+    np.savez(path, **arrays)
+    os.utime(path, ns=(time_ns, time_ns))
+    assert path.stat().st_size == size
+    assert not torch.equal(_prepared(config).global_weights, before)
+
+
+def test_the_same_pixels_on_another_scale_have_a_place_of_their_own_in_the_cache(make_config, tmp_path):
+    """The digits are divided by 16, those of a file standardised."""
+    path = tmp_path / "digits.npz"
+    _save_digits(path)
+    learning = {"pretrain_max_epochs": 1}
+    own = _prepared(make_config(learning=learning)).global_weights
+    of_file = _prepared(make_config(data={"dataset": str(path)}, learning=learning)).global_weights
+    assert not torch.equal(of_file, own)
+
+
+READS_WEIGHTS = """
+import numpy, torch
+
+def model(image_shape, class_count):
+    frozen = torch.nn.Linear(64, 8)
+    frozen.weight = torch.nn.Parameter(torch.from_numpy(numpy.load({path!r})), requires_grad=False)
+    return torch.nn.Sequential(torch.nn.Flatten(), frozen, torch.nn.ReLU(), torch.nn.Linear(8, class_count))
+"""
+
+
+def test_weights_that_a_users_model_reads_have_a_place_in_the_key(make_config, tmp_path, monkeypatch):
+    path = tmp_path / "weights.npy"
+    (tmp_path / "reads_weights.py").write_text(READS_WEIGHTS.format(path=str(path)))
+    monkeypatch.syspath_prepend(tmp_path)
+    config = make_config(learning={"model": "reads_weights.model", "pretrain_max_epochs": 1})
+    for seed in range(2):
+        np.save(path, np.random.default_rng(seed).normal(size=(8, 64)).astype(np.float32))
+        _prepared(config)
+    assert len(list(cache_folder("start-models").iterdir())) == 2
 
 
 def test_pretraining_ends_after_its_last_epoch_when_the_target_is_out_of_reach(make_config):

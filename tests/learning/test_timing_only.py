@@ -38,8 +38,10 @@ def test_a_timing_only_round_imports_no_torch():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(make_config):
-    config, streams = make_config(learning={"pretrain": False}), Streams(0)
+@pytest.mark.parametrize("weights", ["samples", "equal"])
+def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(weights, make_config):
+    data = {"partition": "quantity", "samples_per_device": 20}
+    config, streams = make_config(data=data, learning={"pretrain": False, "weights": weights}), Streams(0)
     federation = make_federation(config, streams)
     ids = np.array([4, 1, 17])
     timing = TimingOnlyLearner(config, federation, streams).open_round(3, 1)
@@ -52,6 +54,7 @@ def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(
         training.due(int(device))
     real, merged = training.merge(ids), timing.merge(ids)
     np.testing.assert_array_equal(merged.weight, real.weight)
+    assert (len(set(merged.weight)) == 1) == (weights == "equal")
     assert (merged.loss, merged.accuracy, merged.update_norm) == (None, None, None)
     assert timing.jobs_trained == 0
 

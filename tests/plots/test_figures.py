@@ -109,6 +109,17 @@ def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it(tmp_path):
     assert alone[0].title == ""
 
 
+def test_more_series_than_can_be_read_are_spread_over_panels_of_another_knob(tmp_path):
+    knobs = [(policy, trace, n) for trace in ("week", "phones") for n in (10, 20) for policy in ("a", "b", "c")]
+    runs = [Run(tmp_path, {"trace": trace, "participants": n, "policy": policy}, 0) for policy, trace, n in knobs]
+    panels = panels_of(runs)
+    assert [panel.title for panel in panels] == ["week", "phones"]
+    assert [len(panel.series) for panel in panels] == [6, 6]
+    assert labels_of(panels)[0] == "a, participants = 10"
+    # Nine can be read in one.
+    assert len(panels_of(runs[:9])) == 1
+
+
 def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluation(tmp_path, run_writer):
     # Rounds of 1.0 and of 0.8 s: at 1.0 s the first seed has one round behind it, the second its first too.
     slow = runs_of([run_writer(tmp_path / "slow", tmax_s=1.0, rounds=3)])[0]

@@ -43,6 +43,7 @@ def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
         "scheduled",
         "energy",
         "waste",
+        "fairness",
         "accuracy_rounds",
         "accuracy_seconds",
         "final_accuracy",

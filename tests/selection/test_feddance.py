@@ -136,6 +136,26 @@ def test_the_first_round_is_random_and_the_seed_decides(knowledge, view_of):
     assert len({order(FedDance(FedDanceOptions(), 12, 2), view_of, knowledge, 1, seed=4)[0] for _ in range(3)}) == 1
 
 
+@pytest.mark.parametrize("round", [1, 7])
+def test_where_no_more_are_there_than_are_wanted_all_are_offered(round, knowledge, view_of, report_of):
+    """Oracle T8: |P| <= N returns P, also who has no utility yet."""
+    policy = FedDance(FedDanceOptions(), 12, 2)
+    if round > 1:
+        policy.hear(report_of(1, [0, 5], [0], loss=2.0))
+    assert sorted(order(policy, view_of, knowledge, round, ids=[0, 3, 5, 11])) == [0, 3, 5, 11]
+
+
+def test_who_never_delivers_keeps_the_whole_bonus_however_often_it_is_selected(report_of):
+    """J is the last round whose update arrived: Algorithm 1 takes it from the feedback (line 6)."""
+    policy = FedDance(FedDanceOptions(without="VA"), 3, 2)
+    for r in range(1, 41):
+        policy.hear(report_of(r, [0, 1], [0, 1], heard=[0]))
+    assert policy.state.last.tolist() == [40, 0, 0]
+    policy.state.importance[:] = 1.0
+    ratio = policy.utilities(np.array([1]), 41) / policy.utilities(np.array([0]), 41)
+    assert ratio == pytest.approx((1 + math.log10(42) / 10) / (1 + math.log10(42) / 410))
+
+
 def test_who_does_not_report_keeps_everything(report_of):
     """Oracle T9."""
     policy = worked()

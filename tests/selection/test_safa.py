@@ -21,27 +21,32 @@ def test_first_come_first_merge_is_a_plain_sort(devices):
     assert first_come_first_merge(finish, before).tolist() == expected
 
 
-def test_the_quota_goes_to_the_fastest_that_were_not_picked_last_round(knowledge, view_of, report_of, offers):
+def test_everybody_is_asked_to_train_in_the_order_in_which_they_would_be_merged(knowledge, view_of, offers):
     policy = Safa(SafaOptions(quota=0.2), 20, 2)
     view = view_of(knowledge, outlook={"ready": np.arange(20)[::-1] / 30, "upload": np.full(20, 0.1)})
-    assert offers(policy.choose(view), lambda device, taken: True)[1] == [19, 18, 17, 16]
-    assert view.outlook.asked == [4]
-    policy.hear(report_of(1, range(20), [19, 18, 17, 16]))
-    assert offers(policy.choose(view), lambda device, taken: True)[1] == [15, 14, 13, 12]
-    policy.hear(report_of(2, range(20), [15, 14, 13, 12]))
-    assert offers(policy.choose(view), lambda device, taken: True)[1] == [19, 18, 17, 16]
+    assert offers(policy.choose(view), lambda device, taken: True)[0] == list(range(20))[::-1]
+    assert view.outlook.asked == [20]
+    policy.draft(np.array([19, 18]), 10)
+    assert offers(policy.choose(view), lambda device, taken: True)[0] == [*list(range(18))[::-1], 19, 18]
 
 
-def test_who_would_be_late_is_not_picked_and_who_is_refused_is_replaced(knowledge, view_of, offers):
-    policy = Safa(SafaOptions(quota=0.1), 20, 2)
-    view = view_of(knowledge, outlook={"ready": np.where(np.arange(20) < 5, 0.9, 0.2)})
-    assert offers(policy.choose(view), lambda device, taken: device % 2 == 1) == ([5, 6, 7], [5, 7])
+def test_the_quota_goes_to_the_first_to_arrive_that_were_not_picked_last_round():
+    policy = Safa(SafaOptions(quota=0.2), 20, 2)
+    arrived = np.arange(20)[::-1]
+    assert [policy.draft(arrived, 20).tolist() for _ in range(3)] == [
+        [19, 18, 17, 16],
+        [15, 14, 13, 12],
+        [19, 18, 17, 16],
+    ]
+    # Where too few others arrive, those picked last round fill the quota, the first to arrive first.
+    assert policy.draft(np.array([16, 3, 18, 19]), 20).tolist() == [3, 16, 18, 19]
+    assert policy.draft(np.array([3, 19]), 20).tolist() == [3, 19]
+    assert policy.draft(np.empty(0, dtype=np.int64), 20).tolist() == []
 
 
 @pytest.mark.parametrize(("quota", "picked"), [(0.01, 1), (0.1, 2), (0.11, 3), (1.0, 20)])
-def test_the_quota_is_rounded_up(quota, picked, knowledge, view_of, offers):
-    _, taken = offers(Safa(SafaOptions(quota=quota), 20, 2).choose(view_of(knowledge)), lambda device, taken: True)
-    assert len(taken) == picked
+def test_the_quota_is_a_share_of_the_candidates_rounded_up(quota, picked):
+    assert len(Safa(SafaOptions(quota=quota), 20, 2).draft(np.arange(20), 20)) == picked
 
 
 def test_the_lite_form_goes_by_rising_use_and_breaks_ties_at_random(knowledge, view_of):

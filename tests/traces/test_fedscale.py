@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim.devices.profile import Profile
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.devices.profile import Profile, write_profile
 from edgesim.errors import EdgesimError
+from edgesim.records import read_table
 from edgesim.traces.readers import Presence
 from edgesim.traces.readers.fedscale import read_fedscale
 
@@ -51,6 +54,24 @@ def test_a_capacity_is_three_inferences_per_training_sample_and_kilobits(tmp_pat
     assert isinstance(found, Profile)
     assert found.s_per_sample == pytest.approx([0.486, 0.117])
     assert found.link_bps == pytest.approx([5_648_100.0, 18_437_500.0])
+
+
+def test_a_phone_of_50_ms_per_inference_trains_24_images_in_3_6_seconds(tmp_path: Path) -> None:
+    """feddance.md, oracle T12: 3 x 24 x 1 x 50 ms, in a run."""
+    found = read_fedscale(dumped(tmp_path, {1: {"computation": 50, "communication": 1e4}}))
+    assert isinstance(found, Profile)
+    write_profile(tmp_path / "phone.parquet", found)
+    config = {
+        "rounds": 1,
+        "devices": {"count": 1, "profile": str(tmp_path / "phone.parquet")},
+        "radio": {"sharing": "own"},
+        "round": {"tmax_s": 100.0, "payload_bits": 1e6, "computes": "selected", "admission": "count", "count": 1},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 24},
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    rows = read_table(tmp_path / "run", "activities").set_index("activity")
+    assert rows.loc["compute", "t_end_s"] - rows.loc["compute", "t_start_s"] == pytest.approx(3.6)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,22 @@ def test_a_table_finds_the_first_instant_with_enough_devices(rows: Rows, t_s: fl
     assert table(rows).next_time_with(count, t_s) == first_with(rows, count, t_s)
 
 
+@given(intervals(), st.sampled_from(["absent", "raise", "wrap"]))
+def test_a_table_knows_the_most_devices_that_are_ever_there_at_once(rows: Rows, after_end: AfterEnd) -> None:
+    asked = table(rows, after_end)
+    most = max((sum(s <= t < e for _, s, e in rows) for _, t, _ in rows), default=0)
+    assert asked.most_at_once() == most
+    assert [asked.ever_has(count) for count in range(1, DEVICES + 2)] == [
+        count <= most for count in range(1, DEVICES + 2)
+    ]
+
+
+def test_repeated_recordings_of_different_length_may_have_everybody_at_once_but_those_never_there() -> None:
+    asked = table([(0, 0.0, 1.0), (1, 5.0, 6.0)], "wrap", [20.0, 30.0, 40.0], 3)
+    assert asked.ever_has(2)
+    assert not asked.ever_has(3)
+
+
 lengths = st.one_of(
     st.integers(20, 40).map(lambda length: [float(length)] * DEVICES),
     st.lists(st.integers(20, 40).map(float), min_size=DEVICES, max_size=DEVICES),

@@ -22,7 +22,7 @@ def allocate(request: Request) -> Floats:
     latest_s = request.deadline_s
     while not request.least_hz(latest_s).sum() <= request.bandwidth_hz:
         latest_s *= 2
-        if latest_s > _LATEST * request.deadline_s:
+        if latest_s >= _LATEST * request.deadline_s:
             # The band dries up before all are through: nobody's finish is worth more than another's.
             return least.allocate(request)
     _, bandwidth_hz = equal_finish_s(request.least_hz, request.ready_s.max(), request.bandwidth_hz, latest_s)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning.datasets.cifar import load_cifar
+from edgesim.learning.datasets.cifar import cifar_files, load_cifar
 from edgesim.learning.datasets.dataset import Dataset
-from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist
+from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
 
-__all__ = ["DATASETS", "Dataset", "load_dataset"]
+__all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset"]
 
 DATASETS: dict[str, Callable[[str, DataConfig], Dataset]] = {
     "digits": load_digits,
@@ -20,6 +20,23 @@ DATASETS: dict[str, Callable[[str, DataConfig], Dataset]] = {
     **dict.fromkeys(MNIST_SETS, load_mnist),
     **dict.fromkeys(("cifar10", "cifar100"), load_cifar),
 }
+
+
+_FILES: dict[str, Callable[[str, DataConfig], list[Path]]] = {
+    **dict.fromkeys(MNIST_SETS, mnist_files),
+    **dict.fromkeys(("cifar10", "cifar100"), cifar_files),
+}
+
+
+def dataset_files(config: DataConfig) -> list[Path]:
+    """The files or the folder of the data set that a config names, none for those that come with scikit-learn.
+
+    A published set is fetched if the config says so; raises `EdgesimError` when it is missing.
+    """
+    name = config.dataset
+    if name in _FILES:
+        return _FILES[name](name, config)
+    return [] if name in DATASETS or name == "none" else [Path(name).expanduser()]
 
 
 def load_dataset(config: DataConfig) -> Dataset:

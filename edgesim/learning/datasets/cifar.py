@@ -23,9 +23,14 @@ _LABELS = {"cifar10": "labels", "cifar100": "fine_labels"}
 _CLASSES = {"cifar10": 10, "cifar100": 100}
 
 
+def cifar_files(name: str, config: DataConfig) -> list[Path]:
+    """The batches for training, then that for testing; raises `EdgesimError`."""
+    return locate(_SETS[name], config)
+
+
 def load_cifar(name: str, config: DataConfig) -> Dataset:
     """Dataset ``cifar10`` or ``cifar100`` (fine labels); raises `EdgesimError` that names the file."""
-    *train, test = locate(_SETS[name], config)
+    *train, test = cifar_files(name, config)
     return Dataset(
         name=name,
         train_labels=_labels(name, train),

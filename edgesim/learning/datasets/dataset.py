@@ -52,8 +52,8 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """Content hash of the images and labels (SHA-256)."""
-        digest = hashlib.sha256()
+        """Hash of the images and labels and of how pixels are scaled (SHA-256)."""
+        digest = hashlib.sha256(f"scale {self.fixed_scale} ".encode())
         arrays = [self.train_labels, self.test_labels]
         if self.digest_images is None:
             arrays = [*self.images, *arrays]

@@ -1,7 +1,8 @@
 """Files as arrays: decoded once, and kept in a cache under the hash of what the files hold.
 
-A file counts as unchanged while its path, size and time of change are the same, so that a later start reads no file at
-all; where these differ, the files are hashed anew, and decoded only if they hold something else.
+A file counts as unchanged while its path, size and times of change are the same (of what it holds, which copying and
+unpacking may carry over, and of the file itself, which nothing sets back), so that a later start reads no file at all;
+where these differ, the files are hashed anew, and decoded only if they hold something else.
 """
 
 import errno
@@ -89,7 +90,8 @@ class DecodedFiles:
                     state = os.stat(f"{root}/{file}")
                 except OSError as error:
                     raise EdgesimError(f"{self.root / file}: cannot be read: {error.strerror}") from None
-                yield f"{name} {state.st_size} {state.st_mtime_ns} {file}\n".encode(errors="surrogateescape")
+                change = f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+                yield f"{name} {change} {file}\n".encode(errors="surrogateescape")
 
     def _contents(self) -> Iterator[bytes]:
         yield f"format {_FORMAT}, {self._how}".encode()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from edgesim.errors import EdgesimError
+from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets.decoded import DecodedFiles
 
 
@@ -35,7 +36,7 @@ class ImageFiles(DecodedFiles):
 
     @property
     def _how(self) -> str:
-        return f"Pillow {PIL.__version__}, shape {self.shape}"
+        return f"Pillow {PIL.__version__}, shape {self.shape}, code {code_digest(ImageFiles)}"
 
     def _pixels(self, file: str) -> NDArray[np.uint8]:
         """One image, [3, H, W]."""

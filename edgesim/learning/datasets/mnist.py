@@ -35,10 +35,15 @@ _SETS: dict[str, tuple[Published, int]] = {
 MNIST_SETS = tuple(_SETS)
 
 
+def mnist_files(name: str, config: DataConfig) -> list[Path]:
+    """Images and labels for training and for testing of one of `MNIST_SETS`; raises `EdgesimError`."""
+    return locate(_SETS[name][0], config, ("", ".gz"))
+
+
 def load_mnist(name: str, config: DataConfig) -> Dataset:
     """One of `MNIST_SETS`, plain or gzipped; raises `EdgesimError` that names the file."""
-    published, class_count = _SETS[name]
-    train_images, train_labels, test_images, test_labels = locate(published, config, ("", ".gz"))
+    class_count = _SETS[name][1]
+    train_images, train_labels, test_images, test_labels = mnist_files(name, config)
     first = 1 if name == "emnist-letters" else 0
     (train_count, height, width), (test_count, *test_size) = (read_shape(p, 3) for p in (train_images, test_images))
     if test_size != [height, width]:

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy.io import wavfile
 
 from edgesim.errors import EdgesimError
+from edgesim.learning.cache import code_digest
+from edgesim.learning.datasets import mel
 from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.decoded import DecodedFiles
 from edgesim.learning.datasets.held_out import held_out
@@ -87,7 +89,8 @@ class Recordings(DecodedFiles):
 
     @property
     def _how(self) -> str:
-        return f"log-mel, SciPy {scipy.__version__}, shape {self.shape}"
+        code = code_digest(mel, Recordings, _in_unit_range)
+        return f"log-mel, SciPy {scipy.__version__}, shape {self.shape}, code {code}"
 
     def _pixels(self, file: str) -> NDArray[np.float32]:
         """One recording, [1, bands, frames]; several channels are averaged."""

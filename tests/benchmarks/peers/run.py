@@ -1,11 +1,12 @@
 """Wall time of a FedAvg round: edgesim beside Flower and pfl-research, and a plain PyTorch loop.
 
-    python tests/benchmarks/peers/run.py --out runs/peers
+    python tests/benchmarks/peers/run.py --out runs/peers --folder data
 
-Same clients, samples, batches, epochs and network everywhere, all on the CPU. The peers are installed from PyPI into
-environments of their own below the folder (some gigabytes, once). Each side runs in every configuration of processes x
-threads that fills the cores; its best one counts. Sides take turns, and the least of the repeats' medians counts, as
-the machine may be busy with other things. Writes ``peers.json`` and ``peers.md``.
+The work is `small-cnn` on Fashion-MNIST, whose IDX files the folder holds (images are made up without one), and `mlp`
+on digits. Same clients, samples, batches, epochs and network everywhere, all on the CPU. The peers are installed from
+PyPI into environments of their own below the folder (some gigabytes, once). Each side runs in every configuration of
+processes x threads that fills the cores; its best one counts. Sides take turns, and the least of the repeats' medians
+counts, as the machine may be busy with other things. Writes ``peers.json`` and ``peers.md``.
 """
 
 import argparse
@@ -27,7 +28,10 @@ from side_edgesim import config_of
 from work import Work
 
 from edgesim import simulation
+from edgesim.config import DataConfig
+from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
+from edgesim.plain import plain_errors
 from edgesim.streams import Streams
 
 HERE = Path(__file__).parent
@@ -50,6 +54,7 @@ class Measured:
     versions: dict[str, str]
 
 
+@plain_errors
 def main() -> None:
     """Install, measure, write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -60,7 +65,7 @@ def main() -> None:
         default=f"torch=={metadata.version('torch').partition('+')[0]}",
         help="torch of the peers; that of this environment when absent",
     )
-    parser.add_argument("--images", type=Path, help="npz of 28x28 images, as in data.dataset; made up when absent")
+    parser.add_argument("--folder", type=Path, help="folder of Fashion-MNIST's IDX files; images made up when absent")
     parser.add_argument("--repeats", type=int, default=3, help="how often each side takes its turn")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="sides that take part")
     asked = parser.parse_args()
@@ -69,9 +74,11 @@ def main() -> None:
     for peer in INSTALLED:
         if peer in asked.sides:
             pythons[peer] = str(install(peer, environments / peer, asked.torch))
+    images = made_up() if asked.folder is None else fashion_mnist(asked.folder)
+    name = "made-up-images" if asked.folder is None else "fashion-mnist"
     works = [
-        prepare(asked.out / "cnn", images(asked.images), "cnn", samples=600, batch=32, lr=0.05, warm_up=2, rounds=6),
-        prepare(asked.out / "digits", digits(), "mlp", samples=14, batch=8, lr=0.1, warm_up=10, rounds=60),
+        prepare(asked.out / name, images, 600, network="small-cnn", batch=32, lr=0.05, warm_up=2, rounds=6),
+        prepare(asked.out / "digits", digits(), 14, network="mlp", batch=8, lr=0.1, warm_up=10, rounds=60),
     ]
     found = []
     for work in works:
@@ -99,11 +106,20 @@ def install(peer: str, folder: Path, torch: str) -> Path:
     return python
 
 
-def images(path: Path | None) -> dict[str, np.ndarray]:
-    """Images [n, 28, 28] and labels: the user's, or ten smooth patterns under noise, as many as Fashion-MNIST's."""
-    if path is not None:
-        with np.load(path) as data:
-            return dict(data)
+def fashion_mnist(folder: Path) -> dict[str, np.ndarray]:
+    """Its 60,000 and 10,000 images [n, 28, 28] and labels; raises `EdgesimError` where a file is missing or broken."""
+    dataset = load_dataset(DataConfig(dataset="fashion-mnist", folder=str(folder)))
+    train, test = dataset.images
+    return {
+        "train_images": train[:, 0],
+        "train_labels": dataset.train_labels,
+        "test_images": test[:, 0],
+        "test_labels": dataset.test_labels,
+    }
+
+
+def made_up() -> dict[str, np.ndarray]:
+    """Ten smooth patterns under noise, as many and as large as Fashion-MNIST's images."""
     random = np.random.default_rng(0)
     patterns = np.kron(random.uniform(108, 148, (10, 7, 7)), np.ones((4, 4)))
     made = {}
@@ -129,11 +145,11 @@ def digits() -> dict[str, np.ndarray]:
     }
 
 
-def prepare(folder: Path, data: dict[str, np.ndarray], network: str, samples: int, **knobs: Any) -> Work:
+def prepare(folder: Path, data: dict[str, np.ndarray], samples: int, **knobs: Any) -> Work:
     """Write down a work; its clients are those that edgesim makes."""
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "data.npz", **data)
-    (folder / "work.json").write_text(json.dumps({"network": network, **knobs}))
+    (folder / "work.json").write_text(json.dumps(knobs))
     work = Work.read(folder)
     config = simulation.complete(config_of(work, CLIENTS, samples))
     np.save(folder / "clients.npy", np.stack(make_federation(config, Streams(config.seed)).frames[1].clients))

@@ -32,7 +32,7 @@ def config_of(work: Work, clients: int, samples: int) -> RunConfig:
                 "samples_per_device": samples,
             },
             "learning": {
-                "model": f"work.{work.network}",
+                "model": work.network,
                 "lr": work.lr,
                 "lr_decay": 1.0,
                 "momentum": 0.0,

@@ -4,9 +4,11 @@ Needs torch and NumPy alone, so that it runs in the environment of every side.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,27 +19,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-def mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
-    """64-32-10 on digits."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(image_shape)), 32), nn.ReLU(), nn.Linear(32, class_count))
+def _networks() -> dict[str, Callable[[tuple[int, ...], int], nn.Module]]:
+    """edgesim's own networks, from their file alone: the environments of the peers do not hold the package."""
+    path = Path(__file__).parents[3] / "edgesim/learning/models/plain.py"
+    spec = importlib.util.spec_from_file_location("plain_networks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    plain = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plain)
+    return {"mlp": plain.mlp, "small-cnn": plain.small_cnn}
 
 
-def cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
-    """Two convolutions of 3x3, 16 and 32 channels, each pooled, and a linear layer."""
-    channels, height, width = image_shape
-    return nn.Sequential(
-        nn.Conv2d(channels, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * (height // 4) * (width // 4), class_count),
-    )
-
-
-NETWORKS = {"mlp": mlp, "cnn": cnn}
+NETWORKS = _networks()
 
 
 @dataclass(frozen=True)
@@ -47,6 +40,7 @@ class Work:
     folder: Path
     """Holds ``data.npz`` (images [n, H, W] uint8 and labels, train and test), ``clients.npy`` and ``work.json``."""
     network: str
+    """Its name in edgesim."""
     batch: int
     lr: float
     warm_up: int

@@ -145,6 +145,16 @@ def test_a_changed_image_is_decoded_anew(classes):
     np.testing.assert_array_equal(np.delete(after.images[0], 1, 0), np.delete(old, 1, 0))
 
 
+def test_an_image_of_the_same_size_and_time_is_decoded_anew(classes):
+    """As where files are copied over others with their times."""
+    path = classes / "train/cat/1.png"
+    before = _load(classes).digest
+    content, time_ns = path.read_bytes(), path.stat().st_mtime_ns
+    path.write_bytes(bytes([*content[:-1], content[-1] ^ 1]))
+    os.utime(path, ns=(time_ns, time_ns))
+    assert _load(classes).digest != before
+
+
 def test_what_is_written_into_the_images_stays_out_of_the_cache(classes):
     dataset = _load(classes)
     dataset.images[0][:] = 7

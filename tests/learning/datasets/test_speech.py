@@ -1,3 +1,4 @@
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -132,6 +133,13 @@ def test_a_file_that_is_cut_off_is_refused(words):
     (words / "left/2.wav").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(EdgesimError, match=r"left/2.wav: not a readable wav file"):
         _ = load(words).images
+
+
+def test_recordings_that_are_decoded_otherwise_have_a_place_of_their_own_in_the_cache(words, monkeypatch):
+    source, before = inspect.getsource, load(words).digest
+    assert load(words).digest == before
+    monkeypatch.setattr(inspect, "getsource", lambda code: source(code) + "#")
+    assert load(words).digest != before
 
 
 def test_one_word_is_none_to_tell_apart(tmp_path):

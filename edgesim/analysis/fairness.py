@@ -1,0 +1,30 @@
+"""How evenly the work of a run was spread over its devices."""
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:
+    """Updates of each device of the run that the server used, [N]; zeros included."""
+    counts: Integers = np.bincount(updates["device"], minlength=int(devices["device"].max()) + 1)
+    return counts
+
+
+def concentration(counts: Integers) -> Floats:
+    """Share of everything that the k devices with the most have together, for k = 1 to N, [N]; 0 for nothing at all."""
+    running = np.cumsum(np.sort(counts)[::-1])
+    return np.asarray(running / (running[-1] or 1))
+
+
+def effective_devices(counts: Integers) -> float:
+    """(sum x)^2 / sum x^2: n where n devices have the same and the others nothing; 0 for nothing at all.
+
+    N times Jain's index of fairness (Jain, Chiu and Hawe, DEC-TR-301, 1984). Who was never there to take part does not
+    change it.
+    """
+    squares = float(np.square(counts.astype(np.float64)).sum())
+    return float(counts.sum()) ** 2 / squares if squares else 0.0

@@ -1,0 +1,51 @@
+"""What torch can only do in a way that differs from run to run, found out before a run begins."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+
+from edgesim.errors import EdgesimError
+from edgesim.learning import dropout
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.numerics import seeded
+
+
+@contextmanager
+def refused_by_name(name: str, kind: str) -> Iterator[None]:
+    """Raises `EdgesimError` where a model does what torch has no deterministic version of on a kind of device."""
+    try:
+        yield
+    except RuntimeError as error:
+        operation, _, rest = str(error).partition(" does not have a deterministic implementation")
+        if not rest:
+            raise
+        elsewhere = "" if kind == "cpu" else "set learning.device = 'cpu', or "
+        raise EdgesimError(
+            f"learning.model: {name!r} uses {operation}, which on a {kind} is not the same in every run; {elsewhere}"
+            "choose a model without it"
+        ) from None
+
+
+def refuse_nondeterminism(model: FlatModel, name: str, image_shape: tuple[int, int, int]) -> None:
+    """Raise `EdgesimError` where training a model takes what torch has no deterministic version of on its device.
+
+    Tried on one step with two blank images, under deterministic algorithms; weights and buffers stay as they are. On a
+    GPU these are, among others, the backward passes of adaptive pooling (of averages to one pixel excepted), of
+    reflection padding and of interpolation (`torch.use_deterministic_algorithms`).
+    """
+    before = model.snapshot()
+    images = model.inputs(torch.zeros(2, *image_shape, device=model.device))
+    labels = torch.zeros(2, dtype=torch.int64, device=model.device)
+    model.module.train()
+    try:
+        with refused_by_name(name, model.device.type), seeded(model.device, 0):
+            model.masks.begin(partial(dropout.key, 0, 0))
+            with model.autocast():
+                logits = model.module(images)
+            F.cross_entropy(logits.to(model.dtype), labels).backward()  # type: ignore[no-untyped-call]
+    finally:
+        model.load(before)
+        model.gradient.zero_()

@@ -1,0 +1,248 @@
+"""SAFA in whole runs, against its rules written down once more as a plain loop over devices."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.batches import batch_samples
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import TorchLearner
+from edgesim.learning.models import make_model
+from edgesim.records import read_table
+from edgesim.streams import Streams
+
+ROUNDS, DEVICES, LAG, QUOTA = 12, 8, 2, 0.5
+SPEED = "device,s_per_sample,link_bps\n" + "".join(
+    f"{d},{s},{bps}\n" for d, (s, bps) in enumerate([(0.1, 1e6), (0.2, 1e6), (0.05, 5e5), (0.1, 2e6), (0.3, 1e6)] * 2)
+)
+# Rounds begin every 10 s. Device 1 leaves in the middle of its third round and is back two rounds later; 2 and 3 are
+# away for four rounds; 4 finishes every other round; 5 is never there in time to be taken before round 9; 6 is never.
+PERIODS = {
+    0: [(0, 200)],
+    1: [(0, 22), (40, 200)],
+    2: [(0, 30), (75, 200)],
+    3: [(10, 20), (60, 64), (70, 200)],
+    4: [(k, k + 15) for k in range(0, 120, 20)],
+    5: [(80, 120)],
+    7: [(0, 35), (52, 200)],
+}
+BITS = 1e6
+
+
+@pytest.fixture
+def config(tmp_path):
+    (tmp_path / "speed.csv").write_text(SPEED)
+    rows = [f"{d},{start},{end}\n" for d, periods in PERIODS.items() for start, end in periods]
+    (tmp_path / "trace.csv").write_text("device,start_s,end_s\n" + "".join(rows))
+
+    def make(training="real", **learning):
+        return simulation.complete(
+            parse(
+                {
+                    "seed": 5,
+                    "rounds": ROUNDS,
+                    "devices": {"count": DEVICES, "profile": str(tmp_path / "speed.csv")},
+                    "radio": {"sharing": "own"},
+                    "availability": {
+                        "model": "table",
+                        "file": str(tmp_path / "trace.csv"),
+                        "after_end": "absent",
+                    },
+                    "round": {"tmax_s": 10.0, "close": "deadline", "computes": "selected", "payload_bits": BITS},
+                    "data": {"partition": "quantity", "samples_per_device": 20},
+                    "learning": {
+                        "training": training,
+                        "pretrain": False,
+                        "steps": 3,
+                        "batch_size": 8,
+                        "lr_decay": 0.98,
+                        "aggregation": "safa",
+                        "lag_tolerance": LAG,
+                        **learning,
+                    },
+                    "selection": {"policy": "safa", "quota": QUOTA},
+                },
+                "test",
+            )
+        )
+
+    return make
+
+
+class Reference:
+    """SAFA on one table of models, device by device: who is there, who finishes when, what the server makes of it."""
+
+    def __init__(self, config, start):
+        self.config, self.streams = config, Streams(config.seed)
+        self.federation = make_federation(config, self.streams)
+        self.module = make_model("mlp", (1, 8, 8), 10)
+        data = self.federation.dataset
+        offset, divisor = (values.astype(np.float32)[:, None, None] for values in data.normalisation)
+        self.images = torch.from_numpy((data.images[0].astype(np.float32) - offset) / divisor)
+        self.labels = torch.from_numpy(data.train_labels)
+        self.model, self.table, self.own = start, [start] * DEVICES, [start] * DEVICES
+        self.versions, self.picked_before = [0] * DEVICES, []
+        self.counts = []
+        speed = [line.split(",") for line in SPEED.splitlines()[1:]]
+        self.takes_s = [float(s) * 24 + BITS / float(bps) for _, s, bps in speed]
+
+    def train(self, device, start, round):
+        learning = self.config.learning
+        vector_to_parameters(start.clone(), self.module.parameters())
+        optimiser = torch.optim.SGD(self.module.parameters(), learning.lr_in(round), learning.momentum)
+        (samples,) = batch_samples(self.federation, self.streams, np.array([device]), round, 1, learning)
+        for batch in samples.reshape(learning.steps, learning.batch_size):
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(self.module(self.images[batch]), self.labels[batch]).backward()
+            optimiser.step()
+        return parameters_to_vector(self.module.parameters()).detach().clone()
+
+    def round(self, r, sizes):
+        now_s = 10.0 * (r - 1)
+        stays_s = {d: end - now_s for d, periods in PERIODS.items() for start, end in periods if start <= now_s < end}
+        finished = [d for d in stays_s if self.takes_s[d] <= min(10.0, stays_s[d])]
+        started = [d for d in stays_s if self.takes_s[d] <= 10.0]
+        behind = [r - 1 - version for version in self.versions]
+        trained = {}
+        for d in finished:
+            tolerable = 0 < behind[d] <= LAG
+            trained[d] = self.train(d, self.own[d] if tolerable else self.model, r)
+        order = sorted(finished, key=lambda d: (d in self.picked_before, self.takes_s[d], d))
+        picked = order[: math.ceil(QUOTA * len(stays_s))]
+        for d in range(DEVICES):
+            if behind[d] > LAG:
+                self.table[d] = self.model
+        for d in picked:
+            self.table[d] = trained[d]
+        self.model = sum(share * model for share, model in zip(sizes / sizes.sum(), self.table, strict=True))
+        self.model = self.model.to(torch.float32)
+        for d in finished:
+            self.table[d] = self.own[d] = trained[d]
+            self.versions[d] = r
+        self.picked_before = picked
+        self.counts.append(
+            {
+                "up_to_date": sum(behind[d] == 0 for d in started),
+                "deprecated": sum(behind[d] > LAG for d in started),
+                "tolerable": sum(0 < behind[d] <= LAG for d in started),
+                "picked": len(picked),
+                "undrafted": len(finished) - len(picked),
+            }
+        )
+        return {d: sizes[d] / sizes.sum() for d in finished}
+
+
+@pytest.mark.parametrize("weights", ["samples", "equal"])
+def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path, monkeypatch):
+    models, evaluate = [], TorchLearner.evaluate
+
+    def watched(self, frame):
+        models.append(self.global_weights.clone())
+        return evaluate(self, frame)
+
+    monkeypatch.setattr(TorchLearner, "evaluate", watched)
+    this = config(weights=weights)
+    simulation.run(this, tmp_path / "run")
+    assert len(models) == ROUNDS + 1
+    plain = Reference(this, models[0])
+    sizes = plain.federation.frames[1].sizes if weights == "samples" else np.ones(DEVICES)
+    updates, metrics, rounds = (read_table(tmp_path / "run", name) for name in ("updates", "metrics", "rounds"))
+    for r in range(1, ROUNDS + 1):
+        counted = plain.round(r, sizes)
+        torch.testing.assert_close(models[r], plain.model, rtol=0, atol=1e-6, msg=lambda text, r=r: f"{r}: {text}")
+        rows = updates[updates["round"] == r].set_index("device")["weight"]
+        assert rows.to_dict() == pytest.approx(counted)
+        found = metrics[(metrics["round"] == r) & (metrics["name"] == "safa")].set_index("key")["value"]
+        assert found.to_dict() == plain.counts[-1]
+        fetched = plain.counts[-1]["up_to_date"] + plain.counts[-1]["deprecated"]
+        assert rounds["bits_down"][r - 1] == BITS * fetched
+    # The run was worth looking at: everything that SAFA tells apart has happened.
+    assert all(sum(count[key] for count in plain.counts) > 2 for key in plain.counts[0])
+    assert (rounds["dropped"] > 0).any()
+    assert (models[ROUNDS] - models[0]).abs().max() > 0.01
+
+
+def test_a_timing_only_run_has_the_same_rows(config, tmp_path):
+    for training in ("real", "none"):
+        simulation.run(config(training), tmp_path / training)
+    tables = [{name: read_table(tmp_path / t, name) for name in ("activities", "updates", "metrics")} for t in
+              ("real", "none")]  # fmt: skip
+    assert tables[0]["activities"].equals(tables[1]["activities"])
+    columns = ["round", "device", "weight", "staleness"]
+    assert tables[0]["updates"][columns].equals(tables[1]["updates"][columns])
+    safa = [table["metrics"].query("name == 'safa'").reset_index(drop=True) for table in tables]
+    assert safa[0].equals(safa[1])
+
+
+def test_who_need_not_fetch_the_model_does_not_wait_for_it(config, tmp_path):
+    this = config("none")
+    this = this.model_copy(update={"round": this.round.model_copy(update={"download_s": 1.0})})
+    simulation.run(this, tmp_path / "run")
+    acts = read_table(tmp_path / "run", "activities")
+    took = acts[acts["activity"] == "download"].groupby("round")["device"].nunique()
+    standing = (
+        read_table(tmp_path / "run", "metrics").query("name == 'safa'").pivot(index="round", columns="key")["value"]
+    )
+    assert (standing["up_to_date"] + standing["deprecated"] - took).abs().max() == 0
+    assert standing["tolerable"].sum() > 0
+
+
+def test_a_plain_average_takes_in_those_picked_and_does_not_train_the_others(config, tmp_path):
+    simulation.run(config(aggregation="average", lag_tolerance=None), tmp_path / "run")
+    rounds, updates = read_table(tmp_path / "run", "rounds"), read_table(tmp_path / "run", "updates")
+    merged = updates.groupby("round").size().reindex(rounds["round"], fill_value=0).to_numpy()
+    assert (merged == np.minimum(np.ceil(QUOTA * rounds["candidates"]), rounds["arrived"])).all()
+    assert (merged < rounds["arrived"]).any()
+    assert rounds["jobs_trained"].tolist() == merged.tolist()
+    assert updates.groupby("round")["weight"].sum().to_numpy() == pytest.approx(1.0)
+
+
+def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_up_to_date(tmp_path):
+    arrays = {}
+    for part, count in (("train", 2000), ("test", 200)):
+        pixels = np.random.default_rng(0).integers(0, 256, (count, 2, 2), dtype=np.uint8)
+        arrays |= {f"{part}_images": pixels, f"{part}_labels": np.arange(count) % 100}
+    np.savez(tmp_path / "hundred.npz", **arrays)
+    values = {
+        "rounds": [4, 4],
+        "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
+        "availability": {"model": "bernoulli", "probability": 0.5},
+        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 12},
+        "learning": {"aggregation": "safa", "pretrain": False, "steps": 1},
+        "selection": {"policy": "random"},
+    }
+    for training in ("real", "none"):
+        nested = values | {"learning": values["learning"] | {"training": training}}
+        simulation.run(parse(nested, "test"), tmp_path / training)
+        table = read_table(tmp_path / training, "metrics").query("name == 'safa'")
+        standing = table.pivot(index="round", columns="key")["value"]
+        assert standing["undrafted"].sum() == 0
+        assert standing["picked"].tolist() == read_table(tmp_path / training, "rounds")["arrived"].tolist()
+        stragglers = (standing["tolerable"] > 0).tolist()
+        assert stragglers == [False, True, True, True, False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        ({"round": {"late": "keep"}}, "learning.aggregation = 'safa' is for round.late = 'drop', not 'keep'"),
+        (
+            {"round": {"protocol": "asynchronous", "admission": "count", "count": 3}},
+            "is for round.protocol = 'synchronous', not 'asynchronous'",
+        ),
+        (
+            {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
+            "is for topology.aggregation = 'flat', not 'hierarchical'",
+        ),
+        ({"learning": {"aggregation": "average", "lag_tolerance": 3}}, "lag_tolerance is for aggregation = 'safa'"),
+    ],
+)
+def test_what_safa_cannot_go_with_is_refused(sections, expected):
+    with pytest.raises(EdgesimError, match=expected):
+        parse({"learning": {"aggregation": "safa"}} | sections, "test")

@@ -1,0 +1,167 @@
+"""What a run read is known by its content: a finished run is not reused on files that hold something else."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.inputs import input_digests
+from edgesim.study import Study, grid, run_study
+
+TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}
+
+CHANNEL = """
+name = "mine"
+source = "a test"
+shadowing = "per_run"
+shadowing_std_db = {deviation}
+noise_figure_db = 0
+[path_loss]
+law = "free-space"
+carrier_hz = 2e9
+station_height_m = 25.0
+device_height_m = 1.5
+"""
+RECORDED = """
+name = "recorded"
+source = "a test"
+capacity = {{ file = "{table}", after_end = "hold" }}
+"""
+
+
+def digests(**sections) -> dict[str, str]:
+    base = {"learning": {"training": "none"}, "data": {"dataset": "none"}}
+    return input_digests(simulation.complete(parse(base | sections, "test")))
+
+
+def save_images(path: Path, value: int) -> None:
+    images = np.full((4, 8, 8), value, dtype=np.uint8)
+    labels = np.arange(4) % 2
+    np.savez(path, train_images=images, train_labels=labels, test_images=images, test_labels=labels)
+
+
+def change(path: Path) -> None:
+    """One byte of a file, whose size and time of change stay."""
+    content, time_ns = path.read_bytes(), path.stat().st_mtime_ns
+    path.write_bytes(bytes([*content[:-3], content[-3] ^ 1, *content[-2:]]))
+    os.utime(path, ns=(time_ns, time_ns))
+
+
+def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    files = {
+        "radio.channel": tmp_path / "mine.toml",
+        "topology.file": tmp_path / "stations.toml",
+        "devices.profile": tmp_path / "speed.csv",
+        "devices.links.file": tmp_path / "links.csv",
+        "availability.file": tmp_path / "presence.csv",
+        "data.dataset": tmp_path / "images.npz",
+        "learning.model": tmp_path / "my_own_model.py",
+    }
+    for path in files.values():
+        path.write_text(f"name = 'of {path.name}'\n")
+    config = {
+        "radio": {"channel": str(files["radio.channel"]), "sharing": "own"},
+        "topology": {"file": str(files["topology.file"])},
+        "devices": {
+            "profile": str(files["devices.profile"]),
+            "links": {"file": str(files["devices.links.file"]), "after_end": "hold"},
+        },
+        "availability": {"model": "table", "file": str(files["availability.file"])},
+        "data": {"dataset": str(files["data.dataset"])},
+        "learning": {"model": "my_own_model.make"},
+    }
+    before = digests(**config)
+    assert set(before) == set(files)
+    assert digests(**config) == before
+    for key, path in files.items():
+        change(path)
+        after = digests(**config)
+        assert {name for name in files if after[name] != before[name]} == {key}
+        before = after
+    files["devices.profile"].unlink()
+    assert set(digests(**config)) == set(files) - {"devices.profile"}
+
+
+def test_a_recorded_capacity_counts_with_the_file_that_names_it(tmp_path):
+    (tmp_path / "uplink.csv").write_text("t_s,bps\n0,1e6\n")
+    (tmp_path / "recorded.toml").write_text(RECORDED.format(table="uplink.csv"))
+    radio = {"channel": str(tmp_path / "recorded.toml")}
+    before = digests(radio=radio)
+    (tmp_path / "uplink.csv").write_text("t_s,bps\n0,2e6\n")
+    assert digests(radio=radio)["radio.channel"] != before["radio.channel"]
+
+
+def test_a_folder_counts_by_the_sizes_and_times_of_its_files(tmp_path):
+    for half, name in (("train", "a"), ("train", "b"), ("test", "a")):
+        (tmp_path / half / name).mkdir(parents=True)
+        Image.new("RGB", (4, 4)).save(tmp_path / half / name / "0.png")
+    data = {"dataset": str(tmp_path)}
+    before = digests(data=data)
+    (tmp_path / "train/.hidden").write_text("")
+    assert digests(data=data) == before
+    os.utime(tmp_path / "train/b/0.png", ns=(1, 1))
+    touched = digests(data=data)
+    (tmp_path / "train/b/0.png").rename(tmp_path / "train/b/1.png")
+    assert len({found["data.dataset"] for found in (before, touched, digests(data=data))}) == 3
+
+
+def test_published_sets_count_by_their_files_and_packaged_ones_by_none(tmp_path):
+    data = {"dataset": "mnist", "folder": str(tmp_path)}
+    assert "data.dataset" not in digests(data=data)
+    for half in ("train", "t10k"):
+        for part in ("images-idx3-ubyte", "labels-idx1-ubyte"):
+            (tmp_path / f"{half}-{part}").write_text("numbers")
+    before = digests(data=data)
+    change(tmp_path / "t10k-labels-idx1-ubyte")
+    assert digests(data=data)["data.dataset"] != before["data.dataset"]
+    assert set(digests(data={"dataset": "digits"})) == {"radio.channel"}
+
+
+def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_path):
+    channel, folder = tmp_path / "mine.toml", tmp_path / "run"
+    config = parse(TIMING | {"radio": {"channel": str(channel), "bandwidth_hz": 1e6}}, "test")
+    channel.write_text(CHANNEL.format(deviation=0))
+    simulation.run(config, folder)
+    assert set(json.loads((folder / "run.json").read_text())["inputs"]) == {"radio.channel"}
+    assert simulation.run(config, folder).reused
+    before = (folder / "activities.parquet").read_bytes()
+    channel.write_text(CHANNEL.format(deviation=8))
+    again = simulation.run(config, folder)
+    assert (again.reused, again.restarted) == (False, "radio.channel changed since it was finished")
+    assert (folder / "activities.parquet").read_bytes() != before
+    assert simulation.run(config, folder).reused
+    channel.unlink()
+    assert simulation.run(config, folder).reused
+
+
+def test_a_run_that_noted_no_hashes_is_reused(tmp_path):
+    config = parse(TIMING, "test")
+    simulation.run(config, tmp_path)
+    run = json.loads((tmp_path / "run.json").read_text())
+    del run["inputs"]
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert simulation.run(config, tmp_path).reused
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_study_says_which_runs_it_runs_again_and_why(tmp_path, changed):
+    images, out = tmp_path / "images.npz", tmp_path / "study"
+    save_images(images, 1)
+    data = {"dataset": str(images), "partition": "iid", "samples_per_device": 2}
+    base = TIMING | {"devices": {"count": 2}, "data": data}
+    study = Study("s", grid(base, {"round.tmax_s": [1.0, 2.0]}, [0]))
+    run_study(study, out, jobs=1, console=Console(file=(tmp_path / "log").open("w")))
+    if changed:
+        save_images(images, 2)
+    with (tmp_path / "log").open("w") as log:
+        endings = run_study(study, out, jobs=1, console=Console(file=log, width=300))
+    said = "2 of 2 runs: data.dataset changed since it was finished, run again from the start"
+    assert (said in (tmp_path / "log").read_text()) == changed
+    assert {ending.reason for ending in endings.values()} == {"all rounds done" if changed else "finished before"}
