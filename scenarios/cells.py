@@ -1,7 +1,8 @@
 """One station or several, and is it worth averaging at the edge first?
 
-Compares, on the same devices, layouts of stations that reuse the band, with updates merged in the cloud after every
-round (flat) or in edge servers with an average in the cloud every few rounds (hierarchical).
+Compares, on the same devices, layouts of stations, each with the whole band (``reused``: bands do not disturb each
+other here, so more stations are more spectrum) or with an equal part of it (``split``), and updates merged in the cloud
+after every round (flat) or in edge servers with an average in the cloud every few rounds (hierarchical).
 """
 
 from pathlib import Path
@@ -9,17 +10,19 @@ from typing import Annotated
 
 import typer
 
+from edgesim.devices.topology import load_topology
 from edgesim.scenario import conclude, counts, names, plain_errors
 from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
+BAND_HZ = 20e6
 
 
 @plain_errors
 def main(
     layouts: Annotated[str, typer.Option(help="Files under topologies/.")] = "one-cell,three-cells,seven-cells",
     policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random",
-    cloud_every: Annotated[str, typer.Option(help="Rounds between averages in the cloud.")] = "2,5",
+    cloud_every: Annotated[str, typer.Option(help="Rounds between averages in the cloud.")] = "5",
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 60,
     radius: Annotated[float, typer.Option(min=20, help="Radius of the area in metres.")] = 250.0,
     tmax: Annotated[float, typer.Option(min=0.01, help="Deadline in seconds.")] = 1.0,
@@ -36,10 +39,15 @@ def main(
         "round": {"tmax_s": tmax, "payload_bits": PAPER_CNN_BITS},
         "data": {"samples_per_device": 20},
     }
-    axes = {"topology.file": names(layouts), "selection.policy": names(policies)}
-    flat = grid(base, axes | {"topology.aggregation": ["flat"]}, range(seeds))
     hierarchical = {"topology.aggregation": ["hierarchical"], "topology.cloud_every": counts(cloud_every)}
-    run_study(Study(out.name, flat + grid(base, axes | hierarchical, range(seeds)), target), out, jobs)
+    runs = []
+    for layout in names(layouts):
+        axes = {"topology.file": [layout], "selection.policy": names(policies)}
+        for spectrum, bands in (("reused", 1), ("split", len(load_topology(layout).stations))):
+            world = base | {"radio": {"bandwidth_hz": BAND_HZ / bands}}
+            for merging in ({"topology.aggregation": ["flat"]}, hierarchical):
+                runs += grid(world, axes | merging, range(seeds), labels={"spectrum": spectrum})
+    run_study(Study(out.name, runs, target), out, jobs)
     first = names(layouts)[0]
     conclude(out, against=[("topology", first), ("aggregation", "flat")])
 

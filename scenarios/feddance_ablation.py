@@ -1,7 +1,8 @@
 """What does each part of FedDance's utility bring, and how long a memory of accuracy does it need?
 
 FedDance without its factors V (availability), A (accuracy gain), I (importance), VA or the bonus U, with the gain as
-the paper prints it, and with other accuracy windows beta (FedDance, figs. 12 to 16).
+the paper prints it, with those last who were selected and have never delivered, and with other accuracy windows beta
+(FedDance, figs. 12 to 16).
 """
 
 from pathlib import Path
@@ -35,7 +36,7 @@ def main(
     setting = setting or (dataset if dataset in SETTINGS else "cifar10")
     base = phones(dataset, setting, trace, skew, devices, participants, rounds, folder)
     variants = {"full": {}, **{f"without-{part}": {"without": part} for part in names(without)}}
-    variants |= {"paper-gain": {"acc_map": "paper"}}
+    variants |= {"paper-gain": {"acc_map": "paper"}, "unheard-zero": {"unheard": "zero"}}
     variants |= {f"beta-{window}": {"accuracy_window": window} for window in counts(windows)}
     runs = []
     for variant, options in variants.items():

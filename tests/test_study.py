@@ -273,6 +273,7 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
             + ["--quantiles", "0.9", "--target", "0.6"],
             20,
         ),
+        ("cells.py", ["--layouts", "one-cell,three-cells", "--devices", "30", "--seeds", "1", "--rounds", "3"], 20),
         (
             "tmax_bandwidth.py",
             ["--seeds", "1", "--rounds", "3", "--tmax", "0.8,1.2", "--band-mhz", "10,20", "--devices", "10,30"]

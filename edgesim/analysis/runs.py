@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.records import read_config, read_table
 
@@ -48,6 +49,11 @@ class Run:
     def updates(self) -> pd.DataFrame:
         """Table ``updates``."""
         return read_table(self.folder, "updates")
+
+    @cached_property
+    def work_by_kind(self) -> pd.DataFrame:
+        """Seconds, bits and joules by round and what came of them, as `edgesim.analysis.waste.work_by_kind`."""
+        return work_by_kind(self.activities, self.updates)
 
     @property
     def devices(self) -> pd.DataFrame:

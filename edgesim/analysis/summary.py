@@ -40,7 +40,7 @@ def measure(run: Run, target: float | None) -> Measures:
         "simulated_s": metrics.simulated_s(rounds),
         "bits_up": float(rounds["bits_up"].sum()),
         "energy_j": float(rounds["energy_j"].sum()),
-        "wasted_share_j": wasted_share_j(activities, run.updates),
+        "wasted_share_j": wasted_share_j(run.work_by_kind),
         "infeasible_share": metrics.infeasible_share(run.metrics),
     }
     return {name: value for name, value in values.items() if not np.isnan(value)}

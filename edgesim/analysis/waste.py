@@ -84,9 +84,9 @@ def totals(work: pd.DataFrame) -> pd.DataFrame:
     return work.groupby("kind")[list(AMOUNTS)].sum().reindex(list(KINDS), fill_value=0.0)
 
 
-def wasted_share_j(activities: pd.DataFrame, updates: pd.DataFrame) -> float:
-    """Share of the joules of a whole run that led nowhere; NaN when no energy was spent."""
-    joules = totals(work_by_kind(activities, updates))["joules"]
+def wasted_share_j(work: pd.DataFrame) -> float:
+    """Share of the joules of a whole run's `work_by_kind` that led nowhere; NaN when no energy was spent."""
+    joules = totals(work)["joules"]
     spent = float(joules.sum())
     return float(joules[list(WASTED)].sum()) / spent if spent else float("nan")
 

@@ -10,6 +10,7 @@ from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.runs import Run, Study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.summary import summarise
+from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
 from edgesim.plots import heat_map, style
 from edgesim.plots.accuracy import draw_accuracy
@@ -88,11 +89,13 @@ def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path
     if len(runs) > 1:
         files += style.save(draw_scheduled(panels), out / "scheduled")
         files += style.save(draw_energy(panels), out / "energy")
-        files += style.save(draw_waste(panels), out / "waste")
+        for amount in AMOUNTS:
+            files += style.save(draw_waste(panels, amount), out / f"waste-{amount}")
         files += style.save(draw_fairness(panels), out / "fairness")
     else:
         files += style.save(draw_energy_over_rounds(runs[0]), out / "energy")
-        files += style.save(draw_waste_over_rounds(runs[0]), out / "waste")
+        for amount in AMOUNTS:
+            files += style.save(draw_waste_over_rounds(runs[0], amount), out / f"waste-{amount}")
     if has_stale_updates(runs):
         files += style.save(draw_staleness(panels), out / "staleness")
     if all(spans_a_day(run) for run in runs):

@@ -1,4 +1,4 @@
-"""Which share of the energy led somewhere, and why the rest did not."""
+"""Which share of the devices' time, bits and energy led somewhere, and why the rest did not."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.waste import KINDS, totals, work_by_kind
+from edgesim.analysis.waste import KINDS, totals
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 
-_LABEL = "share of energy (1)"
+_LABELS = {"seconds": "share of device time (1)", "bits": "share of bits (1)", "joules": "share of energy (1)"}
 _PARTS = {
     "useful": Part("useful", style.PALETTE["green"]),
     "late": Part("late", style.PALETTE["orange"], "////"),
@@ -21,20 +21,23 @@ _PARTS = {
 }
 
 
-def draw_waste(panels: Sequence[Panel]) -> Figure:
-    """Stacked bars of the share of a run's joules by what came of the work: mean over seeds, a bar per series."""
-    return draw_stacks(panels, _PARTS, shares, _LABEL)
+def draw_waste(panels: Sequence[Panel], amount: str) -> Figure:
+    """Stacked bars of the share of a run's ``seconds``, ``bits`` or ``joules`` by what came of the work.
+
+    Means over seeds, a bar per series.
+    """
+    return draw_stacks(panels, _PARTS, lambda run: shares(run, amount), _LABELS[amount])
 
 
-def draw_waste_over_rounds(run: Run) -> Figure:
-    """The same shares of one run, round by round; a round without any work stays empty."""
-    work = work_by_kind(run.activities, run.updates).pivot(index="round", columns="kind", values="joules")
+def draw_waste_over_rounds(run: Run, amount: str) -> Figure:
+    """The same shares of one run, round by round; a round without any such work stays empty."""
+    work = run.work_by_kind.pivot(index="round", columns="kind", values=amount)
     table = work.reindex(index=pd.Index(run.rounds["round"]), columns=list(KINDS)).fillna(0.0)
-    return draw_stacks_over_rounds(table, _PARTS, _LABEL, share=True)
+    return draw_stacks_over_rounds(table, _PARTS, _LABELS[amount], share=True)
 
 
-def shares(run: Run) -> dict[str, float]:
-    """Share of the run's joules by kind; zeros when none were spent."""
-    joules = totals(work_by_kind(run.activities, run.updates))["joules"]
-    spent = float(joules.sum()) or 1.0
-    return {str(kind): float(amount) / spent for kind, amount in joules.items()}
+def shares(run: Run, amount: str) -> dict[str, float]:
+    """Share of an amount of the run's work by kind; zeros when there was none."""
+    of_kinds = totals(run.work_by_kind)[amount]
+    whole = float(of_kinds.sum()) or 1.0
+    return {str(kind): float(part) / whole for kind, part in of_kinds.items()}

@@ -34,6 +34,12 @@ class FedDanceOptions(view.Options):
     """How a gain becomes a factor, see `accuracy_factor`."""
     init_newcomers: bool = False
     """Whether a device gets the participants' means when it first checks in, not a round later."""
+    unheard: Literal["guess", "zero"] = "guess"
+    """Importance of a device that was selected and has never delivered: the participants' mean as of its first
+    selection, or 0, as Algorithm 1 read literally (line 3 sets L_m = 0, line 8 makes it I_m) and the published code
+    have it. The mean of an early round lies above all later losses, so with it devices that are never in time are
+    taken again and again.
+    """
     without: Literal["none", "V", "A", "I", "VA", "U"] = "none"
     """Ablations: factors left out of the utility; U is the bonus."""
 
@@ -54,10 +60,8 @@ class FedDanceState:
     last: Integers
     """J: the last round whose merge held an update of the device; 0 for never.
 
-    Delivery sets it, not selection: Algorithm 1 has it from the feedback (line 6), and in the paper every participant
-    reports. Who is selected and never delivers keeps the whole bonus, at most a factor of 1.3 in 1,000 rounds, and
-    with it what was known of its loss and gain. (The published code sets it at selection, and then takes the loss of
-    who has not delivered as 0, which puts the device last.)
+    Delivery sets it, not selection: Algorithm 1 has it from the feedback (line 6). Who never delivers keeps the whole
+    bonus, at most a factor of 1.3 in 1,000 rounds. (The published code sets it at selection.)
     """
     selected: Booleans
     """Whether it was ever selected."""
@@ -143,6 +147,8 @@ class FedDance:
         state = self.state
         state.selected[report.selected] = True
         state.learn(report.feedback, report.round)
+        if self.options.unheard == "zero":
+            state.importance[report.selected[state.heard[report.selected] == 0]] = 0.0
         state.guess(report.checked_in[~state.selected[report.checked_in]])
         state.log.append(report.checked_in)
 

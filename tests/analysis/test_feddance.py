@@ -12,7 +12,8 @@ ACCURACY = {"random": [0.2, 0.4, 0.6, 0.8], "feddance": [0.4, 0.9, 0.9, 0.9], "f
 
 
 def write(folder, policy, seed):
-    writer = RunWriter(folder, {"seed": seed, "selection": {"policy": policy}, "radio": {"bandwidth_hz": 1.0}}, {})
+    writer = RunWriter(folder, {"seed": seed, "selection": {"policy": policy}}, {})
+    writer.write("stations", {"station": [0], "name": ["one"], "x_m": [0.0], "y_m": [0.0], "bandwidth_hz": [1.0]})
     writer.write("metrics", {"round": [0], "name": ["test_accuracy"], "key": [""], "value": [0.1]})
     writer.write("devices", {"device": range(4), "frame": [1] * 4, "class_counts": [[1]] * 4})
     for r, accuracy in enumerate(ACCURACY[policy], start=1):

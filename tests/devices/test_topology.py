@@ -104,6 +104,11 @@ rate_bps = 1e9
             r"links\[1\].between: no node 'egde'; known: cloud, edge",
         ),
         ('between = ["b", "edge"]', 'between = ["b", "b"]', r"links\[1\].between: 'b' is linked to itself"),
+        (
+            'between = ["b", "edge"]',
+            'between = ["b", "edge"]\nrate_bps = 1e6\n[[links]]\nbetween = ["edge", "b"]',
+            r"links\[2\].between: 'edge' and 'b' are linked in links\[1\] already",
+        ),
         ('between = ["b", "edge"]', 'between = ["b"]', r"links\[1\].between: list should have at least 2 items"),
         (
             '[[links]]\nbetween = ["b", "edge"]\nrate_bps = 1e9\n',

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from edgesim import simulation
@@ -166,6 +167,17 @@ def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path,
     assert all(sum(count[key] for count in plain.counts) > 2 for key in plain.counts[0])
     assert (rounds["dropped"] > 0).any()
     assert (models[ROUNDS] - models[0]).abs().max() > 0.01
+
+
+def test_all_back_ends_train_from_the_same_models(config, tmp_path):
+    found = {}
+    for back_end in ("loop", "workers", "stacked"):
+        workers = {"workers": 1} if back_end == "workers" else {}
+        simulation.run(config(back_end=back_end, **workers), tmp_path / back_end)
+        found[back_end] = load_file(tmp_path / back_end / "model.safetensors")
+    for name, tensor in found["loop"].items():
+        np.testing.assert_array_equal(found["workers"][name], tensor)
+        np.testing.assert_allclose(found["stacked"][name], tensor, atol=1e-4)
 
 
 def test_a_timing_only_run_has_the_same_rows(config, tmp_path):

@@ -15,6 +15,9 @@ def stems(files):
     return names
 
 
+WASTE = {"waste-seconds", "waste-bits", "waste-joules"}
+
+
 def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(tmp_path, run_writer):
     files = draw([run_writer(tmp_path / "run")], tmp_path / "figures", round=2)
     assert stems(files) == {
@@ -24,7 +27,9 @@ def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(t
         "cell_map",
         "delay_cdf",
         "energy",
-        "waste",
+        "waste-seconds",
+        "waste-bits",
+        "waste-joules",
         "accuracy_rounds",
         "accuracy_seconds",
     }
@@ -32,7 +37,7 @@ def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(t
 
 def test_a_timing_only_run_gets_no_accuracy_figure(tmp_path, run_writer):
     files = draw([run_writer(tmp_path / "run", evaluated=False)], tmp_path / "figures")
-    assert stems(files) == {"gantt", "band_use", "partition", "cell_map", "delay_cdf", "energy", "waste"}
+    assert stems(files) == {"gantt", "band_use", "partition", "cell_map", "delay_cdf", "energy", *WASTE}
 
 
 def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
@@ -42,7 +47,9 @@ def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
         "delay_cdf",
         "scheduled",
         "energy",
-        "waste",
+        "waste-seconds",
+        "waste-bits",
+        "waste-joules",
         "fairness",
         "accuracy_rounds",
         "accuracy_seconds",
@@ -60,7 +67,8 @@ def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writ
         "delay_cdf",
         "scheduled",
         "energy",
-        "waste",
+        *WASTE,
+        "fairness",
         "accuracy_rounds",
         "accuracy_seconds",
         "final_accuracy",

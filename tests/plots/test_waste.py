@@ -22,7 +22,7 @@ def test_the_shares_of_a_run_are_those_counted_in_its_activities(run):
     rows = run.activities
     assert len(rows) == 42
     useful = rows.merge(run.updates, on=["round", "device"])
-    found = shares(run)
+    found = shares(run, "joules")
     assert found["useful"] == pytest.approx(len(useful) / 42)
     assert found == pytest.approx(
         {"useful": 12 / 42, "late": 6 / 42, "dropped": 6 / 42, "unscheduled": 18 / 42, "unused": 0}
@@ -33,7 +33,7 @@ def test_waste_bars_stack_to_one_and_show_only_what_occurs(tmp_path, run_writer)
     folders = [
         run_writer(tmp_path / f"{p}-{s}", policy=p, seed=s, rounds=3) for p in ("random", "mine") for s in (0, 1)
     ]
-    figure = draw_waste(panels_of(runs_of(folders)))
+    figure = draw_waste(panels_of(runs_of(folders)), "joules")
     (axes,) = figure.axes
     bars = [bar for bar in axes.patches if bar.get_height() > 0]
     for place in (0, 1):
@@ -46,7 +46,7 @@ def test_waste_bars_stack_to_one_and_show_only_what_occurs(tmp_path, run_writer)
 
 
 def test_one_runs_waste_is_drawn_over_its_rounds(run):
-    figure = draw_waste_over_rounds(run)
+    figure = draw_waste_over_rounds(run, "joules")
     (axes,) = figure.axes
     tops = axes.patches[-1].get_data()
     assert tops.edges.tolist() == [0.5, 1.5, 2.5, 3.5]

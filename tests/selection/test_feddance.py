@@ -156,6 +156,19 @@ def test_who_never_delivers_keeps_the_whole_bonus_however_often_it_is_selected(r
     assert ratio == pytest.approx((1 + math.log10(42) / 10) / (1 + math.log10(42) / 410))
 
 
+def test_who_has_never_delivered_can_be_put_last_until_it_does(report_of):
+    """Algorithm 1 read literally: device 1 fails at its first selection, device 2 only after it has delivered once."""
+    for unheard, expected in (("guess", [4.0, 2.0]), ("zero", [0.0, 2.0])):
+        policy = FedDance(FedDanceOptions(unheard=unheard), 3, 2)
+        policy.hear(report_of(1, [0, 1, 2], [0, 2], loss=[6.0, 2.0]))
+        policy.hear(report_of(2, [0, 1, 2], [1, 2], heard=[]))
+        assert policy.state.importance[[1, 2]].tolist() == expected
+        policy.hear(report_of(3, [0, 1, 2], [0], loss=1.0))
+        assert policy.state.importance[[1, 2]].tolist() == expected
+        policy.hear(report_of(4, [0, 1, 2], [1], loss=0.5))
+        assert policy.state.importance[1] == 0.5
+
+
 def test_who_does_not_report_keeps_everything(report_of):
     """Oracle T9."""
     policy = worked()

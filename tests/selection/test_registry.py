@@ -79,6 +79,7 @@ def test_without_candidates_nobody_is_offered(policy, knowledge, view_of):
                 "accuracy_window": 5,
                 "acc_map": "shifted",
                 "init_newcomers": False,
+                "unheard": "guess",
                 "without": "none",
             },
         ),
