@@ -164,7 +164,15 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
         assert callbacks is not None
         callbacks.append(lambda _: presence.refuse_to_go_on())
     if config.stop_at_s is None:
-        reason = str(clock.run(process))
+        try:
+            reason = str(clock.run(process))
+        except RuntimeError as error:
+            if not str(error).startswith("No scheduled events left"):
+                raise
+            raise EdgesimError(
+                f"from {clock.now:g} s on, all uploads wait for capacity that never comes; end the run earlier "
+                '(stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
+            ) from None
         if isinstance(presence, IntervalTable) and ends and reason != ALL_DONE:
             presence.refuse_to_go_on()
         return reason

@@ -42,7 +42,7 @@ MedianOption = Annotated[
 def convert_(
     sources: Annotated[
         list[Path],
-        typer.Argument(metavar="IN...", help="A recording; several of capacity, or a folder of them, become links."),
+        typer.Argument(metavar="IN", help="A recording; several of capacity, or a folder of them, become links."),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT.parquet", help="The file to write.")],
     format_: FormatOption = None,

@@ -73,7 +73,7 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
         "topology": {"file": str(files["topology.file"])},
         "devices": {
             "profile": str(files["devices.profile"]),
-            "links": {"file": str(files["devices.links.file"])},
+            "links": {"file": str(files["devices.links.file"]), "after_end": "hold"},
         },
         "availability": {"model": "table", "file": str(files["availability.file"])},
         "data": {"dataset": str(files["data.dataset"])},

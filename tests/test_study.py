@@ -297,14 +297,19 @@ def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, argumen
     assert [*(tmp_path / "out").rglob("summary.csv")]
 
 
-@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("links", ["rates", "over time", None])
 def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_links(tmp_path, links):
     periods = [f"{device},{1800 * (device % 2)},7200" for device in range(8)]
     (tmp_path / "presence.csv").write_text("\n".join(["device,start_s,end_s", *periods]))
-    speeds = [f"{device},0.1" + f",{1e6 * (device + 1)}" * links for device in range(8)]
-    (tmp_path / "speed.csv").write_text("\n".join(["device,s_per_sample" + ",link_bps" * links, *speeds]))
+    rates = links == "rates"
+    speeds = [f"{device},0.1" + f",{1e6 * (device + 1)}" * rates for device in range(8)]
+    (tmp_path / "speed.csv").write_text("\n".join(["device,s_per_sample" + ",link_bps" * rates, *speeds]))
+    # Alternately nothing and twice the rate, in periods far shorter than an upload.
+    rows = [f"{k},{t},{b},1" for k in range(8) for t, b in ((0, 0), (0.5, 2e6 * (k + 1)))]
+    (tmp_path / "links.csv").write_text("\n".join(["device,t_s,bps,end_s", *rows]))
     command = [sys.executable, str(SCENARIOS / "replay.py"), "presence.csv", "--profile", "speed.csv", "--out", "out"]
     arguments = ["--count", "3", "--hours", "2", "--tmax", "600", "--seeds", "1", "--target", "0.6"]
+    command += ["--links", "links.csv"] if links == "over time" else []
     done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Means over seeds" in done.stdout
@@ -316,7 +321,8 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     uploads = read_table(run, "activities").query("activity == 'upload' and outcome == 'done'")
     recorded_s = 17_881_664.0 / (1e6 * (uploads["device"] + 1))
     assert len(uploads) > 0
-    assert np.allclose(uploads["t_end_s"] - uploads["t_start_s"], recorded_s) == links
+    within_s = 1.0 if links == "over time" else 1e-6
+    assert np.allclose(uploads["t_end_s"] - uploads["t_start_s"], recorded_s, rtol=0, atol=within_s) == bool(links)
 
 
 def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_path):

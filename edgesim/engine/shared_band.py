@@ -85,8 +85,11 @@ class SharedBand:
         now_s, (rx_power_w, weight_hz, deadline_s, tolerance_s) = self.clock.now, self._columns
         self._hz = self.bandwidth_hz * weight_hz / weight_hz.sum()
         end_s = self.link.end_each_s(self._hz, rx_power_w, self._left_bits, now_s)
+        if np.isinf(end_s).all():
+            return
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
-        end_s = np.where(np.abs(end_s - deadline_s) <= tolerance_s, np.maximum(deadline_s, now_s), end_s)
+        with np.errstate(invalid="ignore"):  # an end that never comes, and no deadline
+            end_s = np.where(np.abs(end_s - deadline_s) <= tolerance_s, np.maximum(deadline_s, now_s), end_s)
         first_s = end_s.min()
         upload = min((self.active[row] for row in np.flatnonzero(end_s == first_s)), key=lambda one: one.device)
         plan = self._plan

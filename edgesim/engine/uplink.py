@@ -1,5 +1,6 @@
 """Uploads on a station's band, each on a reservation of its own."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -69,6 +70,8 @@ class ReservedBand:
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
         if abs(end_s - upload.deadline_s) <= upload.tolerance_s:
             end_s = max(upload.deadline_s, upload.since_s)
+        if math.isinf(end_s):
+            return
         callbacks = self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks
         assert callbacks is not None
         callbacks.append(lambda _: self._through(upload))

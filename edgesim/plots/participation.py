@@ -37,7 +37,8 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
             for name in names:
                 _draw_hours(axes, [table[name].to_numpy() for table in tables], _COLUMNS[name], styles[_COLUMNS[name]])
             axes.grid(axis="y")
-            axes.yaxis.set_major_locator(MaxNLocator(5))
+            axes.margins(y=0.1)
+            axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         above.set_ylim(bottom=0)
         below.set_xlim(0, 24)
         below.xaxis.set_major_locator(MultipleLocator(4))

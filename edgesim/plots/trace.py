@@ -107,7 +107,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         hours.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         hours.set_xlabel("hour of the trace's day (h)")
         hours.set_ylabel("devices online")
-        time.set_xlim(left=0)
+        time.set_xlim(0, max(trace.length_s for trace in traces.values()) / _DAY_S)
         time.set_ylim(bottom=0)
         time.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         time.set_xlabel("time of the trace (d)")

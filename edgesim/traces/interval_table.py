@@ -17,6 +17,9 @@ AfterEnd = Literal["raise", "wrap", "absent"]
 
 _AT_ONCE = 1 << 14
 
+_MOST_FLEETS = 64
+"""Lengths of repeated recordings up to which devices of one length are looked at together."""
+
 
 class IntervalTable:
     """Exact half-open intervals per device; a device without intervals is never available.
@@ -42,14 +45,26 @@ class IntervalTable:
         most = int(np.diff(self._first_row).max(initial=0))
         self._strides = [1 << bit for bit in reversed(range(most.bit_length()))]
         self._coincidence = Coincidence(intervals, wraps=after_end == "wrap")
+        apart = not self._coincidence.in_step and len(lengths_s) <= _MOST_FLEETS
+        self._fleets = [_fleet(intervals, length_s) for length_s in lengths_s.tolist()] if apart else []
+        """Devices of one length each, where repeated recordings differ in it but not all of them do."""
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is inside one of its intervals at ``t_s``, a scalar or [n]; [n]."""
+        if self._fleets and np.ndim(t_s) == 0 and len(ids) > self.device_count // 8:
+            return self._present_at(float(np.asarray(t_s)))[ids]
         _, phase_s = self._cycle_and_phase(ids, t_s)
         if phase_s.ndim == 0 and self._coincidence.in_step and len(ids) > self.device_count // 8:
             return self._coincidence.present_at(float(phase_s))[ids]
         row = self._last_begun(ids, phase_s)
         return (row >= self._first_row[ids]) & (self._end_s[row] > phase_s)
+
+    def _present_at(self, t_s: float) -> Booleans:
+        """Which of all devices are available, [devices], where recordings are of a few lengths."""
+        present = np.empty(self.device_count, dtype=bool)
+        for ids, length_s, coincidence in self._fleets:
+            present[ids] = coincidence.present_at(t_s % length_s)
+        return present
 
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float) -> Floats:
         """End of each device's current stretch, [n]; as `Availability` says."""
@@ -193,3 +208,13 @@ class IntervalTable:
                 '(stop_at_s), repeat the trace (availability.after_end = "wrap") or count everyone as gone '
                 '(availability.after_end = "absent")'
             )
+
+
+def _fleet(intervals: Intervals, length_s: float) -> tuple[Integers, float, Coincidence]:
+    """The devices whose recordings have one length, that length, and when they are there; they repeat in step."""
+    member = intervals.length_s == length_s
+    rows = member[intervals.device]
+    number = np.cumsum(member) - 1
+    columns = (number[intervals.device[rows]], intervals.start_s[rows], intervals.end_s[rows])
+    fleet = Intervals(*columns, intervals.length_s[member], intervals.name)
+    return np.flatnonzero(member), length_s, Coincidence(fleet, wraps=True)

@@ -153,3 +153,23 @@ def test_links_over_time_need_no_profile_and_stand_before_its_rates(tmp_path, pr
     uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
     assert (uploads["outcome"] == "done").all()
     assert (uploads["bandwidth_hz"] == 0).all()
+
+
+@pytest.mark.parametrize("sharing", ["own", "reserved", "reshared"])
+def test_a_run_whose_uploads_wait_for_capacity_that_never_comes_says_so_or_ends_in_time(tmp_path, profile, sharing):
+    (tmp_path / "links.csv").write_text("device,t_s,bps\n0,0,1e6\n0,5,0\n")
+    (tmp_path / "band.toml").write_text(
+        'name = "x"\nsource = "y"\n[capacity]\nfile = "links.csv"\nafter_end = "hold"\n'
+    )
+    links = {"links": {"file": str(tmp_path / "links.csv"), "after_end": "hold"}} if sharing == "own" else {}
+    config = values(profile) | {"rounds": 9, "devices": {"count": 1, "profile": str(profile), **links}}
+    config["radio"] = {"sharing": sharing, "channel": str(tmp_path / "band.toml")}
+    config["round"] = {
+        "protocol": "asynchronous", "admission": "count", "count": 1, "payload_bits": 1e6, "tmax_s": 9.0,
+    }  # fmt: skip
+    with pytest.raises(EdgesimError, match="from 5 s on, all uploads wait for capacity that never comes"):
+        simulation.run(parse(config, "test"), tmp_path / "run")
+    # A second of computing and one of sending: the third upload would begin at the very end.
+    assert read_table(tmp_path / "run", "rounds")["t_end_s"].tolist() == pytest.approx([2.0, 4.0])
+    done = simulation.run(parse(config | {"stop_at_s": 60.0}, "test"), tmp_path / "stopped")
+    assert done.reason.startswith("stop_at_s = 60")
