@@ -25,15 +25,17 @@ def check_in(
     None if that never comes. A device whose upload is still on the air is there; it is the round that passes it over.
     """
     everyone = np.arange(world.config.devices.count, dtype=np.int64)
-    # Once more after a sleep: who was at work when it began may have less charge than was possible then.
-    while (when_s := next_time_with(at_least, world.availability, batteries, everyone, clock.now)) > clock.now:
+    while True:
+        there = world.availability.available(everyone, clock.now)
+        if batteries is not None:
+            there = there & batteries.ready(everyone, clock.now)
+        if np.count_nonzero(there) >= at_least:
+            return everyone if there.all() else everyone[there]
+        # Looked at again after the sleep: who was at work when it began may have less charge than was possible then.
+        when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now)
         if np.isinf(when_s):
             return None
         yield clock.at(when_s, Kind.WAKE)
-    there = world.availability.available(everyone, clock.now)
-    if batteries is not None:
-        there = there & batteries.ready(everyone, clock.now)
-    return everyone if there.all() else everyone[there]
 
 
 def next_time_with(

@@ -19,7 +19,6 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.records import read_table
-from edgesim.streams import Streams
 
 
 def config(devices: int, rounds: int, policy: str = "random", admission: str = "count") -> RunConfig:
@@ -68,21 +67,47 @@ def test_a_round_of_a_million_devices_all_of_whose_channels_are_looked_at(benchm
     assert (read_table(tmp_path, "rounds")["selected"] >= 1).all()
 
 
-def test_the_memory_of_an_idle_device(benchmark):
-    """Aim: at most 100 bytes each, of what a run keeps between rounds."""
-    settings = simulation.complete(config(1_000_000, 1))
+WORLDS: dict[str, dict] = {
+    "plain": {},
+    "three-cells": {"topology": {"file": "three-cells"}},
+    "batteries": {"devices": {"battery_j": 1e4, "battery_start": "drawn", "recharge_w": 2.0}},
+    "bernoulli": {"availability": {"model": "bernoulli", "probability": 0.5, "slot_s": 10.0}},
+    "renewal": {"availability": {"model": "renewal"}},
+}
 
-    def kept() -> int:
+
+def in_world(name: str, devices: int, rounds: int) -> RunConfig:
+    """`config` with further sections."""
+    values = config(devices, rounds).model_dump(exclude_none=True, by_alias=True, exclude_unset=True)
+    for section, keys in WORLDS[name].items():
+        values[section] = values.get(section, {}) | keys
+    return parse(values, "benchmark")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_memory_of_an_idle_device(benchmark, tmp_path, world):
+    """Aim: at most 100 bytes each, of all that a run keeps between rounds."""
+    devices, kept = 200_000, []
+
+    def run() -> None:
         tracemalloc.start()
-        world = simulation.make_world(settings, Streams(0))
-        federation = simulation.make_federation(settings, Streams(0))
-        counts = np.zeros(settings.devices.count, dtype=np.int64)
-        size, _ = tracemalloc.get_traced_memory()
+        simulation.run(in_world(world, devices, 2), tmp_path, lambda _: kept.append(tracemalloc.get_traced_memory()[0]))
         tracemalloc.stop()
-        assert len(world.population) == len(counts) == len(federation.frames[1].sizes)
-        return size
 
-    benchmark.extra_info["bytes_per_device"] = benchmark.pedantic(kept, rounds=1) / 1e6
+    benchmark.pedantic(run, rounds=1)
+    benchmark.extra_info["bytes_per_device"] = kept[-1] / devices
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_round_of_a_million_devices_in_other_worlds(benchmark, tmp_path, world):
+    """From the end of a round to the end of the next; aim: at most 100 ms."""
+    ends_s: list[float] = []
+    settings = in_world(world, 1_000_000, 6)
+    benchmark.pedantic(
+        lambda: simulation.run(settings, tmp_path, lambda _: ends_s.append(time.perf_counter())), rounds=1
+    )
+    benchmark.extra_info["ms_per_round"] = 1e3 * float(np.median(np.diff(ends_s)))
+    assert len(ends_s) == 6
 
 
 def test_least_bandwidths_of_a_million_devices(benchmark):
