@@ -280,8 +280,7 @@ class Unsynchronised:
     def _absorb(self, number: RoundNumber) -> tuple[Merged, list[int]]:
         """Make the next model of the buffer and tell the selector; also how stale its updates were."""
         updates = list(map(self._stale, self.arrived))
-        sending = [working for working in self.at_work.values() if working.task.phase in ("upload", "backhaul")]
-        merged = self.learner.absorb(updates, list(map(self._stale, sending)))
+        merged = self.learner.absorb(updates, self._being_sent)
         heard = feedback(merged, [working.task for working in self.arrived])
         for working in self.arrived:
             working.task.merged = True
@@ -302,6 +301,10 @@ class Unsynchronised:
 
     def _stale(self, working: Working) -> Stale:
         return Stale(working.training, working.task.device, self.version - working.version)
+
+    def _being_sent(self) -> list[Stale]:
+        sending = ("upload", "backhaul")
+        return [self._stale(working) for working in self.at_work.values() if working.task.phase in sending]
 
     def _checked_in(self) -> Integers:
         everyone = np.arange(len(self.next_task))

@@ -99,11 +99,11 @@ class Learner(Protocol):
         copied: the number of a device that has started may move on.
         """
 
-    def absorb(self, arrived: Sequence[Stale], sending: Sequence[Stale] = ()) -> Merged:
+    def absorb(self, arrived: Sequence[Stale], sending: Callable[[], Sequence[Stale]]) -> Merged:
         """Run the jobs of updates that arrived without rounds, and make the next model of them by the protocol.
 
         ``buffered``: all at once (FedBuff). ``asynchronous``: one after another (FedAsync); the jobs of updates that
-        are being sent may then run along with the one that arrived, which changes no result.
+        being sent (``sending`` lists them) may then run along with the one that arrived, which changes no result.
         """
 
     def evaluate(self, frame: int) -> Evaluation | None:

@@ -142,7 +142,7 @@ class TorchLearner:
             self.cache = Cache(self.global_weights)
         return TorchRound(self, round, frame, draws)
 
-    def absorb(self, arrived: Sequence[Stale], sending: Sequence[Stale] = ()) -> Merged:
+    def absorb(self, arrived: Sequence[Stale], sending: Callable[[], Sequence[Stale]]) -> Merged:
         """Make the next model of updates that arrived without rounds, by the protocol; raises `Diverged`.
 
         Where updates are merged one by one, jobs of those on their way (``sending``) run along with the one wanted: few
@@ -152,7 +152,7 @@ class TorchLearner:
         ages = np.array([late.staleness for late in arrived])
         with reproducible(self.torch_device):
             if self.config.round.protocol == "asynchronous":
-                self._run_along(promises, [_promise_of(late) for late in sending])
+                self._run_along(promises, [_promise_of(late) for late in sending()])
             self.back_end.run(promises)
             results = [promise.result for promise in promises if promise.result is not None]
             change = None

@@ -98,7 +98,7 @@ class TimingOnlyLearner:
             self._versions = Versions.start(self._config.devices.count, self._config.learning.lag_tolerance, round)
         return TimingOnlyRound(self._config, self._federation, self._streams, round, frame, draws, self._versions)
 
-    def absorb(self, arrived: Sequence[Stale], sending: Sequence[Stale] = ()) -> Merged:
+    def absorb(self, arrived: Sequence[Stale], sending: Callable[[], Sequence[Stale]]) -> Merged:
         """The weights that the next model would give the updates."""
         ids = np.array([late.device for late in arrived], dtype=np.int64)
         ages = np.array([late.staleness for late in arrived])
