@@ -66,6 +66,11 @@ def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: 
     if least_hz <= band_hz:
         return
     remedy = _deadline_that_would_do(world, backhaul, payload_bits, samples)
+    if backhaul.of_station_s.max() > 0:
+        remedy += (
+            f"; the wires of topology.file = {world.config.topology.file!r} take up to {backhaul.of_station_s.max():.3g} s "
+            "of it each way"
+        )
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "

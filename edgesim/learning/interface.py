@@ -103,7 +103,7 @@ class Learner(Protocol):
         """Run the jobs of updates that arrived without rounds, and make the next model of them by the protocol.
 
         ``buffered``: all at once (FedBuff). ``asynchronous``: one after another (FedAsync); the jobs of updates that
-        being sent (``sending`` lists them) may then run along with the one that arrived, which changes no result.
+        are on their way (``sending`` lists them) may then run along with the one that arrived, which changes no result.
         """
 
     def evaluate(self, frame: int) -> Evaluation | None:
