@@ -66,10 +66,9 @@ def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: 
     if least_hz <= band_hz:
         return
     remedy = _deadline_that_would_do(world, backhaul, payload_bits, samples)
-    if backhaul.of_station_s.max() > 0:
+    if (wires_s := float(backhaul.of_station_s.max())) > 0:
         remedy += (
-            f"; the wires of topology.file = {world.config.topology.file!r} take up to {backhaul.of_station_s.max():.3g} s "
-            "of it each way"
+            f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
