@@ -23,6 +23,6 @@ def of_oort(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> flo
     """
     square = 0.0
     with torch.inference_mode():
-        for some, theirs in zip(images.split(batch), labels.split(batch), strict=True):
+        for some, theirs in zip(torch.split(images, batch), torch.split(labels, batch), strict=True):
             square += float(F.cross_entropy(model(some), theirs, reduction="none").double().square().sum())
     return math.sqrt(square / len(labels))
