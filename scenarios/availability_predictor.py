@@ -6,11 +6,13 @@ against the windows K_h and K too, over time, and what a prediction costs (FedDa
 
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pandas as pd
+import torch
 import typer
 from feddance import presence
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ from rich.table import Table
 from edgesim.config import AvailabilityConfig
 from edgesim.content import find
 from edgesim.errors import EdgesimError
+from edgesim.learning.models import new_model
+from edgesim.learning.selection_overhead import of_feddance, of_oort
 from edgesim.plots import style
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
 from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
@@ -30,8 +34,12 @@ from edgesim.traces import make_availability
 from edgesim.traces.interval_file import read_intervals
 
 Booleans = NDArray[np.bool_]
-STEPS, BATCH, CLASSES = 1, 32, 47
-"""Local steps, batch and classes behind fig. 18: EMNIST's."""
+IMAGE, CLASSES, SAMPLES, BATCH = (1, 28, 28), 47, 131, 32
+"""Behind fig. 18: EMNIST's images and classes, samples of one of 1,000 devices, and the batch of its one local step."""
+DEVICES = 40
+"""On how many devices the overhead is taken."""
+WITHOUT = ("random", "SAFA", "FedCS", "availability-first")
+"""Selectors that ask nothing of a device but its update."""
 
 
 def presence_log(trace: str, devices: int, round_s: float, rounds: int, seed: int) -> Booleans:
@@ -43,32 +51,49 @@ def presence_log(trace: str, devices: int, round_s: float, rounds: int, seed: in
     return np.stack([there.available(ids, number * round_s) for number in range(rounds)])
 
 
-def device_overheads(present: Booleans, history: int, future: int, arima: bool) -> dict[str, NDArray[np.float64]]:
+def device_overheads(present: Booleans, history: int, future: int) -> dict[str, NDArray[np.float64]]:
     """Wall seconds of what each selector makes a device do beyond training, over devices (fig. 18).
 
-    FedDance: the mean of the batches' losses and the share of right answers. Oort: the root mean square of losses.
-    REFL: an own ARIMA forecast.
+    FedDance: loss and accuracy of the mini-batch, whose logits training has left. Oort: the losses of all local
+    samples. REFL: fitting an own ARIMA model to the history and forecasting by it, on devices that came and went in it
+    if there are any; left out without statsmodels.
     """
-    random = np.random.default_rng(0)
-    logits, labels = random.random((STEPS, BATCH, CLASSES)), random.integers(0, CLASSES, (STEPS, BATCH))
-    losses = random.random((STEPS, BATCH))
+    model = new_model("small-cnn", IMAGE, CLASSES, 0).eval()
+    random = torch.Generator().manual_seed(0)
+    images = torch.rand(DEVICES, SAMPLES, *IMAGE, generator=random)
+    labels = torch.randint(CLASSES, (DEVICES, SAMPLES), generator=random)
+    with torch.inference_mode():
+        logits = [model(some[:BATCH]) for some in images]
     work: dict[str, Callable[[int], object]] = {
-        "FedDance": lambda _: (losses.mean(axis=1).mean(), (logits.argmax(axis=2) == labels).mean()),
-        "Oort": lambda _: np.sqrt((losses**2).mean()),
+        "FedDance": lambda device: of_feddance(logits[device], labels[device, :BATCH]),
+        "Oort": lambda device: of_oort(model, images[device], labels[device], BATCH),
     }
-    if arima:
+    if find_spec("statsmodels"):
         log = CheckInLog.empty(present.shape[1], history)
         for row in present[:history]:
             log.append(np.flatnonzero(row))
-        work["REFL"] = lambda device: PREDICTORS["arima"](log, np.array([device]), future)
-    return {name: np.array([_wall_s(act, device) for device in range(min(100, present.shape[1]))])
-            for name, act in work.items()}  # fmt: skip
+        constant = np.ptp(present[:history].astype(int), axis=0) == 0
+        ids = np.resize(np.argsort(constant, kind="stable")[: max(1, np.count_nonzero(~constant))], DEVICES)
+        work["REFL"] = lambda device: PREDICTORS["arima"](log, ids[device : device + 1], future)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for act in work.values():
+        act(0)  # imports and first calls are no device's
+    overheads = {name: np.array([_wall_s(act, device) for device in range(DEVICES)]) for name, act in work.items()}
+    torch.set_num_threads(threads)
+    return overheads
 
 
 def _wall_s(act: Callable[[int], object], device: int) -> float:
     started = time.perf_counter()
     act(device)
     return time.perf_counter() - started
+
+
+def overhead_table(overheads: dict[str, NDArray[np.float64]]) -> pd.DataFrame:
+    """Mean and 90th percentile over devices in milliseconds, by selector, as section 6.4 gives them."""
+    rows = [(name, 1e3 * wall_s.mean(), 1e3 * np.quantile(wall_s, 0.9)) for name, wall_s in overheads.items()]
+    return pd.DataFrame(rows + [(name, 0.0, 0.0) for name in WITHOUT], columns=["selector", "mean_ms", "p90_ms"])
 
 
 def row_of(trace: str, predictor: str, result: Backtest, devices: int) -> dict[str, object]:
@@ -142,10 +167,14 @@ def main(
         for name, result in results.items()
     }
     costs = {name: np.array(result.wall_s) / present.shape[1] for name, result in results.items()}
+    overheads = device_overheads(present, history, future)
+    table = overhead_table(overheads)
+    _print(console, table, "on a device, per selection")
+    table.to_csv(out / "overheads.csv", index=False, lineterminator="\n")
     figures = {
         "sensitivity": draw_sensitivity(scores, history, future),
         "over_time": draw_over_time(hours * np.arange(rounds), present.mean(axis=1), accuracy),
-        "costs": draw_costs(costs, device_overheads(present, history, future, "arima" in chosen)),
+        "costs": draw_costs(costs, overheads, WITHOUT),
     }
     for name, figure in figures.items():
         style.save(figure, out / "plots" / name)
@@ -155,7 +184,7 @@ def main(
 def _print(console: Console, table: pd.DataFrame, title: str) -> None:
     shown = Table(title=title, title_justify="left")
     for name in table.columns:
-        shown.add_column(name, justify="left" if name in ("trace", "predictor") else "right", no_wrap=True)
+        shown.add_column(name, justify="left" if name in ("trace", "predictor", "selector") else "right", no_wrap=True)
     for row in table.itertuples(index=False):
         shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row))
     print_whole(console, shown)

@@ -59,6 +59,10 @@ def test_the_predictors_are_judged_against_what_came(tmp_path):
     assert table["precision"].tolist() == [1.0, 1.0]
     sensitivity = pd.read_csv(tmp_path / "out/sensitivity.csv")
     assert len(sensitivity) == 3
+    overheads = pd.read_csv(tmp_path / "out/overheads.csv").set_index("selector")["mean_ms"]
+    # Reading off logits is cheaper by orders than a pass over 131 images and than fitting a model.
+    assert 0 < overheads["FedDance"] < min(overheads["Oort"], overheads["REFL"]) / 10
+    assert (overheads[["random", "SAFA", "FedCS", "availability-first"]] == 0).all()
     for name in ("sensitivity", "over_time", "costs"):
         assert (tmp_path / f"out/plots/{name}.png").stat().st_size > 10_000
 

@@ -1,12 +1,12 @@
 """Figures of availability predictors: their windows, hits over time, cost (FedDance, figs. 10, 11 and 18)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import NullFormatter, PercentFormatter
 from numpy.typing import NDArray
 
 from edgesim.plots import style
@@ -70,11 +70,14 @@ def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tup
     return figure
 
 
-def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floats]) -> Figure:
-    """Distributions of wall time: a prediction's, per device (left), and a selector's own work on a device (right)."""
+def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floats], without: Sequence[str]) -> Figure:
+    """Distributions of wall time: a prediction's, per device (left), and a selector's own work on a device (right).
+
+    Selectors ``without`` such work are named only, since the axis has no place for 0.
+    """
     names = [*prediction_s, *overhead_s]
     styles = style.line_styles(names)
-    with style.figure(style.PAGE_IN, 2.0 + style.legend_height_in(names, style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 2.15 + style.legend_height_in(names, style.PAGE_IN)) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         lines = [
             _cdf(axes, values, **styles[name].line())
@@ -82,8 +85,11 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
             for name, values in costs.items()
         ]
         left.set_xlabel("wall time of a prediction, per device (ms)")
-        right.set_xlabel("wall time on a device, per selection (ms)")
+        right.set_xlabel(f"wall time on a device, per selection (ms)\n{', '.join(without)}: 0")
         left.set_ylabel("share (1)")
+        for axes in (left, right):
+            _whole_decades(axes)
+            axes.grid()
         left.set_title("(a) predictors, on the server")
         right.set_title("(b) selectors, on the device")
         style.legend_below(figure, lines, names)
@@ -95,5 +101,11 @@ def _cdf(axes: Axes, seconds: Floats, **line: object) -> object:
     (drawn,) = axes.step(milliseconds, np.arange(1, len(seconds) + 1) / len(seconds), where="post", **line)
     axes.set_xscale("log")
     axes.set_ylim(0, 1.02)
-    axes.grid()
     return drawn
+
+
+def _whole_decades(axes: Axes) -> None:
+    """Let a logarithmic axis end at powers of ten, so that it has two labels at least, and label nothing else."""
+    low, high = axes.get_xlim()
+    axes.set_xlim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
+    axes.xaxis.set_minor_formatter(NullFormatter())

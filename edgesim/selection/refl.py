@@ -59,8 +59,10 @@ class Refl:
         if self.options.forecast == "log":
             ids = view.ids[rows]
             return by_falling(ids, -poisson.chances(self.log, ids, 1), draw)
-        rows = rows[np.argsort(draw(view.ids[rows]), kind="stable")]
+        # Asked before the shuffle: a trace answers a little faster in the order of its devices.
         leaving = is_leaving(view.outlook.leaves_s(rows, 2 * view.tmax_s), view.tmax_s)
+        order = np.argsort(draw(view.ids[rows]), kind="stable")
+        rows, leaving = rows[order], leaving[order]
         if len(rows) > view.outlook.places():
             rows = np.concatenate([self._spoken_of(rows[leaving]), self._spoken_of(rows[~leaving])])
         return walk(view.ids[rows])

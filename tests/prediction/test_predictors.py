@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+from statsmodels.tsa.arima.model import ARIMA
 
 from edgesim.errors import EdgesimError
 from edgesim.prediction import PREDICTORS, CheckInLog
@@ -54,7 +55,6 @@ def test_arima_needs_its_extra(log, monkeypatch):
 
 
 def test_arima_knows_a_rhythm_that_counts_alone_do_not(log):
-    pytest.importorskip("statsmodels")
     chances = PREDICTORS["arima"](log, EVERYONE, 1)
     assert chances[:2].tolist() == [0, 1]
     # Device 2 comes in even rounds; the next one is 60. Its mean over the window is a half.
@@ -64,9 +64,6 @@ def test_arima_knows_a_rhythm_that_counts_alone_do_not(log):
 
 
 def test_arima_joins_its_forecasts_to_the_chance_of_any(log):
-    pytest.importorskip("statsmodels")
-    from statsmodels.tsa.arima.model import ARIMA
-
     series = log.history(np.array([3]))[:, 0].astype(float)
     present = np.clip(ARIMA(series, order=(1, 0, 1)).fit().forecast(5), 0, 1)
     assert PREDICTORS["arima"](log, np.array([3]), 5) == pytest.approx([1 - math.prod(1 - present)])
