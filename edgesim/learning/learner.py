@@ -334,11 +334,12 @@ class TorchRound(CountKnowledge):
                 self._start,
                 shares,
                 distribution.deprecated,
+                [device for device in self._promises if not distribution.tolerable[device]],
                 {device: models[device] for device in picked.tolist()},
                 {device: models[device] for device in undrafted.tolist()},
             )
             learner.hand_out(weights)
-        learner.versions.finished(finished, self.round)
+        learner.versions.merged(finished, self.round)
         self._refuse_divergence()
         return _merged(promises, results, shares[finished])
 
