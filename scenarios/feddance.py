@@ -23,6 +23,7 @@ PHONE_UPDATE_BITS = 17_881_664.0
 PAPER = {
     "weights": "equal",
     "momentum": 0.9,
+    "weight_decay": 5e-4,
     "lr_decay": 0.98,
     "lr_decay_every": 10,
     "lr_min": 5e-5,
