@@ -306,6 +306,8 @@ class LearningConfig(Section):
     """Rounds that a device may lag behind and still go on with its own model (``safa``); SAFA's 5 when absent."""
     proximal: float = Field(0.0, ge=0)
     """Weight of a term that holds local training near its start weights: FedProx's mu, FedAsync's rho (0.005 there)."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Added to each gradient times the weights themselves, as by `torch.optim.SGD`, in local training."""
     batch_size: int = Field(32, ge=1)
     steps: int | None = Field(None, ge=1)
     """Local SGD steps per round (tau); 5 when neither steps nor epochs are given."""

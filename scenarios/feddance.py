@@ -13,6 +13,7 @@ from rich.console import Console
 
 from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
+from edgesim.learning.datasets import DATASETS
 from edgesim.scenario import conclude, counts, names, plain_errors
 from edgesim.show import print_frame
 from edgesim.study import PlannedRun, Study, grid, run_study
@@ -22,6 +23,7 @@ PHONE_UPDATE_BITS = 17_881_664.0
 PAPER = {
     "weights": "equal",
     "momentum": 0.9,
+    "weight_decay": 5e-4,
     "lr_decay": 0.98,
     "lr_decay_every": 10,
     "lr_min": 5e-5,
@@ -128,17 +130,20 @@ def phones(
 def compared(base: dict[str, Any], policies: list[str], seeds: int, labels: dict[str, str | float]) -> list[PlannedRun]:
     """Runs of every policy.
 
-    REFL's also keep late updates, by its own weights, as its study has them. In SAFA's everybody trains who can be in
-    time, a tenth of those there is picked, and the server keeps its cache.
+    REFL's alone keep late updates, by its own weights, as its study has them. In SAFA's everybody who is there trains,
+    a tenth of them is picked, and the server keeps its cache. FedCS plans uploads side by side, as own links have them.
     """
     runs = []
     for policy in policies:
         own = base
         if policy == "safa":
             rounds = {key: value for key, value in base["round"].items() if key not in ("admission", "count")}
+            rounds["computes"] = "candidates"
             own = base | {"round": rounds, "learning": base["learning"] | {"aggregation": "safa", "weights": "samples"}}
         if policy == "refl":
             own = base | {"round": base["round"] | {"late": "keep"}, "staleness": {"weight": "refl"}}
+        if policy == "fedcs":
+            own = base | {"selection": {"uploads": "parallel"}}
         runs += grid(own, {"selection.policy": [policy]}, range(seeds), labels=labels)
     return runs
 
@@ -169,6 +174,10 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/feddance-<data set> when absent.")] = None,
 ) -> None:
     """Compare participant selection under intermittent availability."""
+    if dataset in SETTINGS and dataset not in DATASETS:
+        raise EdgesimError(
+            f"--dataset: {dataset!r} is a setting, not a data set; give --dataset FOLDER --setting {dataset}"
+        )
     setting = setting or (dataset if dataset in SETTINGS else "cifar10")
     out = out or Path("runs") / f"feddance-{Path(dataset).stem}"
     runs = []
@@ -180,7 +189,7 @@ def main(
     print(
         f"{devices} phones, rounds of 100 s, {dataset} with the training of {setting}, {rounds} rounds, {seeds} seeds."
     )
-    run_study(Study(out.name, runs, target or SETTINGS[setting].target), out, jobs)
+    run_study(Study(out.name, runs, SETTINGS[setting].target if target is None else target), out, jobs)
     conclude(out)
     print_beside_the_paper(out)
 

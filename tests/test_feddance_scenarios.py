@@ -1,11 +1,15 @@
 """The scenarios of FedDance's comparison, as a user starts them."""
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from edgesim import simulation
+from edgesim.records import read_table
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
@@ -42,6 +46,34 @@ def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, argumen
         assert (tmp_path / f"out/plots/{name}.png").stat().st_size > 10_000
 
 
+@pytest.fixture
+def planned():
+    """The study's one run of a policy, five rounds of digits."""
+    scenario = runpy.run_path(str(SCENARIOS / "feddance.py"))
+
+    def plan(policy):
+        base = scenario["phones"]("digits", "digits", "sample-week", "same", 60, 5, 5)
+        (run,) = scenario["compared"](base, [policy], 1, {})
+        return run.config
+
+    return plan
+
+
+def test_under_safa_everybody_there_trains_and_a_tenth_is_merged(planned, tmp_path):
+    config = planned("safa")
+    config = config.model_copy(update={"learning": config.learning.model_copy(update={"training": "none"})})
+    simulation.run(simulation.complete(config), tmp_path / "run")
+    acts, rounds = (read_table(tmp_path / "run", name) for name in ("activities", "rounds"))
+    computing = acts[acts["activity"] == "compute"].groupby("round")["device"].nunique()
+    assert rounds["candidates"].min() > 5
+    assert computing.tolist() == rounds["candidates"].tolist()
+
+
+def test_on_own_links_fedcs_has_no_upload_wait_for_another(planned):
+    assert planned("fedcs").selection.options == {"uploads": "parallel"}
+    assert planned("random").selection.options == {}
+
+
 def test_the_predictors_are_judged_against_what_came(tmp_path):
     """Device 0 is always there, device 1 never, device 2 comes in the last third: hits and misses can be counted."""
     (tmp_path / "three.csv").write_text("device,start_s,end_s\n0,0,6000\n2,4000,6000\n3,0,1\n")
@@ -71,6 +103,8 @@ def test_the_predictors_are_judged_against_what_came(tmp_path):
     ("script", "arguments", "expected"),
     [
         ("feddance.py", ["--skew", "odd"], "--skew: unknown 'odd'; known: same, preprint, available, rare"),
+        ("feddance.py", ["--dataset", "speech"], "not a data set; give --dataset FOLDER --setting speech"),
+        ("feddance.py", ["--dataset", "tiny-imagenet"], "give --dataset FOLDER --setting tiny-imagenet"),
         ("feddance.py", ["--selectors", "fedance"], "did you mean 'feddance'"),
         ("feddance_ablation.py", ["--windows", "1"], "accuracy_window"),
         ("availability_predictor.py", ["--minutes", "10"], "do not fit into a log of 6"),
@@ -89,6 +123,7 @@ def test_bad_input_is_one_line(tmp_path, script, arguments, expected):
     ("arguments", "expected"),
     [
         (["--participants", "190"], "never more than"),
+        (["--target", "0", "--rounds", "1", "--devices", "60"], "target 0 must lie above the start accuracy"),
         (["--trace", "nowhere"], "no file 'nowhere'"),
         (["--dataset", "fashion-mnist", "--folder", "nowhere"], "fashion-mnist is not there"),
     ],

@@ -277,7 +277,8 @@ class TorchRound(CountKnowledge):
         sizes = self.federation.frames[self.frame].sizes[new].tolist()
         edges = {size: step_edges(size, learning) for size in set(sizes)}
         for device, size, samples, seed, moves in zip(new.tolist(), sizes, drawn, seeds.tolist(), changes, strict=True):
-            job = Job(device, self.round, seed, samples, edges[size], lr, learning.momentum, moves, learning.proximal)
+            held, decay = learning.proximal, learning.weight_decay
+            job = Job(device, self.round, seed, samples, edges[size], lr, learning.momentum, moves, held, decay)
             self._promises[device] = Promise(job, self._start_of(device))
 
     def _start_of(self, device: int) -> Tensor:
@@ -334,11 +335,12 @@ class TorchRound(CountKnowledge):
                 self._start,
                 shares,
                 distribution.deprecated,
+                [device for device in self._promises if not distribution.tolerable[device]],
                 {device: models[device] for device in picked.tolist()},
                 {device: models[device] for device in undrafted.tolist()},
             )
             learner.hand_out(weights)
-        learner.versions.finished(finished, self.round)
+        learner.versions.merged(finished, self.round)
         self._refuse_divergence()
         return _merged(promises, results, shares[finished])
 

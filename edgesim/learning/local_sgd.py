@@ -39,13 +39,15 @@ def train(
     velocity: Tensor,
     seed: int,
     proximal: float = 0.0,
+    weight_decay: float = 0.0,
 ) -> Progress:
     """Run the steps whose samples lie between successive edges, [steps + 1].
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
     The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity. The
-    gradient is that of the loss + proximal / 2 ||w - w_start||^2 (FedProx, Li et al., MLSys 2020, eq. 2).
+    gradient is that of the loss + proximal / 2 ||w - w_start||^2 (FedProx, Li et al., MLSys 2020, eq. 2)
+    + weight_decay / 2 ||w||^2.
     """
     model.module.train()
     weights, gradient = model.weights[: model.trainable], model.gradient
@@ -67,6 +69,8 @@ def train(
             loss.backward()  # type: ignore[no-untyped-call]
             if start is not None:
                 gradient.add_(weights - start, alpha=proximal)
+            if weight_decay:
+                gradient.add_(weights, alpha=weight_decay)
             velocity.mul_(momentum).add_(gradient)
             weights.add_(velocity, alpha=-lr)
         answers = torch.cat(outputs)

@@ -48,7 +48,7 @@ class TimingOnlyRound(CountKnowledge):
         """The weights that an aggregation would use; losses, accuracies and norms are absent."""
         if self._versions is not None:
             ids = np.append(ids, undrafted)
-            self._versions.finished(ids, self.round)
+            self._versions.merged(ids, self.round)
             return Merged(ids, self.shares()[ids], None, None, None, None)
         ages = np.array([0] * len(ids) + [late.staleness for late in stale])
         ids = np.append(np.asarray(ids, dtype=np.int64), np.array([late.device for late in stale], dtype=np.int64))

@@ -28,6 +28,7 @@ class Job:
     """How each sample's image is augmented (`edgesim.learning.augmentation`), [n, 3]; as it is when absent."""
     proximal: float = 0.0
     """Weight of the term that holds the weights near the start ones, see `edgesim.learning.local_sgd.train`."""
+    weight_decay: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,8 @@ class FedCsOptions(view.Options):
 
     uploads: Literal["sequential", "parallel"] = "sequential"
     """Whether uploads follow one another on the whole band, as in the paper, or share it: then the order is by the
-    finish at an equal share, and the admission alone decides who fits."""
+    finish at an equal share, and the admission alone decides who fits. ``parallel`` is for own links
+    (``radio.sharing = "own"``), where no upload waits for another."""
 
 
 class FedCs(Stateless):

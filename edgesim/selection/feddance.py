@@ -24,11 +24,11 @@ Booleans = NDArray[np.bool_]
 class FedDanceOptions(view.Options):
     """Knobs of FedDance."""
 
-    history_rounds: int = Field(50, ge=1)
+    history_rounds: int = Field(50, ge=1, le=100_000)
     """K_h: rounds of check-ins that the predictor looks back on."""
-    future_rounds: int = Field(5, ge=1)
+    future_rounds: int = Field(5, ge=1, le=100_000)
     """K: rounds that it looks ahead."""
-    accuracy_window: int = Field(5, ge=2)
+    accuracy_window: int = Field(5, ge=2, le=100_000)
     """beta: participations over which the accuracy gain is taken."""
     acc_map: AccuracyMap = "shifted"
     """How a gain becomes a factor, see `accuracy_factor`."""

@@ -6,11 +6,11 @@ it gives time when the utility of those exploited no longer changes.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
@@ -36,10 +36,18 @@ class OortOptions(view.Options):
     """Power of preferred over own duration by which slow devices count less."""
     pacer_start: float = Field(30.0, gt=0, le=100)
     """Percentile of all durations that is preferred at first."""
-    pacer_step: int = Field(20, ge=1)
+    pacer_step: int = Field(20, ge=1, le=100_000)
     """Rounds between two looks of the pacer."""
     pacer_delta: float = Field(5.0, gt=0, le=100)
     """Percentile points by which it moves."""
+
+    @model_validator(mode="after")
+    def _exploration_falls(self) -> Self:
+        if self.exploration < self.exploration_min:
+            raise ValueError(
+                f"exploration ({self.exploration:g}) must not be below exploration_min ({self.exploration_min:g})"
+            )
+        return self
 
 
 @dataclass

@@ -21,14 +21,14 @@ from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundV
 class ReflOptions(view.Options):
     """Knobs of REFL's choice."""
 
-    cool_down: int = Field(5, ge=0)
+    cool_down: int = Field(5, ge=0, le=100_000)
     """Rounds for which a device is not selected again."""
     forecast: Literal["oracle", "log"] = "oracle"
     """Whether the server reads off the trace who stays, as the published code does, or forecasts presence in the next
     round by the check-in log: least likely first."""
     oracle_accuracy: float = Field(0.9, gt=0, le=1)
     """Share of the candidates about which the oracle speaks; the others are left out."""
-    history_rounds: int = Field(50, ge=1)
+    history_rounds: int = Field(50, ge=1, le=100_000)
     """Rounds of the log that the forecast looks back on."""
 
 

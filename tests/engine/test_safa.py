@@ -23,14 +23,15 @@ SPEED = "device,s_per_sample,link_bps\n" + "".join(
     f"{d},{s},{bps}\n" for d, (s, bps) in enumerate([(0.1, 1e6), (0.2, 1e6), (0.05, 5e5), (0.1, 2e6), (0.3, 1e6)] * 2)
 )
 # Rounds begin every 10 s. Device 1 leaves in the middle of its third round and is back two rounds later; 2 and 3 are
-# away for four rounds; 4 finishes every other round; 5 is never there in time to be taken before round 9; 6 is never.
+# away for three rounds and are forced to the global model when they are back, with which 3 fails at first; 4 finishes
+# every other round; 5 comes in round 10, having been forced to the global model twice meanwhile; 6 is never there.
 PERIODS = {
     0: [(0, 200)],
     1: [(0, 22), (40, 200)],
-    2: [(0, 30), (75, 200)],
-    3: [(10, 20), (60, 64), (70, 200)],
+    2: [(0, 30), (55, 200)],
+    3: [(10, 20), (50, 52), (60, 64), (70, 200)],
     4: [(k, k + 15) for k in range(0, 120, 20)],
-    5: [(80, 120)],
+    5: [(90, 120)],
     7: [(0, 35), (52, 200)],
 }
 BITS = 1e6
@@ -89,7 +90,7 @@ class Reference:
         self.labels = torch.from_numpy(data.train_labels)
         self.model, self.table, self.own = start, [start] * DEVICES, [start] * DEVICES
         self.versions, self.picked_before = [0] * DEVICES, []
-        self.counts = []
+        self.counts, self.fetched_in_vain = [], 0
         speed = [line.split(",") for line in SPEED.splitlines()[1:]]
         self.takes_s = [float(s) * 24 + BITS / float(bps) for _, s, bps in speed]
 
@@ -116,9 +117,14 @@ class Reference:
             trained[d] = self.train(d, self.own[d] if tolerable else self.model, r)
         order = sorted(finished, key=lambda d: (d in self.picked_before, self.takes_s[d], d))
         picked = order[: math.ceil(QUOTA * len(stays_s))]
+        for d in started:
+            if behind[d] == 0:
+                self.own[d] = self.model
+                self.fetched_in_vain += d not in finished
         for d in range(DEVICES):
             if behind[d] > LAG:
-                self.table[d] = self.model
+                self.table[d] = self.own[d] = self.model
+                self.versions[d] = r - 1
         for d in picked:
             self.table[d] = trained[d]
         self.model = sum(share * model for share, model in zip(sizes / sizes.sum(), self.table, strict=True))
@@ -166,6 +172,7 @@ def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path,
     # The run was worth looking at: everything that SAFA tells apart has happened.
     assert all(sum(count[key] for count in plain.counts) > 2 for key in plain.counts[0])
     assert (rounds["dropped"] > 0).any()
+    assert plain.fetched_in_vain > 0
     assert (models[ROUNDS] - models[0]).abs().max() > 0.01
 
 

@@ -164,6 +164,20 @@ def test_a_proximal_term_keeps_devices_near_the_model_they_start_from(make):
     assert (held < 0.9 * free).all()
 
 
+def test_weight_decay_adds_the_weights_to_the_gradient(make):
+    """One step without momentum: the update is lower by lr times decay times the weights it starts from."""
+    plain, decayed = (
+        make(learning={"weight_decay": decay, "steps": 1, "momentum": 0.0, "lr": 0.1}) for decay in (0.0, 0.5)
+    )
+    updates = []
+    for learner in (plain, decayed):
+        this = learner.open_round(1, 1)
+        this.update_norms(np.array([3]))
+        updates.append(this._promises[3].result.update)
+    expected = updates[0] - 0.1 * 0.5 * plain.global_weights
+    torch.testing.assert_close(updates[1], expected, rtol=0, atol=1e-6)
+
+
 def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make):
     learner = make(learning={"lr": 0.1, "lr_decay": 0.5})
     for number, lr in ((1, 0.1), (2, 0.05), (4, 0.0125)):

@@ -40,7 +40,17 @@ class LoopBackEnd:
             # Dropout masks have a seed of their own; this is for whatever else a user's module draws.
             seeded(self._data.device, job.seed),
         ):
-            progress = train(self._model, feed, job.edges, job.lr, job.momentum, self._velocity, job.seed, job.proximal)
+            progress = train(
+                self._model,
+                feed,
+                job.edges,
+                job.lr,
+                job.momentum,
+                self._velocity,
+                job.seed,
+                job.proximal,
+                job.weight_decay,
+            )
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)
         update = self._model.weights - start

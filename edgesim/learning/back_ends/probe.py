@@ -50,7 +50,7 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
                 alone = [_own(model, rows[seed], images[:, seed], seed) for seed in range(2)]
             masks = model.masks.calls
             model.load(before)
-            stack = Stack(model, model.split(rows), np.ones(2), np.zeros(2), np.zeros(2))
+            stack = Stack(model, model.split(rows), np.ones(2), np.zeros(2), np.zeros(2), np.zeros(2))
             keys = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
             kept: dict[int, int] = {}
 

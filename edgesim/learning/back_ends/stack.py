@@ -19,15 +19,16 @@ class Stack:
         lr: Floats,
         momentum: Floats,
         proximal: Floats,
+        weight_decay: Floats,
         velocity: Iterable[Tensor] | None = None,
         start: Iterable[Tensor] | None = None,
     ) -> None:
-        """Tensors [S, *shape] in the model's order are copied; lr, momentum and weight of the proximal term are [S].
+        """Tensors [S, *shape] in the model's order are copied; lr, momentum, proximal term and decay are [S].
 
         Where they are not given, velocity starts at zero and the proximal term pulls to the weights as they are now.
         """
         self._model = model
-        self._lr, self._momentum, self._proximal = lr, momentum, proximal
+        self._lr, self._momentum, self._proximal, self._weight_decay = lr, momentum, proximal, weight_decay
         self._count = len(model.parameters())
         trainable = tensors[: self._count]
         self._sizes = [tensor.numel() for tensor in trainable]
@@ -35,7 +36,9 @@ class Stack:
         self._gradient = torch.zeros_like(self._weights)
         self._velocity = torch.zeros_like(self._weights) if velocity is None else _flat(velocity)
         self._start = (self._weights.clone() if start is None else _flat(start)) if proximal.any() else None
-        self._rate, self._decay, self._pull = map(self._per_element, (-lr, momentum, proximal))
+        self._rate, self._decay, self._pull, self._shrink = map(
+            self._per_element, (-lr, momentum, proximal, weight_decay)
+        )
         self.tensors: dict[str, Tensor] = {}
         """By their names in the module."""
         parts = zip(torch.split(self._weights, self._sizes), torch.split(self._gradient, self._sizes), strict=True)
@@ -64,6 +67,8 @@ class Stack:
         """One step of SGD with the gradients that have accumulated."""
         if self._start is not None:
             _add(self._gradient, self._weights - self._start, self._pull)
+        if self._weight_decay.any():
+            _add(self._gradient, self._weights, self._shrink)
         self._velocity.mul_(self._decay).add_(self._gradient)
         _add(self._weights, self._velocity, self._rate)
 
@@ -72,8 +77,10 @@ class Stack:
         tensors = [tensor[:clients] for tensor in self.tensors.values()]
         velocity = self._first(clients, self._velocity)
         start = None if self._start is None else self._first(clients, self._start)
-        lr, momentum, proximal = self._lr[:clients], self._momentum[:clients], self._proximal[:clients]
-        return Stack(self._model, tensors, lr, momentum, proximal, velocity, start)
+        lr, momentum, proximal, weight_decay = (
+            values[:clients] for values in (self._lr, self._momentum, self._proximal, self._weight_decay)
+        )
+        return Stack(self._model, tensors, lr, momentum, proximal, weight_decay, velocity, start)
 
     def _first(self, clients: int, vector: Tensor) -> list[Tensor]:
         """The first clients' part of a vector of all, tensor by tensor."""

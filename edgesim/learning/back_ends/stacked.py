@@ -108,6 +108,7 @@ class StackedBackEnd:
             np.array([job.lr for job in jobs]),
             np.array([job.momentum for job in jobs]),
             np.array([job.proximal for job in jobs]),
+            np.array([job.weight_decay for job in jobs]),
         )
         places = self._data.index(schedule.places)
         shares = torch.from_numpy(schedule.share).to(starts)

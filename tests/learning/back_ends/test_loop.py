@@ -14,15 +14,15 @@ from edgesim.learning.models import make_model
 from edgesim.learning.trainer import Job, Promise
 
 
-def _job(samples, edges, device=0, seed=1, lr=0.05, momentum=0.5, proximal=0.0):
-    return Job(device, 1, seed, np.array(samples), np.array(edges), lr, momentum, None, proximal)
+def _job(samples, edges, device=0, seed=1, lr=0.05, momentum=0.5, proximal=0.0, decay=0.0):
+    return Job(device, 1, seed, np.array(samples), np.array(edges), lr, momentum, None, proximal, decay)
 
 
 def _by_hand(module, data, job):
     """The plain way: a module, torch.optim.SGD and a loop."""
     module = copy.deepcopy(module).train()
     start = [parameter.detach().clone() for parameter in module.parameters()]
-    optimiser = torch.optim.SGD(module.parameters(), lr=job.lr, momentum=job.momentum)
+    optimiser = torch.optim.SGD(module.parameters(), lr=job.lr, momentum=job.momentum, weight_decay=job.weight_decay)
     losses, hits, square = [], [], None
     for first, last in zip(job.edges[:-1], job.edges[1:], strict=True):
         images, labels = data.train(torch.from_numpy(job.samples[first:last]))
@@ -56,10 +56,10 @@ def _mlp_world(make_dataset, make_flat, count=60):
     return module, flat, data
 
 
-@pytest.mark.parametrize("proximal", [0.0, 4.0])
-def test_a_jobs_update_is_that_of_torchs_own_sgd(proximal, make_dataset, make_flat):
+@pytest.mark.parametrize(("proximal", "decay"), [(0.0, 0.0), (4.0, 0.0), (0.0, 0.5), (4.0, 0.5)])
+def test_a_jobs_update_is_that_of_torchs_own_sgd(proximal, decay, make_dataset, make_flat):
     module, flat, data = _mlp_world(make_dataset, make_flat)
-    job = _job(np.random.default_rng(0).integers(0, 60, 22), [0, 8, 16, 22], proximal=proximal)
+    job = _job(np.random.default_rng(0).integers(0, 60, 22), [0, 8, 16, 22], proximal=proximal, decay=decay)
     promise = Promise(job, flat.snapshot())
     LoopBackEnd(flat, data).run([promise])
     update, loss, accuracy, loss_rms = _by_hand(module, data, job)

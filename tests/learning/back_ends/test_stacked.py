@@ -130,6 +130,20 @@ def test_augmented_jobs_with_a_proximal_term_from_different_starts_agree(
     assert min(map(_difference, together, unlike)) > 0.05
 
 
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("name", ["mlp", "batch norms", "branches", "residual"])
+@pytest.mark.parametrize("decay", [0.5, [0.0, 0.3, 0.1, 0.5, 0.2]])
+def test_jobs_whose_weights_decay_agree(name, dtype, bound, decay, flat, data, promises):
+    model = flat(MODELS[name], dtype)
+    alone, together, unlike = (promises(model, *EDGES, weight_decay=each) for each in (decay, decay, 0.0))
+    LoopBackEnd(model, data).run(alone)
+    back_end = StackedBackEnd(model, data, 4096)
+    back_end.run(together)
+    back_end.run(unlike)
+    _agree(together, alone, model, bound)
+    assert max(map(_difference, together, unlike)) > 0.01
+
+
 def _cumulative():
     """A batch norm whose running statistics are plain means: they depend on how many batches it has counted."""
     return nn.Sequential(

@@ -98,13 +98,14 @@ def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, p
 
 
 def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, data, promises):
-    """On a net with dropout, and with a proximal term; the servers' weights take turns."""
+    """On a net with dropout, with a proximal term and decay; the servers' weights take turns."""
     model, back_end = two
     first = model.snapshot()
     starts = [first, 0.9 * first, first, 1.1 * first, 0.9 * first]
     with reproducible(CPU):
         alone, spread, unchanged = (
-            promises(model, *EDGES, augmented=augmented, proximal=0.5) for augmented in (True, True, False)
+            promises(model, *EDGES, augmented=augmented, proximal=0.5, weight_decay=0.1)
+            for augmented in (True, True, False)
         )
         for made in (alone, spread, unchanged):
             for promise, start in zip(made, starts, strict=True):
