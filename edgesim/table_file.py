@@ -98,7 +98,8 @@ def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text:
     # Blank lines are dropped only here, so that the numbers of rows and lines go together.
     frame.index = pd.RangeIndex(2, len(frame) + 2)
     wanted = [*columns, *(name for name in optional if name in frame.columns)]
-    rows: pd.DataFrame = frame[wanted].dropna(how="all")
+    # Blank in all columns of the file: a row that lacks but the values wanted is no blank line.
+    rows: pd.DataFrame = frame.dropna(how="all")[wanted]
     return rows
 
 

@@ -15,9 +15,10 @@ from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.plain import plain_errors
 from edgesim.show import print_whole
-from edgesim.traces.convert import Unobserved, convert, settle
+from edgesim.traces.convert import convert, settle
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.fetch import ORIGINALS, fetch
+from edgesim.traces.intervals import Unobserved
 from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Presence, Recorded, read_recording
 from edgesim.traces.statistics import Anatomy, anatomy
 
@@ -140,7 +141,7 @@ def anatomy_table(traces: Mapping[str, Anatomy]) -> Table:
 
 
 _ROWS = (
-    "devices; never there", "recorded days", "not observed (counts as absent)", "online, of all time",
+    "devices; never there", "recorded days", "not observed", "online, of all time",
     "online, of observed time", "online per device: quartiles", "online at once: least, mean, most",
     "busiest and quietest hour", "sessions",
     "sessions per device: quartiles", "session: quartiles", "session: 90 %, mean", "gap: quartiles", "gap: 90 %, mean",
@@ -158,9 +159,9 @@ def _cells(trace: Anatomy) -> list[str]:
     return [
         f"{count:,}; {never:,}",
         f"{trace.length_s / 86400:.2f}",
-        f"{trace.unobserved_share:.1%}",
+        _not_observed(trace),
         f"{trace.pooled_share:.2%}",
-        f"{trace.pooled_share / (1 - trace.unobserved_share):.2%}" if trace.unobserved_share < 1 else "",
+        f"{trace.observed_share:.2%}" if trace.unobserved_share < 1 else "",
         ", ".join(f"{share:.1%}" for share in np.quantile(trace.online_share, [0.25, 0.5, 0.75])),
         f"{online.min():,}, {trace.duration_s.sum() / trace.length_s:,.1f}, {online.max():,}",
         f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
@@ -171,6 +172,11 @@ def _cells(trace: Anatomy) -> list[str]:
         f"{np.count_nonzero(trace.longest_gap_s > 3600) / count:.1%}",
         f"{np.count_nonzero(trace.mean_gap_s > 3600) / count:.1%}",
     ]
+
+
+def _not_observed(trace: Anatomy) -> str:
+    counts_as = f" (counts as {trace.intervals.unobserved_as})" if trace.unobserved_share > 0 else ""
+    return f"{trace.unobserved_share:.1%}{counts_as}"
 
 
 def _times(seconds: NDArray[np.float64]) -> tuple[str, str]:
@@ -255,7 +261,7 @@ def _in_short(recorded: Recorded) -> str:
         found = anatomy(recorded.available)
         return (
             f"{len(found.sessions):,} devices, {len(found.duration_s):,} periods, {found.length_s / 86400:.2f} days; "
-            f"online {found.pooled_share:.2%} of the time, not observed {found.unobserved_share:.1%}"
+            f"online {found.pooled_share:.2%} of the time, not observed {_not_observed(found)}"
             + (f"; {recorded.cut:,} periods cut where they go on beyond finish_time" if recorded.cut else "")
         )
     if isinstance(recorded, Profile):

@@ -78,7 +78,10 @@ def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     edgesim("trace", "convert", "log.json", "a.parquet", "--require", "wifi, idle")
     status, output = edgesim("trace", "convert", "log.json", "b.parquet", "--unobserved", "present")
     assert status == 0
-    assert "online 100.00% of the time" in output
+    assert "online 100.00% of the time, not observed 25.1% (counts as present)" in output
+    output = edgesim("trace", "show", "b.parquet", "--out", "figures")[1]
+    assert re.search(r"online, of all time\W+100\.00%", output)
+    assert re.search(r"online, of observed time\W+100\.00%", output)
     assert "expected some of idle, charging, wifi (got asleep)" in refused(
         "trace", "convert", "log.json", "c.parquet", "--require", "asleep"
     )

@@ -1,6 +1,6 @@
 """Capacity that was recorded: bit/s over time in steps, integrated exactly and inverted."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -15,6 +15,13 @@ Integers = NDArray[np.int64]
 
 NEARLY = 1.0 - 1e-12
 """Share of some bits that counts as all of them, since the integral is rounded."""
+
+Beyond = Literal["refused", "planned", "unmet"]
+"""What lies beyond the end of a link that does not wrap.
+
+``refused``: nobody may ask. ``planned``: a run may plan as though nothing were carried there, but not get there.
+``unmet``: as planned, and the run stops before it gets there.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,26 +44,32 @@ class CapacityTables:
     """End of the last row of each link, [links]; inf where it holds for ever."""
     wraps: bool
     """Whether each link begins again at its ``until_s``; otherwise nothing is known from there on."""
+    beyond: Beyond = "refused"
 
     def bits_between(self, links: ArrayLike, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
         """Bits that each link carries from one instant to another, the integral of bps dt.
 
         Instants are finite, 0 <= ``t0_s`` <= ``t1_s``; all arguments are scalars or arrays that broadcast, and the
-        result has their shape. Raises `EdgesimError` where an instant lies beyond the end of a link that does not wrap.
+        result has their shape. What lies beyond the end of a link is `beyond`; raises `EdgesimError` where that is
+        refused.
         """
         numbers, start_s, stop_s = _broadcast(links, t0_s, t1_s)
-        self._need_known(numbers, stop_s)
+        if self.beyond == "refused":
+            self._refuse_beyond(numbers, stop_s)
+        elif not self.wraps:
+            start_s, stop_s = (np.minimum(instants_s, self.until_s[numbers]) for instants_s in (start_s, stop_s))
         return np.asarray(self._bits_until(numbers, stop_s) - self._bits_until(numbers, start_s))[()]
 
     def end_s(self, links: ArrayLike, bits: ArrayLike, start_s: ArrayLike) -> Floats:
         """First instant at which each link has carried so many bits since ``start_s``.
 
         ``bits`` >= 0 and ``start_s`` >= 0 are finite; all arguments are scalars or arrays that broadcast. The result
-        has their shape, ``start_s`` itself for 0 bits and ``inf`` where a last row of 0 bit/s holds for ever. Raises
-        `EdgesimError` where the instant lies beyond the end of a link that does not wrap.
+        has their shape, ``start_s`` itself for 0 bits and ``inf`` where a last row of 0 bit/s holds for ever, or where
+        the instant lies beyond the end of a link; raises `EdgesimError` where that is refused.
         """
         numbers, payload, start = _broadcast(links, bits, start_s)
-        self._need_known(numbers, start)
+        if self.beyond == "refused":
+            self._refuse_beyond(numbers, start)
         cycles, target = self._cycles_and_bits(numbers, start)
         target = target + payload
         if self.wraps:
@@ -71,8 +84,37 @@ class CapacityTables:
         begin_s = cycles * self.until_s[numbers] if self.wraps else cycles
         end = begin_s + self.t_s[row] + within_s
         end = np.where(payload > 0, np.maximum(end, start), start)
-        self._need_known(numbers, end)
+        if self.beyond == "refused":
+            self._refuse_beyond(numbers, end)
+        else:
+            end = np.where(self._is_beyond(numbers, end) & (payload > 0), np.inf, end)
         return np.asarray(end)[()]
+
+    def for_run_until(self, stop_at_s: float | None) -> "CapacityTables":
+        """These links for a run, of known end or not, which may plan beyond the end of what was recorded.
+
+        Raises `EdgesimError` where the run's end is known and the shortest link ends before it.
+        """
+        if self.wraps:
+            return self
+        if stop_at_s is not None:
+            shortest = int(np.argmin(self.until_s))
+            if stop_at_s > self.until_s[shortest]:
+                raise self._unknown(shortest, f"{stop_at_s:.10g} s (stop_at_s)")
+        return replace(self, beyond="planned" if stop_at_s is None else "unmet")
+
+    def known_until_s(self, links: ArrayLike) -> Floats:
+        """The instants which a run must not pass with these links in use; inf where it does not come to them."""
+        if self.wraps or self.beyond == "unmet":
+            return np.full(np.shape(links), np.inf)[()]
+        return np.asarray(self.until_s[np.asarray(links)])[()]
+
+    def need_known(self, links: ArrayLike, now_s: float) -> None:
+        """Raises `EdgesimError` where a run's clock has come to the end of what is known of any of some links."""
+        numbers = np.atleast_1d(np.asarray(links, dtype=np.int64))
+        ended = self.known_until_s(numbers) <= now_s
+        if ended.any():
+            raise self._unknown(int(numbers[np.argmax(ended)]), "what follows")
 
     @cached_property
     def _first_row(self) -> Integers:
@@ -119,18 +161,21 @@ class CapacityTables:
         cycles, bits = self._cycles_and_bits(links, t_s)
         return cycles * self._cycle_bits[links] + bits if self.wraps else bits
 
-    def _need_known(self, links: Integers, t_s: Floats) -> None:
-        if self.wraps:
-            return
+    def _is_beyond(self, links: Integers, t_s: Floats) -> NDArray[np.bool_]:
         # The slack is for the last bit that ends with the table, up to rounding.
-        beyond = t_s > self.until_s[links] * (1.0 + 1e-12)
+        return np.zeros(np.shape(t_s), dtype=bool) if self.wraps else t_s > self.until_s[links] * (1.0 + 1e-12)
+
+    def _refuse_beyond(self, links: Integers, t_s: Floats) -> None:
+        beyond = self._is_beyond(links, t_s)
         if np.any(beyond):
-            which = int(np.ravel(links)[np.argmax(beyond)])
-            whose = f"device {which}: " if len(self.until_s) > 1 else ""
-            raise EdgesimError(
-                f"{self.name}: {whose}the capacity is known up to {self.until_s[which]:g} s, but is asked for beyond; "
-                'give a longer table or after_end = "wrap" or "hold"'
-            )
+            raise self._unknown(int(np.ravel(links)[np.argmax(beyond)]), "what follows")
+
+    def _unknown(self, link: int, what: str) -> EdgesimError:
+        whose = f"device {link}: " if len(self.until_s) > 1 else ""
+        return EdgesimError(
+            f"{self.name}: {whose}the capacity is known up to {self.until_s[link]:.10g} s, but {what} is asked for; "
+            'end the run earlier (stop_at_s), or give a longer table or after_end = "wrap" or "hold"'
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +195,7 @@ class CapacityTable:
     """End of the last row; inf where it holds for ever."""
     wraps: bool
     """Whether the table begins again at ``until_s``; otherwise nothing is known from there on."""
+    beyond: Beyond = "refused"
 
     def bits_between(self, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
         """Bits that the capacity carries from one instant to another; as `CapacityTables.bits_between`."""
@@ -159,10 +205,22 @@ class CapacityTable:
         """First instant at which the capacity has carried so many bits; as `CapacityTables.end_s`."""
         return self._alone.end_s(0, bits, start_s)
 
+    def for_run_until(self, stop_at_s: float | None) -> "CapacityTable":
+        """This table for a run, of known end or not; as `CapacityTables.for_run_until`."""
+        return replace(self, beyond=self._alone.for_run_until(stop_at_s).beyond)
+
+    def known_until_s(self) -> float:
+        """The instant which a run must not pass with this table in use; as `CapacityTables.known_until_s`."""
+        return float(self._alone.known_until_s(0))
+
+    def need_known(self, now_s: float) -> None:
+        """Raises `EdgesimError` where a run's clock has come to the end of what is known."""
+        self._alone.need_known(0, now_s)
+
     @cached_property
     def _alone(self) -> CapacityTables:
         link = np.zeros(len(self.t_s), dtype=np.int64)
-        return CapacityTables(self.name, link, self.t_s, self.bps, np.array([self.until_s]), self.wraps)
+        return CapacityTables(self.name, link, self.t_s, self.bps, np.array([self.until_s]), self.wraps, self.beyond)
 
 
 def _broadcast(links: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Integers, Floats, Floats]:

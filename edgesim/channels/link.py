@@ -24,17 +24,27 @@ class Link(Protocol):
     ) -> Floats:
         """Least bandwidths that carry ``bits`` from ``start_s`` to ``end_s``, [n]; inf where none does.
 
-        Both instants count from ``origin_s`` on the run's clock.
+        Both instants count from ``origin_s`` on the run's clock, the present instant. Raises `EdgesimError` where the
+        clock has come to the end of a record.
         """
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Bits that a bandwidth carries between two instants of the run's clock."""
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """The instant at which a bandwidth has carried ``bits`` since ``start_s``."""
+        """The instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a record."""
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
-        """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n]."""
+        """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n].
+
+        What is beyond the end of a record is left out of the mean.
+        """
+
+    def known_until_s(self, device: int) -> float:
+        """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Raises `EdgesimError` where the clock has come to that instant."""
 
 
 class SharedLink(Protocol):
@@ -45,6 +55,12 @@ class SharedLink(Protocol):
 
     def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
         """The instants at which each of several bandwidths has carried its ``bits`` since ``start_s``, [n]."""
+
+    def known_until_s(self, device: int) -> float:
+        """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Raises `EdgesimError` where the clock has come to that instant."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,13 @@ class ShannonLink:
         """The rate, which is the same at all instants, [n]."""
         return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz)
 
+    def known_until_s(self, device: int) -> float:
+        """Never."""
+        return math.inf
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Nothing ends."""
+
     def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """Rates times airtime, [n]."""
         return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz) * (end_s - start_s)
@@ -95,6 +118,7 @@ class RecordedLink:
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
     ) -> Floats:
         """B bits / (integral of C from start to end), [n]; above B counts like any other need that does not fit."""
+        self.capacity.need_known(origin_s)
         late = start_s >= end_s
         first_s = origin_s + np.where(late, end_s, start_s)
         whole = self.capacity.bits_between(first_s, origin_s + end_s)
@@ -120,8 +144,17 @@ class RecordedLink:
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The upload's part of the mean capacity, whatever the received power, [n]."""
-        mean = self.bits(0, bandwidth_hz, 0.0, start_s, end_s) / (end_s - start_s)
+        known_s = min(end_s, self.capacity.until_s) - start_s if not self.capacity.wraps else end_s - start_s
+        mean = self.bits(0, bandwidth_hz, 0.0, start_s, end_s) / known_s if known_s > 0 else 0.0
         return np.full(len(rx_power_w), mean)
+
+    def known_until_s(self, device: int) -> float:
+        """The end of the record."""
+        return self.capacity.known_until_s()
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Raises `EdgesimError` at the end of the record."""
+        self.capacity.need_known(now_s)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +182,13 @@ class OwnLinks:
         """The rates, [n]."""
         return self.rate_bps[ids]
 
+    def known_until_s(self, device: int) -> float:
+        """Never."""
+        return math.inf
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Nothing ends."""
+
 
 @dataclass(frozen=True, eq=False)
 class RecordedOwnLinks:
@@ -161,6 +201,7 @@ class RecordedOwnLinks:
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
     ) -> Floats:
         """0 where the integral of the link's capacity from start to end reaches the bits, inf where not, [n]."""
+        self.capacity.need_known(ids, origin_s)
         late = start_s >= end_s
         first_s = origin_s + np.where(late, end_s, start_s)
         carried = self.capacity.bits_between(ids, first_s, origin_s + end_s)
@@ -176,4 +217,14 @@ class RecordedOwnLinks:
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The mean capacities, [n]."""
-        return np.asarray(self.capacity.bits_between(ids, start_s, end_s) / (end_s - start_s))
+        until_s = end_s if self.capacity.wraps else np.minimum(end_s, self.capacity.until_s[ids])
+        carried = self.capacity.bits_between(ids, start_s, end_s)
+        return np.where(until_s > start_s, carried / np.maximum(until_s - start_s, 1e-300), 0.0)
+
+    def known_until_s(self, device: int) -> float:
+        """The end of the device's record."""
+        return float(self.capacity.known_until_s(device))
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Raises `EdgesimError` at the end of the device's record."""
+        self.capacity.need_known(device, now_s)

@@ -31,7 +31,12 @@ def make_world(config: RunConfig, streams: Streams) -> World:
     if isinstance(environment, RecordedEnvironment):
         _refuse_draws(config)
     population = make_population(config.devices, streams)
-    own_links = _own_links(config.devices, population) if config.radio.sharing == "own" else None
+    own_links = None
+    if config.radio.sharing == "own":
+        own_links = _own_links(config.devices, population, config.stop_at_s)
+    elif isinstance(environment, RecordedEnvironment):
+        capacity = environment.capacity.for_run_until(config.stop_at_s)
+        environment = environment.model_copy(update={"capacity": capacity})
     topology = ONE_STATION
     if config.topology.file is not None:
         topology = load_topology(config.topology.file)
@@ -45,10 +50,10 @@ def make_world(config: RunConfig, streams: Streams) -> World:
     return World(config, streams, population, environment, availability, topology, own_links)
 
 
-def _own_links(config: DevicesConfig, population: Population) -> Link:
+def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:
     """A link for each device, recorded over time or as one rate."""
     if config.links is not None:
-        return RecordedOwnLinks(load_links(config.links, config.count))
+        return RecordedOwnLinks(load_links(config.links, config.count).for_run_until(stop_at_s))
     if population.link_bps is None:
         raise EdgesimError(
             f"{find('traces', str(config.profile), '.parquet')}: has no column link_bps, which radio.sharing = 'own' "

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from edgesim.channels import SharedLink
 from edgesim.engine.clock import Clock, Kind
-from edgesim.engine.uplink import Upload, drop_at
+from edgesim.engine.uplink import Upload, drop_at, end_of_record
 
 Floats = NDArray[np.float64]
 
@@ -85,17 +85,23 @@ class SharedBand:
         now_s, (rx_power_w, weight_hz, deadline_s, tolerance_s) = self.clock.now, self._columns
         self._hz = self.bandwidth_hz * weight_hz / weight_hz.sum()
         end_s = self.link.end_each_s(self._hz, rx_power_w, self._left_bits, now_s)
+        plan = self._plan
         if np.isinf(end_s).all():
+            known_until_s = self.link.known_until_s(self.active[0].device)
+            end_of_record(self.clock, known_until_s, lambda: self._need_known(plan))
             return
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
         with np.errstate(invalid="ignore"):  # an end that never comes, and no deadline
             end_s = np.where(np.abs(end_s - deadline_s) <= tolerance_s, np.maximum(deadline_s, now_s), end_s)
         first_s = end_s.min()
         upload = min((self.active[row] for row in np.flatnonzero(end_s == first_s)), key=lambda one: one.device)
-        plan = self._plan
         callbacks = self.clock.at(float(first_s), Kind.ARRIVED, upload.device).callbacks
         assert callbacks is not None
         callbacks.append(lambda _: self._through(upload, plan))
+
+    def _need_known(self, plan: int) -> None:
+        if plan == self._plan:
+            self.link.need_known(self.active[0].device, self.clock.now)
 
     def _through(self, upload: Upload, plan: int) -> None:
         if plan != self._plan:

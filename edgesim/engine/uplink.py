@@ -71,6 +71,8 @@ class ReservedBand:
         if abs(end_s - upload.deadline_s) <= upload.tolerance_s:
             end_s = max(upload.deadline_s, upload.since_s)
         if math.isinf(end_s):
+            known_until_s = self.link.known_until_s(upload.device)
+            end_of_record(self.clock, known_until_s, lambda: self._need_known(upload))
             return
         callbacks = self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks
         assert callbacks is not None
@@ -97,6 +99,10 @@ class ReservedBand:
         upload.hertz_seconds += (now_s - upload.since_s) * upload.bandwidth_hz
         upload.since_s = now_s
 
+    def _need_known(self, upload: Upload) -> None:
+        if upload in self.active:
+            self.link.need_known(upload.device, self.clock.now)
+
     def _through(self, upload: Upload) -> None:
         if upload in self.active:
             self.end(upload)
@@ -119,3 +125,11 @@ def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Uploa
     callbacks = clock.at(max(leaves_s, clock.now), Kind.LEFT, upload.device).callbacks
     assert callbacks is not None
     callbacks.append(lambda _: drop(upload))
+
+
+def end_of_record(clock: Clock, known_until_s: float, check: Callable[[], None]) -> None:
+    """Have uploads whose end lies beyond what is known of their link looked at when the clock gets there."""
+    if math.isfinite(known_until_s):
+        callbacks = clock.at(max(known_until_s, clock.now), Kind.STOP).callbacks
+        assert callbacks is not None
+        callbacks.append(lambda _: check())

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +12,8 @@ from edgesim.devices.profile import Profile, write_profile
 from edgesim.errors import EdgesimError
 from edgesim.table_file import write_parquet
 from edgesim.traces.interval_file import read_intervals, write_intervals
-from edgesim.traces.intervals import Intervals, complement, joined
+from edgesim.traces.intervals import Floats, Integers, Intervals, Unobserved, complement, joined
 from edgesim.traces.readers import Capacity, Presence, Recorded, read_recording
-
-Unobserved = Literal["absent", "present"]
 
 
 def convert(
@@ -51,28 +49,29 @@ def settle(recorded: Presence, observed: Path | None = None, unobserved: Unobser
     available, seen = recorded.available, recorded.observed
     if observed is not None:
         seen = read_intervals(observed)
-        if seen.device_count > available.device_count or seen.end_s.max() > available.length_s.max():
-            available = _widened(available, seen)
-        seen = _widened(seen, available)
     if seen is None:
         return available
-    unseen = complement(seen)
+    length_s = _lengths_s(available, seen)
+    unseen = complement(joined(*_columns(seen), length_s, len(length_s), seen.name))
+    columns = _columns(available)
     if unobserved == "present":
-        columns = (np.concatenate(pair) for pair in zip(_columns(available), _columns(unseen), strict=True))
-        device, start_s, end_s = columns
-        available = joined(device, start_s, end_s, available.length_s, available.device_count, available.name)
-    return replace(available, unobserved_s=unseen.online_s)
+        both = zip(columns, _columns(unseen), strict=True)
+        columns = (np.concatenate(next(both)), np.concatenate(next(both)), np.concatenate(next(both)))
+    settled = joined(*columns, length_s, len(length_s), available.name)
+    return replace(settled, unobserved_s=unseen.online_s, unobserved_as=unobserved)
 
 
-def _columns(intervals: Intervals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _columns(intervals: Intervals) -> tuple[Integers, Floats, Floats]:
     return intervals.device, intervals.start_s, intervals.end_s
 
 
-def _widened(intervals: Intervals, other: Intervals) -> Intervals:
-    """The same periods, of at least as many devices and as long as the other's."""
-    count = max(intervals.device_count, other.device_count)
-    length_s = max(intervals.length_s.max(), other.length_s.max())
-    return Intervals(*_columns(intervals), np.full(count, length_s), intervals.name)
+def _lengths_s(available: Intervals, seen: Intervals) -> Floats:
+    """Length of each device's recording, up to where the device was seen at least, [devices]."""
+    known = available.device_count
+    length_s = np.append(available.length_s, seen.length_s[known:])
+    np.maximum.at(length_s, seen.device, seen.end_s)
+    # Recordings that end together did so by one clock, and still do where it went on.
+    return np.full(len(length_s), length_s.max()) if np.ptp(available.length_s) == 0 else length_s
 
 
 def write_capacity(path: Path, capacity: Capacity) -> None:

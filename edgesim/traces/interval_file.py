@@ -2,7 +2,7 @@
 
 A column ``length_s``, the same in all rows of a device, says where the device's recording ends; without it that is
 the last end in the file. A Parquet file may also carry how many devices it is of (those that are never available
-have no rows) and for how long nobody looked at each.
+have no rows), for how long they were recorded, for how long nobody looked at each, and what that time counts as.
 
 A column ``device_id`` may stand in place of ``device``: ids from 0, or from 1 where no row has 0.
 """
@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.table_file import column_names, numbers_of, read_columns, read_facts, row_word, write_parquet
-from edgesim.traces.intervals import LONGEST_S, MOST_DEVICES, Floats, Integers, Intervals, check_length, joined
+from edgesim.traces.intervals import (
+    LONGEST_S,
+    MOST_DEVICES,
+    Floats,
+    Integers,
+    Intervals,
+    Unobserved,
+    check_length,
+    joined,
+)
 
 DEVICE, DEVICE_ID = "device", "device_id"
 TIMES = ("start_s", "end_s")
@@ -43,10 +52,14 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     facts = read_facts(path)
     count = max(int(device[-1]) + 1, int(facts.get("devices", 0)))
     of_device = np.full(count, lengths_s.max())
+    if LENGTH in facts:
+        of_device[:] = json.loads(facts[LENGTH])
     of_device[device] = lengths_s
     intervals = joined(device, start_s, end_s, of_device, count, str(path))
     unobserved_s = np.array(json.loads(facts["unobserved_s"])) if "unobserved_s" in facts else None
-    return replace(intervals, length_s=of_device, unobserved_s=unobserved_s)
+    # Files of before the note count it as absent.
+    counts_as: Unobserved = "present" if facts.get("unobserved_as") == "present" else "absent"
+    return replace(intervals, length_s=of_device, unobserved_s=unobserved_s, unobserved_as=counts_as)
 
 
 def write_intervals(path: Path, intervals: Intervals) -> None:
@@ -58,8 +71,13 @@ def write_intervals(path: Path, intervals: Intervals) -> None:
         LENGTH: intervals.length_s[intervals.device],
     }
     facts = {"devices": str(intervals.device_count)}
+    # Devices without rows are taken for as long as the longest that has some, unless told.
+    without = np.delete(intervals.length_s, intervals.device)
+    if np.any(without != intervals.length_s[intervals.device].max(initial=0.0)):
+        facts[LENGTH] = json.dumps(intervals.length_s.tolist())
     if intervals.unobserved_s is not None:
         facts["unobserved_s"] = json.dumps(intervals.unobserved_s.tolist())
+        facts["unobserved_as"] = intervals.unobserved_as
     write_parquet(path, pa.table(columns), facts)
 
 

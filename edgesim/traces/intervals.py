@@ -1,6 +1,7 @@
 """Available periods of many devices as arrays, sorted, merged and clipped."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +10,8 @@ from edgesim.errors import EdgesimError
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+Unobserved = Literal["absent", "present"]
 
 MOST_DEVICES = 10_000_000
 LONGEST_S = 3.2e9
@@ -27,7 +30,9 @@ class Intervals:
     name: str = "the trace"
     """What messages call it."""
     unobserved_s: Floats | None = None
-    """Time of each device in which nobody looked, and which the periods treat as absent, [devices]; none if absent."""
+    """Time of each device in which nobody looked, [devices]; none if absent."""
+    unobserved_as: Unobserved = "absent"
+    """What the periods treat that time as."""
 
     @property
     def device_count(self) -> int:
@@ -127,6 +132,7 @@ def first_devices(intervals: Intervals, count: int) -> Intervals:
         intervals.length_s[:count],
         intervals.name,
         None if intervals.unobserved_s is None else intervals.unobserved_s[:count],
+        intervals.unobserved_as,
     )
 
 
@@ -141,4 +147,5 @@ def renumbered(intervals: Intervals, order: Integers) -> Intervals:
         intervals.length_s[order],
         intervals.name,
         None if intervals.unobserved_s is None else intervals.unobserved_s[order],
+        intervals.unobserved_as,
     )

@@ -13,10 +13,10 @@ Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 SLOT_LIMIT = 100_000
-"""Slots that are looked at ahead before the search is given up."""
+"""Slots that each device is followed ahead before the search for a change is given up."""
 
-_SLOTS_AHEAD = 1000
-"""How far a stay is followed; one that is longer is taken to have no end."""
+_AT_ONCE = 2**18
+"""Draws that are looked at together while stays are followed, which bounds the memory."""
 
 _EDGE_SLOTS = 1e-6
 """A clock this close before a slot's edge is taken to be at the edge."""
@@ -38,21 +38,28 @@ class Slots:
         return self.in_slot(ids, np.broadcast_to(self._slot(t_s), len(ids)))
 
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float) -> Floats:
-        """End of each device's run of available slots, [n]; as `Availability` says, at most 1,000 slots ahead."""
-        until_s = np.full(len(ids), np.inf)
+        """End of each device's run of available slots, [n]; as `Availability` says.
+
+        ``inf`` also for a stay of more than `SLOT_LIMIT` slots.
+        """
         slot = np.broadcast_to(self._slot(t_s), len(ids)).copy()
         here = self.in_slot(ids, slot)
-        until_s[~here] = np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids))[~here]
-        last = slot.max(initial=0) + _SLOTS_AHEAD
+        until_s = np.where(here, np.inf, np.asarray(t_s, dtype=np.float64))
+        # Counted from each device's own slot: whom else one asks about changes no answer.
+        last = slot + SLOT_LIMIT
         if np.isfinite(horizon_s):
-            last = min(last, int(self._slot(horizon_s - 2 * _EDGE_SLOTS * self.slot_s)))
-        staying = np.flatnonzero(here & (slot < last))
+            last = np.minimum(last, self._slot(horizon_s - 2 * _EDGE_SLOTS * self.slot_s))
+        staying, ahead = np.flatnonzero(here & (slot < last)), 1
         while len(staying):
-            slot[staying] += 1
-            here = self.in_slot(ids[staying], slot[staying])
-            gone = staying[~here]
-            until_s[gone] = slot[gone] * self.slot_s
-            staying = staying[here & (slot[staying] < last)]
+            ahead = max(1, min(ahead, _AT_ONCE // len(staying), int((last - slot)[staying].max())))
+            block = slot[staying, np.newaxis] + np.arange(1, ahead + 1)
+            there = self.in_slot(np.repeat(ids[staying], ahead), block.ravel()).reshape(block.shape)
+            there |= block > last[staying, np.newaxis]
+            gone = ~there.all(axis=1)
+            until_s[staying[gone]] = block[gone, np.argmin(there[gone], axis=1)] * self.slot_s
+            slot[staying] += ahead
+            staying = staying[~gone & (slot[staying] < last[staying])]
+            ahead *= 2
         return until_s
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:

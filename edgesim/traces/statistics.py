@@ -46,6 +46,15 @@ class Anatomy:
         return float(self.online_by_hour_s.sum() / self.recorded_by_hour_s.sum())
 
     @property
+    def observed_share(self) -> float:
+        """Share of the observed device-time that is online; nan where nobody ever looked."""
+        unseen = self.unobserved_share
+        if unseen >= 1:
+            return float("nan")
+        online = self.pooled_share - (unseen if self.intervals.unobserved_as == "present" else 0.0)
+        return max(online, 0.0) / (1 - unseen)
+
+    @property
     def share_by_hour(self) -> Floats:
         """Share of devices online in each hour of the day, [24]; nan for an hour that was not recorded."""
         with np.errstate(invalid="ignore"):

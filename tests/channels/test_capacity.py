@@ -130,3 +130,18 @@ def test_arguments_broadcast_and_scalars_give_a_scalar() -> None:
 def test_a_table_that_wraps_repeats_itself() -> None:
     start_s = np.linspace(0.0, 5.9, 60)
     np.testing.assert_allclose(AGAIN.end_s(37.0, start_s + 6000.0), AGAIN.end_s(37.0, start_s) + 6000.0, atol=1e-9)
+
+
+def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there() -> None:
+    record = CapacityTable("link.csv", np.array([0.0, 2.0]), np.array([1e6, 3e6]), 6.0, wraps=False)
+    for stop_at_s, known_until_s in ((None, 6.0), (6.0, np.inf)):
+        table = record.for_run_until(stop_at_s)
+        assert table.bits_between(1.0, [6.0, 7.0, 1e9]).tolist() == [13e6] * 3
+        assert table.bits_between(8.0, 9.0) == 0.0
+        assert table.end_s([13e6, 13.1e6, 0.0], [1.0, 1.0, 7.0]).tolist() == [6.0, np.inf, 7.0]
+        assert table.known_until_s() == known_until_s
+    record.for_run_until(None).need_known(5.9)
+    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but what follows"):
+        record.for_run_until(None).need_known(6.0)
+    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but 6\.5 s \(stop_at_s\)"):
+        record.for_run_until(6.5)

@@ -16,6 +16,7 @@ from edgesim import simulation
 from edgesim.config import parse
 from edgesim.errors import EdgesimError
 from edgesim.records import read_table
+from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import joined
 
@@ -235,3 +236,33 @@ def test_a_run_that_comes_to_the_end_of_its_trace_says_so(tmp_path):
     with pytest.raises(EdgesimError, match=r"trace\.csv: the trace ends at 100 s, but what follows is asked for"):
         simulation.run(table_config(tmp_path, 300), tmp_path / "run")
     assert read_table(tmp_path / "run", "rounds")["t_end_s"].max() <= 100.0
+
+
+@pytest.mark.parametrize("protocol", ["synchronous", "asynchronous"])
+def test_an_absence_thousands_of_slots_ahead_ends_the_work_of_that_device(tmp_path, protocol):
+    """Slots of 1 s, a deadline of 3,600 s, tasks of 3,000 s: a stay ends after 2,000 s on average."""
+    (tmp_path / "speed.csv").write_text("device,s_per_sample\n" + "".join(f"{k},300\n" for k in range(8)))
+    availability = {"model": "bernoulli", "probability": 0.9995, "slot_s": 1.0, "interruption": "abort"}
+    values = {
+        "rounds": 4,
+        "devices": {"count": 8, "profile": str(tmp_path / "speed.csv")},
+        "availability": availability,
+        "round": {
+            "protocol": protocol, "payload_bits": 1e3, "tmax_s": 3600.0, "admission": "count", "count": 8,
+        },
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+    }  # fmt: skip
+    config = simulation.complete(parse(values, "test"))
+    simulation.run(config, tmp_path / "run")
+    there = simulation.make_world(config, Streams(config.seed)).availability
+    computed = read_table(tmp_path / "run", "activities").query("activity == 'compute'")
+    computed = computed.query("outcome != 'cancelled'")  # without rounds, by the end of the run
+    for row in computed.itertuples():
+        slots = np.arange(int(row.t_start_s), int(np.ceil(row.t_start_s + 3000.0)))
+        absent = slots[~there.available(np.full(len(slots), row.device), slots.astype(float))]
+        assert row.outcome == ("dropped" if len(absent) else "done")
+        assert row.t_end_s == pytest.approx(absent[0] if len(absent) else row.t_start_s + 3000.0)
+    dropped = computed.query("outcome == 'dropped'")
+    assert (dropped["t_end_s"] - dropped["t_start_s"]).max() > 1000.0
+    assert "done" in computed["outcome"].tolist()

@@ -139,7 +139,7 @@ def test_a_run_beyond_the_end_of_links_that_neither_wrap_nor_hold_says_so(tmp_pa
     config = values(profile, tmax_s=30.0, payload_bits=1.5e6, admission="count", count=4)
     config["devices"] = {"count": 4, "profile": str(profile), "links": {"file": str(tmp_path / "links.csv")}}
     with pytest.raises(
-        EdgesimError, match=r"links\.csv: device \d: the capacity is known up to 40 s, but is asked for"
+        EdgesimError, match=r"links\.csv: device \d: the capacity is known up to 40 s, but what follows is asked for"
     ):
         simulation.run(parse(config, "test"), tmp_path / "run")
 
@@ -173,3 +173,63 @@ def test_a_run_whose_uploads_wait_for_capacity_that_never_comes_says_so_or_ends_
     assert read_table(tmp_path / "run", "rounds")["t_end_s"].tolist() == pytest.approx([2.0, 4.0])
     done = simulation.run(parse(config | {"stop_at_s": 60.0}, "test"), tmp_path / "stopped")
     assert done.reason.startswith("stop_at_s = 60")
+
+
+def short_record(folder, profile, sharing, protocol):
+    """One device that computes for 1 s and sends for 7 s, on a link of which nothing is known from 150 s on."""
+    (folder / "links.csv").write_text("device,t_s,bps,end_s\n0,0,1e6,150\n")
+    (folder / "band.toml").write_text('name = "x"\nsource = "y"\n[capacity]\nfile = "links.csv"\nend_s = 150\n')
+    links = {"links": {"file": str(folder / "links.csv")}} if sharing == "own" else {}
+    config = values(profile) | {"rounds": 99, "devices": {"count": 1, "profile": str(profile), **links}}
+    config["radio"] = {"sharing": sharing} | ({} if sharing == "own" else {"channel": str(folder / "band.toml")})
+    config["round"] = {
+        "protocol": protocol, "admission": "count", "count": 1, "payload_bits": 7e6, "tmax_s": 30.0,
+    }  # fmt: skip
+    if protocol == "synchronous" and sharing != "own":
+        config["round"]["allocator"] = "equal_share"
+    return config
+
+
+@pytest.mark.parametrize("protocol", ["asynchronous", "synchronous"])
+@pytest.mark.parametrize("sharing", ["own", "reserved", "reshared"])
+def test_only_a_run_that_sends_at_the_end_of_its_record_fails(tmp_path, profile, sharing, protocol):
+    """Eighteen tasks end at 8, 16, ..., 144 s; the next upload begins at 145 s and would end at 152 s."""
+    config, ends_s = short_record(tmp_path, profile, sharing, protocol), [8.0 * k for k in range(1, 19)]
+
+    def play(name, **changes):
+        return simulation.run(parse(config | changes, "test"), tmp_path / name)
+
+    def models_s(name):
+        return read_table(tmp_path / name, "rounds")["t_end_s"].tolist()
+
+    assert play("stopped", stop_at_s=150.0).reason.startswith("stop_at_s = 150")
+    assert models_s("stopped") == pytest.approx(ends_s)
+    assert play("done", rounds=18).reason == "all rounds done"
+    with pytest.raises(
+        EdgesimError, match=r"links\.csv: the capacity is known up to 150 s, but what follows"
+    ) as caught:
+        play("failed")
+    assert "\n" not in str(caught.value)
+    assert models_s("failed") == pytest.approx(ends_s)
+    with pytest.raises(EdgesimError, match=r"known up to 150 s, but 150\.5 s \(stop_at_s\) is asked for"):
+        play("refused", stop_at_s=150.5)
+    assert not (tmp_path / "refused").exists()
+    # The phone leaves for good at 146 s, and its upload with it.
+    (tmp_path / "phone.csv").write_text("device,start_s,end_s\n0,0,146\n")
+    presence = {"model": "table", "file": str(tmp_path / "phone.csv"), "after_end": "absent", "interruption": "abort"}
+    assert "ever available again" in play("left", availability=presence).reason
+    assert models_s("left")[:18] == pytest.approx(ends_s)
+
+
+def test_by_the_band_nobody_is_planned_beyond_the_end_of_the_record_and_the_clock_does_not_pass_it(tmp_path, profile):
+    recorded(tmp_path, 0)
+    config = values(profile, tmax_s=16.0, payload_bits=1e5)
+    config["devices"] = {"count": 4, "profile": str(profile), "links": {"file": str(tmp_path / "links.csv")}}
+    # Rounds begin at 0, 16 and 32 s; what the third can plan with ends at 40 s, and so does the run.
+    done = simulation.run(parse(config | {"rounds": 9, "stop_at_s": 40.0}, "test"), tmp_path / "stopped")
+    assert done.reason.startswith("stop_at_s = 40")
+    uploads = read_table(tmp_path / "stopped", "activities").query("activity == 'upload'")
+    assert (uploads["outcome"] == "done").all()
+    with pytest.raises(EdgesimError, match="known up to 40 s, but what follows is asked for"):
+        simulation.run(parse(config | {"rounds": 9}, "test"), tmp_path / "failed")
+    assert read_table(tmp_path / "failed", "rounds")["t_start_s"].tolist() == pytest.approx([0.0, 16.0, 32.0])

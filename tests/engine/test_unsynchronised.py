@@ -192,3 +192,54 @@ def test_updates_beyond_the_limit_are_not_merged(tmp_path):
     assert set(updates["device"]) == {0}
     acts = records.read_table(tmp_path, "activities")
     assert ((acts["device"] == 1) & (acts["activity"] == "upload") & (acts["outcome"] == "done")).any()
+
+
+@pytest.mark.parametrize("round_", [{"protocol": "asynchronous"}, {"protocol": "buffered", "buffer": 1}])
+@pytest.mark.parametrize(
+    ("interruption", "expected", "dropped"),
+    [
+        (
+            "pause",
+            [
+                ("compute", 0, 1, "paused"),
+                ("compute", 2, 3, "done"),
+                ("upload", 3, 4, "paused"),
+                ("upload", 6, 8, "done"),
+            ],
+            0,
+        ),
+        # The second task has computed when the device leaves and is lost with nothing sent, the third comes through.
+        (
+            "abort",
+            [
+                ("compute", 0, 1, "dropped"),
+                ("compute", 2, 4, "done"),
+                ("compute", 6, 8, "done"),
+                ("upload", 8, 11, "done"),
+            ],
+            2,
+        ),
+    ],
+)
+def test_without_rounds_work_pauses_while_its_device_is_away_or_is_lost(
+    tmp_path, round_, interruption, expected, dropped
+):
+    """By hand: one device is there in [0, 1), [2, 4) and [6, 50), computes for 2 s and sends for 3 s."""
+    (tmp_path / "there.csv").write_text("device,start_s,end_s\n0,0,1\n0,2,4\n0,6,50\n")
+    (tmp_path / "phone.csv").write_text("device,s_per_sample,link_bps\n0,0.2,1e6\n")
+    values = {
+        "rounds": 1,
+        "devices": {"count": 1, "profile": str(tmp_path / "phone.csv")},
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": interruption},
+        "round": {"admission": "count", "count": 1, "payload_bits": 3e6, "tmax_s": 20.0, **round_},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    acts, rounds = (records.read_table(tmp_path / "run", name) for name in ("activities", "rounds"))
+    found = acts[["activity", "t_start_s", "t_end_s", "outcome"]].sort_values("t_start_s").to_numpy().tolist()
+    assert [(name, round(start_s, 9), round(end_s, 9), fate) for name, start_s, end_s, fate in found] == expected
+    assert rounds["t_end_s"].tolist() == pytest.approx([expected[-1][2]])
+    assert rounds[["arrived", "dropped"]].to_numpy().tolist() == [[1, dropped]]
+    assert acts.query("activity == 'upload'")["bits"].sum() == pytest.approx(3e6)

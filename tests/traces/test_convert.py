@@ -13,6 +13,7 @@ from edgesim.traces.convert_links import convert_links
 from edgesim.traces.models import facts
 from edgesim.traces.readers import Presence
 from edgesim.traces.sample_week import sample_week
+from edgesim.traces.statistics import anatomy
 
 HEAD = "device,start_s,end_s,length_s\n"
 
@@ -42,6 +43,39 @@ def test_unobserved_time_counts_as_absent_unless_told_and_its_share_is_kept(tmp_
     assert facts(asked)["unobserved_share"] == 0.25
     convert(available, out, observed=seen, unobserved="present")
     assert rows(out) == [(0, 10, 20), (0, 50, 100), (1, 0, 5), (2, 0, 60), (2, 70, 100)]
+
+
+@pytest.mark.parametrize("head", [HEAD, "device,start_s,end_s\n"])
+def test_recordings_of_different_length_that_are_all_observed_have_no_unobserved_share(
+    tmp_path: Path, head: str
+) -> None:
+    available = csv(tmp_path, "available.csv", "0,10,20,100\n1,0,5,1000\n")
+    seen, out = tmp_path / "seen.csv", tmp_path / "out.parquet"
+    seen.write_text(head + ("0,0,100,100\n1,0,1000,1000\n" if head == HEAD else "0,0,100\n1,0,1000\n"))
+    for unobserved in ("absent", "present"):
+        convert(available, out, observed=seen, unobserved=unobserved)
+        assert read_intervals(out).unobserved_share == 0.0
+        assert read_intervals(out).length_s.tolist() == [100, 1000]
+        assert rows(out) == [(0, 10, 20), (1, 0, 5)]
+    # A device seen for 40 s beyond its recording, one of which there is nothing else, and a gap of 50 s.
+    seen.write_text(HEAD + "0,0,140,1000\n1,50,1000,1000\n2,0,300,300\n")
+    convert(available, out, observed=seen)
+    assert read_intervals(out).length_s.tolist() == [140, 1000, 300]
+    assert read_intervals(out).unobserved_share == pytest.approx(50 / 1440)
+
+
+def test_what_unobserved_time_counts_as_is_noted(tmp_path: Path) -> None:
+    available = csv(tmp_path, "available.csv", "0,10,20,100\n")
+    seen, out = csv(tmp_path, "seen.csv", "0,0,20,100\n"), tmp_path / "out.parquet"
+    for unobserved, online in (("absent", 0.1), ("present", 0.9)):
+        convert(available, out, observed=seen, unobserved=unobserved)
+        found = anatomy(read_intervals(out))
+        assert found.intervals.unobserved_as == unobserved
+        assert found.unobserved_share == pytest.approx(0.8)
+        assert found.pooled_share == pytest.approx(online)
+        assert found.observed_share == pytest.approx(0.5)
+    convert(out, tmp_path / "again.parquet")
+    assert read_intervals(tmp_path / "again.parquet").unobserved_as == "present"
 
 
 def test_a_recording_that_is_all_observed_has_no_unobserved_share(tmp_path: Path) -> None:

@@ -233,3 +233,12 @@ def test_a_profile_survives_the_round_trip(tmp_path: Path) -> None:
     assert found.link_bps is not None
     assert (found.s_per_sample.tolist(), found.link_bps.tolist()) == ([0.1, 0.25], [1e6, 3e6])
     assert np.isfinite(found.s_per_sample).all()
+
+
+def test_a_row_that_lacks_the_wanted_value_is_refused_and_only_lines_blank_throughout_are_left_out(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(EdgesimError, match=r"phones\.csv: ai_score: expected scores above 0 \(line 3: got nan\)"):
+        read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\nB,\nC,300\n", "phones.csv"))
+    found = read_ai_benchmark(text(tmp_path, "phone,ai_score\nA,100\n\n , \n,\nC,300\n", "phones.csv"))
+    assert found.s_per_sample == pytest.approx([0.1, 0.1 / 3])

@@ -9,6 +9,8 @@ from edgesim.streams import Streams
 from edgesim.traces import Slots
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.bernoulli import Bernoulli
+from edgesim.traces.models.markov import Markov
+from edgesim.traces.models.solar import Solar
 
 
 def test_everyone_is_always_available() -> None:
@@ -62,6 +64,35 @@ def test_a_bernoulli_stretch_ends_with_the_first_slot_missed() -> None:
         expected = 1.0 if missed == 1 else missed * SLOT_S
         assert until_s[device] == (expected if expected < horizon_s else np.inf)
     assert {1.0, np.inf} < set(until_s.tolist())
+
+
+@pytest.mark.parametrize("model", ["bernoulli", "markov", "solar"])
+@pytest.mark.parametrize("horizon_s", [np.inf, 3000.0, 50_600.0])
+def test_the_end_of_a_stay_is_the_same_alone_together_and_in_any_order(model: str, horizon_s: float) -> None:
+    made = {
+        "bernoulli": Bernoulli(probability=0.999, slot_s=1.0),
+        "markov": Markov(join_probability=0.5, leave_probability=0.001, slot_s=1.0),
+        "solar": Solar(day_s=1e6, slot_s=1.0),
+    }[model].make(40, Streams(5))
+    ids, when_s = np.arange(40), np.where(np.arange(40) % 2, 50_000.0, 0.25)
+    together = made.available_until(ids, when_s, horizon_s)
+    alone = [made.available_until(ids[k : k + 1], when_s[k], horizon_s)[0] for k in range(40)]
+    order = np.random.default_rng(1).permutation(40)
+    assert together.tolist() == alone
+    assert made.available_until(ids[order], when_s[order], horizon_s).tolist() == together[order].tolist()
+    for device in ids[(together > when_s) & np.isfinite(together)][:6]:
+        slots = np.arange(int(when_s[device]), int(together[device]) + 1)
+        there = made.available(np.full(len(slots), device), slots)
+        assert there.tolist() == [True] * (len(slots) - 1) + [False]
+    if horizon_s == np.inf and model != "solar":
+        # Stays far longer than any one look ahead are among them.
+        assert (together - when_s).max() > 2000
+
+
+def test_who_never_leaves_stays_without_end_and_nobody_looks_for_it() -> None:
+    made = Bernoulli(probability=1.0, slot_s=1.0).make(3, Streams(0))
+    assert made.available_until(np.arange(3), 7.5, np.inf).tolist() == [np.inf] * 3
+    assert isinstance(made, Always)
 
 
 def test_a_stretch_that_ends_with_the_round_is_not_cut_short_by_rounding_of_the_clock() -> None:
