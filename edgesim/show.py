@@ -155,7 +155,7 @@ def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
     whole = work.sum()
     table = Table(title="work by what came of it", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     table.add_column("kind")
-    for heading in ("device seconds", "bits", "joules", "of all joules"):
+    for heading in ("device seconds", "bits", "joules", "of these joules"):
         table.add_column(heading, justify="right", no_wrap=True)
     for kind, amounts in [*work.iterrows(), ("all", whole)]:
         if kind == "all":
@@ -202,15 +202,23 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
     for knob in varied:
         shown.add_column(knob, no_wrap=True)
-    for heading, _ in measures.values():
+    censored = bool(table["never"].any())
+    for heading in [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]:
         shown.add_column(heading, justify="right", no_wrap=True)
     for row in table.to_dict("records"):
         cells = [
             f"{_number(row[name], form)} ± {_number(row[f'{name}_high'] - row[name], form.replace('+', ''))}"
             for name, (_, form) in measures.items()
         ]
-        shown.add_row(*(_plain(row[knob]) for knob in varied), *cells)
+        never = [str(row["never"])] if censored else []
+        shown.add_row(*(_plain(row[knob]) for knob in varied), *never, *cells)
     print_whole(console, shown)
+    if censored:
+        console.print(
+            "never: pairs of which a run never reached the target; it counts as one round more than it had, so "
+            "differences of seconds and joules with such pairs say little.",
+            highlight=False,
+        )
 
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:

@@ -68,7 +68,8 @@ def answer(study_folder: Path, measure: str, tried: set[Cell]) -> str:
     return (
         f"Least {measure.replace('_', ' ')}: Tmax {best['tmax_s']:g} s on {best['bandwidth_hz'] / 1e6:g} MHz, "
         f"{best[measure]:.1f} ± {best[f'{measure}_high'] - best[measure]:.1f} {MEASURES[measure]} "
-        f"(95 % over {best['seeds']:.0f} seeds)"
+        f"(95 % over {best['seeds']:.0f} seeds"
+        + (f", {best['not_reached']:.0f} of which never reached the target)" if best["not_reached"] else ")")
         + (f"; that is the grid's edge, widen {' and '.join(at_edge)}." if at_edge else ".")
     )
 

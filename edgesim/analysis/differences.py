@@ -18,6 +18,8 @@ class Difference(NamedTuple):
 
     run: Run
     values: Measures
+    censored: bool
+    """Whether one of the two never reached the target, so that it counts as one round more than it had."""
 
 
 def differences(study_folder: Path, knob: str, reference: str | float) -> list[Difference]:
@@ -36,7 +38,8 @@ def differences(study_folder: Path, knob: str, reference: str | float) -> list[D
             continue
         mine, theirs = of[run.folder], of[partner.folder]
         values = {name: mine[name] - theirs[name] for name in MEASURES if name in mine and name in theirs}
-        found.append(Difference(run, {name: value for name, value in values.items() if not np.isnan(value)}))
+        known = {name: value for name, value in values.items() if not np.isnan(value)}
+        found.append(Difference(run, known, mine.get("reached") == 0.0 or theirs.get("reached") == 0.0))
     return found
 
 
@@ -48,15 +51,18 @@ def _pairs(run: Run, partner: Run, knob: str) -> bool:
 def summarise_differences(found: list[Difference]) -> pd.DataFrame:
     """One row per combination of knobs: ``pairs`` of seeds, and each measure's mean with its 95 % t interval.
 
-    Columns of a measure: its name, and that with ``_low`` and ``_high``.
+    ``never`` counts the pairs of which one run never reached the target. Columns of a measure: its name, and that with
+    ``_low`` and ``_high``.
     """
     names = list(dict.fromkeys(name for one in found for name in one.run.knobs))
-    groups: dict[tuple[object, ...], list[Measures]] = {}
+    pairs: dict[tuple[object, ...], list[Difference]] = {}
     for one in found:
-        groups.setdefault(tuple(one.run.knobs.get(name) for name in names), []).append(one.values)
+        pairs.setdefault(tuple(one.run.knobs.get(name) for name in names), []).append(one)
     rows = []
-    for key, group in groups.items():
-        row: dict[str, object] = dict(zip(names, key, strict=True)) | {"pairs": len(group)}
+    for key, of_key in pairs.items():
+        group = [one.values for one in of_key]
+        never = sum(one.censored for one in of_key)
+        row: dict[str, object] = dict(zip(names, key, strict=True)) | {"pairs": len(group), "never": never}
         for name in MEASURES:
             if any(name in values for values in group):
                 mean, low, high = mean_interval([values[name] for values in group if name in values])
