@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.errors import EdgesimError
 from edgesim.records import read_config, read_run, read_table
+from edgesim.show import print_study
 from edgesim.study import Study, grid, run_study
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
@@ -231,6 +233,16 @@ def test_a_file_that_is_not_there_is_told_once_and_before_anything_is_made(tmp_p
     with pytest.raises(EdgesimError, match=said):
         run_study(study, tmp_path / "out", console=quiet())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_knob_that_only_some_runs_have_keeps_its_column(tmp_path):
+    base = TIMING | {"topology": {"file": "one-cell"}}
+    flat = grid(base, {"topology.aggregation": ["flat"]}, [0])
+    edge = grid(base, {"topology.aggregation": ["hierarchical"], "topology.cloud_every": [2]}, [0])
+    run_study(Study("s", flat + edge), tmp_path / "out", jobs=1, console=quiet())
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_study(tmp_path / "out", console)
+    assert "cloud_every scheduled" in console.export_text()
 
 
 def test_a_folder_of_a_run_or_of_other_things_is_refused_to_a_study(tmp_path):
