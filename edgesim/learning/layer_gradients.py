@@ -171,7 +171,7 @@ def _of_patches(layer: nn.Conv2d, inputs: Tensor, out: Tensor, sizes: list[int])
     image_bytes = max(patches[0].numel(), layer.weight.numel()) * patches.element_size()
     at_once = max(1, (_BYTES_ON_GPU if patches.is_cuda else _BYTES_IN_CACHE) // image_bytes)
     # Sums as a product with zeros and ones: to add rows by their index has no fixed order on a GPU.
-    member = torch.eye(len(sizes)).to(out).repeat_interleave(torch.tensor(sizes, device=out.device), dim=0)
+    member = torch.eye(len(sizes)).repeat_interleave(torch.tensor(sizes), dim=0).to(out)
     sums = out.new_zeros(len(sizes), layer.weight.numel())
     squares = []
     parts = (torch.split(tensor, at_once) for tensor in (patches, out.flatten(2), member))

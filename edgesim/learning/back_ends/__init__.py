@@ -6,6 +6,7 @@ from torch import multiprocessing, nn
 
 from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.back_ends.graphs import capture_on
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable
@@ -39,7 +40,7 @@ def make_back_end(
     notice = None
     if learning.back_end == "stacked" or (learning.back_end == "auto" and (small or not on_cpu)):
         try:
-            return StackedBackEnd(model, data, learning.memory_budget_mib), None
+            return StackedBackEnd(model, data, learning.memory_budget_mib, capture_on(data.device)), None
         except NotStackable as why:
             notice = f"the model cannot be stacked ({why})"
     spread = cores > 1 and on_cpu and not multiprocessing.current_process().daemon

@@ -1,0 +1,118 @@
+"""Steps of small stacks as graphs of a GPU: recorded once, then replayed as a whole.
+
+A training step of a small model is dozens of kernels of a few microseconds, less than Python and the driver take to
+launch each. A graph launches them together. Large steps gain nothing: their kernels run longer than launches take.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from edgesim.learning.back_ends.stack import Form, Stack
+
+Step = Callable[[Stack, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Losses [n S] and logits [n S, classes] of a step that a stack takes on images [n, S, C, H, W], labels [n S] and
+their shares [n S] in the loss, with keys of dropout masks [S, calls, 2]."""
+
+Capture = Callable[[Callable[[], None]], Callable[[], None]]
+"""Replays of what is given, which may run some times on the way; it only reads and writes tensors that outlive it."""
+
+_Shape = tuple[Form, int]
+"""Of a stack, and the rows of its step."""
+
+#: Steps of one shape before it is recorded. Recording takes about as long as so many: it costs at most as much again.
+_MET = 10
+_WARM_UPS = 3
+
+
+def capture_on(device: torch.device) -> Capture | None:
+    """How a device records, or None where it does not."""
+    if device.type != "cuda":
+        return None
+    # One pool of memory for all graphs: none relies on what another left there.
+    pool = torch.cuda.graph_pool_handle()
+
+    def capture(work: Callable[[], None]) -> Callable[[], None]:
+        # Libraries set themselves up in the first runs, which a graph cannot hold; off the default stream, as asked
+        # for by https://pytorch.org/docs/stable/notes/cuda.html (CUDA graphs).
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UPS):
+                work()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool):
+            work()
+        return graph.replay
+
+    return capture
+
+
+class _Recording:
+    """A step of one fixed stack on a number of rows, and the tensors between which it runs."""
+
+    def __init__(self, step: Step, capture: Capture, stack: Stack, *inputs: Tensor) -> None:
+        self._inputs = [tensor.clone() for tensor in inputs]
+        before = stack.fixed()
+        # Once as it is: for the shapes of the results.
+        self._results = [result.clone() for result in step(stack, *self._inputs)]
+
+        def work() -> None:
+            for place, result in zip(self._results, step(stack, *self._inputs), strict=True):
+                place.copy_(result)
+
+        self._replay = capture(work)
+        stack.become(before)
+
+    def run(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        for place, tensor in zip(self._inputs, inputs, strict=True):
+            place.copy_(tensor)
+        self._replay()
+        losses, logits = (result.clone() for result in self._results)
+        return losses, logits
+
+
+class Graphs:
+    """Takes steps of stacks, and replays those of shapes that were met often.
+
+    What is recorded and when depends on the steps alone.
+    """
+
+    def __init__(self, step: Step, capture: Capture, memory_bytes: int) -> None:
+        """Fixed stacks fill up to so much memory."""
+        self._step = step
+        self._capture = capture
+        self._memory_bytes = memory_bytes
+        self._met: Counter[_Shape] = Counter()
+        self._forget()
+
+    def settle(self, stack: Stack) -> Stack:
+        """A stack with all that is in the given one, whose steps may be replayed: there is one of each form."""
+        fixed = self._fixed.get(stack.form)
+        if fixed is None:
+            if self._held_bytes + stack.nbytes > self._memory_bytes:
+                self._forget()
+            fixed = self._fixed[stack.form] = stack.fixed()
+            self._held_bytes += stack.nbytes
+        else:
+            fixed.become(stack)
+        return fixed
+
+    def step(self, stack: Stack, images: Tensor, labels: Tensor, shares: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """A `Step` of a stack that has settled."""
+        inputs = images, labels, shares, keys
+        shape = stack.form, len(images)
+        if shape not in self._recorded:
+            self._met[shape] += 1
+            if self._met[shape] < _MET:
+                return self._step(stack, *inputs)
+            self._recorded[shape] = _Recording(self._step, self._capture, stack, *inputs)
+        return self._recorded[shape].run(*inputs)
+
+    def _forget(self) -> None:
+        self._fixed: dict[Form, Stack] = {}
+        self._recorded: dict[_Shape, _Recording] = {}
+        self._held_bytes = 0

@@ -1,0 +1,111 @@
+"""A stand-in for a GPU: a device of its own whose numbers are kept and worked out by the processor.
+
+What a GPU refuses is refused: operations on tensors of two devices, and waiting for the device while a graph is
+recorded. What it computes differently, or not at all, is not found out here. Built on torch's experimental back ends in
+Python; it must be set up before the process's first backward pass.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import return_and_correct_aliasing
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+_setup_privateuseone_for_python_backend("emulated")
+
+DEVICE = torch.device("emulated", 0)
+#: How often each operation ran on the device.
+operations: Counter[str] = Counter()
+_recording = False
+
+_CPU = torch.device("cpu")
+#: Take tensors of two devices on a GPU as well.
+_ACROSS = {"copy_", "_to_copy", "index", "index_put_", "_index_put_impl_"}
+#: Make the processor wait for the device.
+_WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "equal"}
+
+
+class OnDevice(torch.Tensor):
+    """A tensor of the device; ``kept`` is the processor's."""
+
+    kept: torch.Tensor
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, kept: torch.Tensor) -> "OnDevice":
+        form = {"strides": kept.stride(), "storage_offset": kept.storage_offset(), "dtype": kept.dtype}
+        made = torch.Tensor._make_wrapper_subclass(cls, kept.size(), device=DEVICE, **form)
+        made.kept = kept
+        return made
+
+    def data_ptr(self) -> int:
+        return self.kept.data_ptr()
+
+    def tolist(self) -> list[Any]:
+        return self.cpu().tolist()
+
+    @property
+    def data(self) -> torch.Tensor:
+        return torch.Tensor.data.__get__(self)
+
+    @data.setter
+    def data(self, other: "OnDevice") -> None:
+        torch.Tensor.data.__set__(self, other)
+        self.kept = other.kept
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = func.overloadpacket.__name__
+        operations[name] += 1
+        target = kwargs.get("device")
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        elsewhere = [tensor for tensor in tensors if not isinstance(tensor, cls) and tensor.dim()]
+        leaves = target is not None and torch.device(target).type == "cpu"
+        if name not in _ACROSS and elsewhere:
+            raise RuntimeError(f"{name} of tensors on two devices")
+        if _recording and (name in _WAITING or elsewhere or leaves):
+            raise RuntimeError(f"{name} is not permitted while a graph is recorded")
+        out = func(*tree_map(_at_home, args), **tree_map(_at_home, kwargs))
+        if leaves:
+            return out
+        if name == "copy_" and not isinstance(args[0], cls):
+            return args[0]
+        return return_and_correct_aliasing(func, args, kwargs, tree_map(_on_device, out))
+
+
+def capture(work: Callable[[], None]) -> Callable[[], None]:
+    """A `Capture` that finds out what could not be recorded, and repeats the work as it is."""
+    global _recording
+    work()
+    _recording = True
+    try:
+        work()
+    finally:
+        _recording = False
+    return work
+
+
+def _at_home(value: object) -> object:
+    if isinstance(value, OnDevice):
+        return value.kept
+    return _CPU if isinstance(value, torch.device) else value
+
+
+def _on_device(value: object) -> object:
+    return OnDevice(value) if isinstance(value, torch.Tensor) else value
+
+
+def _make(func, *args, **kwargs):
+    """An operation without tensors of the device, such as `torch.zeros`."""
+    operations[func.overloadpacket.__name__] += 1
+    assert not any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves((args, kwargs))), func
+    kwargs.pop("pin_memory", None)
+    return tree_map(_on_device, func(*tree_map(_at_home, args), **tree_map(_at_home, kwargs)))
+
+
+_library = torch.library.Library("_", "IMPL")
+_library.fallback(_make, "PrivateUse1")

@@ -1,0 +1,57 @@
+"""Runs configs on the processor and on the emulated accelerator; what came out goes to standard output, as JSON.
+
+``python run.py FOLDER CONFIGS``, with the configs as a JSON object by name.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from pathlib import Path
+
+import accelerator
+import torch
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.learning import back_ends, learner
+from edgesim.learning.back_ends import graphs
+from edgesim.records import read_table
+
+recorded = 0
+
+
+def capture(work):
+    global recorded
+    recorded += 1
+    return accelerator.capture(work)
+
+
+def outcome(folder: Path, sections: dict, device: torch.device) -> dict:
+    """Test losses, and a hash of each file that the run left, but for how long it took."""
+    learner.pick_device = lambda wanted: device
+    # Start models are made on each device anew.
+    os.environ["EDGESIM_CACHE"] = str(folder / f"cache-{device.type}")
+    run = folder / device.type
+    simulation.run(parse(sections, "test"), run)
+    files = [*run.glob("*.parquet"), run / "model.safetensors"]
+    hashes = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.stem != "timing"}
+    back_end = json.loads((run / "run.json").read_text())["back_end"]
+    return {"test_loss": read_table(run, "rounds")["test_loss"].tolist(), "files": hashes, "back_end": back_end}
+
+
+if __name__ == "__main__":
+    graphs._MET = 3
+    back_ends.capture_on = lambda device: capture if device == accelerator.DEVICE else None
+    found = {}
+    for name, sections in json.loads(sys.argv[2]).items():
+        recorded = 0
+        accelerator.operations.clear()
+        processor, emulated = (
+            outcome(Path(sys.argv[1]) / name, sections, device) for device in (torch.device("cpu"), accelerator.DEVICE)
+        )
+        operations = sum(accelerator.operations.values())
+        found[name] = {
+            "processor": processor, "accelerator": emulated, "operations": operations, "recorded": recorded
+        }  # fmt: skip
+    print(json.dumps(found))

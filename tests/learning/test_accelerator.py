@@ -1,0 +1,85 @@
+"""Whole runs off the processor, on a device that the tests emulate: where a tensor would stay behind, they fail."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from torch.utils import backend_registration
+
+SCRIPT = Path(__file__).parent / "emulated/run.py"
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(backend_registration, "_setup_privateuseone_for_python_backend"),
+    reason="this torch has no back ends in Python",
+)
+
+COUNT = {"admission": "count", "count": 5}
+SETTINGS = {
+    "fedteddi": {"selection": {"policy": "fedteddi"}},
+    "fedcgd": {"selection": {"policy": "fedcgd"}},
+    "best norm": {"selection": {"policy": "best-norm"}},
+    "power of choice": {"selection": {"policy": "power-of-choice"}},
+    "feddance": {"selection": {"policy": "feddance"}, "round": COUNT},
+    "late updates": {
+        "selection": {"policy": "refl"},
+        "round": {**COUNT, "late": "keep"},
+        "staleness": {"weight": "refl"},
+    },
+    "buffered": {"round": {**COUNT, "protocol": "buffered", "buffer": 3}, "staleness": {"weight": "refl"}},
+    "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
+    "safa": {"selection": {"policy": "safa"}, "learning": {"aggregation": "safa"}},
+    "augmented": {"data": {"augment": "crop-flip"}, "learning": {"proximal": 0.1, "weight_decay": 0.01, "epochs": 1}},
+}
+#: A round of few samples on small images.
+MODELS = {
+    name: {
+        "rounds": 1,
+        "devices": {"count": 4},
+        "data": {"partition": "iid", "samples_per_device": 20, "image_size": pixels},
+        "learning": {"model": name, "steps": 2, "batch_size": 10, "pretrain": False},
+        "evaluation": {"samples": 20},
+        "selection": {"policy": policy},
+    }
+    for name, pixels, policy in (
+        ("small-cnn", 8, "fedteddi"),
+        ("fedteddi-cnn", 16, "random"),
+        ("resnet10-gn", 8, "random"),
+        ("torchvision:shufflenet_v2_x0_5", 32, "random"),
+    )
+}
+
+
+def config(sections: dict, **learning: str) -> dict:
+    values = {"seed": 3, "rounds": 3, **sections}
+    values["round"] = {"payload_bits": 17_881_664.0, "tmax_s": 0.8, **sections.get("round", {})}
+    values["learning"] = {"pretrain_max_epochs": 1, **sections.get("learning", {}), **learning}
+    return values
+
+
+def on_both_devices(folder: Path, configs: dict[str, dict]) -> dict[str, dict]:
+    """What `emulated/run.py` prints."""
+    command = [sys.executable, str(SCRIPT), str(folder), json.dumps(configs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_every_policy_protocol_and_model_runs_off_the_processor_to_the_same_bytes(tmp_path, back_end):
+    configs = {name: config(sections, back_end=back_end) for name, sections in (SETTINGS | MODELS).items()}
+    for name, found in on_both_devices(tmp_path, configs).items():
+        assert found["operations"] > 300, name
+        assert found["accelerator"] == found["processor"], name
+        assert len(found["processor"]["files"]) > 5
+
+
+def test_small_steps_can_be_recorded_and_auto_stacks_off_the_processor(tmp_path):
+    """The emulated device refuses what would wait for it, or for the processor, while a step is recorded."""
+    many = {"rounds": 8, "data": {"augment": "flip"}, "learning": {"pretrain": False}, "evaluation": {"samples": 50}}
+    configs = {model: config(many, model=model, back_end="auto") for model in ("mlp", "small-cnn")}
+    for found in on_both_devices(tmp_path, configs).values():
+        assert found["recorded"] >= 2
+        assert found["accelerator"]["back_end"] == "stacked"
+        assert found["accelerator"]["test_loss"] == pytest.approx(found["processor"]["test_loss"], rel=1e-4)
