@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY = .venv/bin/python
 JOBS ?= 2
 
-.PHONY: demo test lint bench peers clean
+.PHONY: demo test lint bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
@@ -27,6 +27,12 @@ lint: .venv/ready
 
 bench: .venv/ready
 	$(PY) -m pytest tests/benchmarks --benchmark-columns=min,mean,rounds
+
+# What only a machine with an NVIDIA GPU can show: its tests, and how fast it trains.
+gpu: .venv/ready
+	$(PY) -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "make gpu: torch finds no GPU here")'
+	$(PY) -m pytest tests/learning tests/test_simulation.py -k 'on_a_gpu'
+	$(PY) -m pytest tests/benchmarks/test_training.py -k 'on_a_gpu' -s
 
 # Installs two other simulators into runs/peers/environments: some gigabytes. FOLDER=data: Fashion-MNIST's IDX files.
 peers: .venv/ready

@@ -12,7 +12,7 @@ class FlatModel:
     """A module on a device whose parameters and float buffers are views of one vector `weights`, [P].
 
     Trainable parameters come first, then float buffers; gradients accumulate in `gradient`, [trainable].
-    Weights of convolutions lie channels-last, which is faster on CPU and GPU; the vector's order follows.
+    Weights of convolutions lie channels-last, which is faster on a CPU; the vector's order follows.
     Dropout layers are replaced by layers whose masks `masks` decides. With ``mixed`` precision, forward passes
     of training run in bfloat16 where torch's autocast holds that safe.
     """

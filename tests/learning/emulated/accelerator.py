@@ -1,8 +1,8 @@
 """A stand-in for a GPU: a device of its own whose numbers are kept and worked out by the processor.
 
-What a GPU refuses is refused: operations on tensors of two devices, and waiting for the device while a graph is
-recorded. What it computes differently, or not at all, is not found out here. Built on torch's experimental back ends in
-Python; it must be set up before the process's first backward pass.
+What a GPU refuses is refused: operations on tensors of two devices, those that are not the same in every run, and
+waiting for the device while a graph is recorded. What it computes differently, or not at all, is not found out here.
+Built on torch's experimental back ends in Python; set up before the process's first backward pass.
 """
 
 from collections import Counter
@@ -26,6 +26,13 @@ _CPU = torch.device("cpu")
 _ACROSS = {"copy_", "_to_copy", "index", "index_put_", "_index_put_impl_"}
 #: Make the processor wait for the device.
 _WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "equal"}
+#: Have no deterministic version on a GPU (`torch.use_deterministic_algorithms`), among operations that networks use.
+_NOT_REPRODUCIBLE = {
+    "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d_backward", "avg_pool3d_backward", "bincount", "cumsum",
+    "grid_sampler_2d_backward", "histc", "kthvalue", "median", "nll_loss2d_backward", "put_",
+    "reflection_pad2d_backward", "replication_pad2d_backward", "scatter_reduce", "upsample_bicubic2d_backward",
+    "upsample_bilinear2d_backward",
+}  # fmt: skip
 
 
 class OnDevice(torch.Tensor):
@@ -67,6 +74,8 @@ class OnDevice(torch.Tensor):
         leaves = target is not None and torch.device(target).type == "cpu"
         if name not in _ACROSS and elsewhere:
             raise RuntimeError(f"{name} of tensors on two devices")
+        if name in _NOT_REPRODUCIBLE and torch.are_deterministic_algorithms_enabled():
+            raise RuntimeError(f"{name} does not have a deterministic implementation")
         if _recording and (name in _WAITING or elsewhere or leaves):
             raise RuntimeError(f"{name} is not permitted while a graph is recorded")
         out = func(*tree_map(_at_home, args), **tree_map(_at_home, kwargs))
