@@ -62,7 +62,7 @@ class Server:
         """Process of the server; returns why the run ended."""
         config = self.world.config
         self.report.batteries = batteries = make_batteries(config.devices, self.world.streams)
-        step = self._rounds(batteries) if config.round.protocol == "synchronous" else self._models(batteries)
+        step = self._protocol(batteries)
         accuracy = None
         for number in numbers:
             goes_on, evaluation = yield from step(number)
@@ -76,10 +76,10 @@ class Server:
             self.on_round(Progress(number.round, self.clock.now, accuracy))
         return ALL_DONE
 
-    def _rounds(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
-        """Check-in and a synchronous round, again and again."""
+    def _protocol(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
+        """What makes the next model: a round after a check-in, again and again, or a protocol without rounds."""
         config = self.world.config
-        protocol = Synchronous(
+        parts = (
             self.clock,
             self.world,
             self.selector,
@@ -92,9 +92,11 @@ class Server:
             self.backhaul,
             batteries,
             Presence(self.clock, self.world),
-            times_selected=np.zeros(config.devices.count, dtype=np.int64),
-            tmax_s=config.round.tmax_s,
         )
+        if config.round.protocol != "synchronous":
+            return Unsynchronised(*parts, next_task=np.ones(config.devices.count, dtype=np.int64)).next_model
+        never = np.zeros(config.devices.count, dtype=np.int64)
+        protocol = Synchronous(*parts, times_selected=never, tmax_s=config.round.tmax_s)
 
         def step(number: RoundNumber) -> Step:
             started = time.perf_counter()
@@ -106,25 +108,6 @@ class Server:
             return True, evaluation
 
         return step
-
-    def _models(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
-        """One model after another, without rounds."""
-        protocol = Unsynchronised(
-            self.clock,
-            self.world,
-            self.selector,
-            self.learner,
-            self.report,
-            self.payload_bits,
-            self.data_sizes,
-            self.work_samples,
-            self._bands(),
-            self.backhaul,
-            batteries,
-            Presence(self.clock, self.world),
-            next_task=np.ones(self.world.config.devices.count, dtype=np.int64),
-        )
-        return protocol.next_model
 
     def _bands(self) -> list[Band]:
         return [self._band(station, float(band_hz)) for station, band_hz in enumerate(self.world.bands_hz)]

@@ -11,21 +11,17 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
-from edgesim.devices.topology import Backhaul
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz, share
 from edgesim.engine.outlook import PlannedOutlook, feedback
-from edgesim.engine.presence import Presence
-from edgesim.engine.report import Report, RoundRow, bits_down, bits_on_wires, standing
+from edgesim.engine.report import RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
-from edgesim.engine.uplink import Band
+from edgesim.engine.run_protocol import RunProtocol
 from edgesim.engine.work import RoundSignals, Task, work
-from edgesim.engine.world import World
-from edgesim.learning.interface import Evaluation, Learner, Merged, Stale, TrainingRound
+from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
-from edgesim.selection.view import Drafter, RoundReport, RoundView, Selector
+from edgesim.selection.view import Drafter, RoundReport, RoundView
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -84,25 +80,9 @@ class Carried:
 
 
 @dataclass
-class Synchronous:
+class Synchronous(RunProtocol):
     """The synchronous protocol; its state: who was selected how often, whose upload is still on the air, batteries."""
 
-    clock: Clock
-    world: World
-    selector: Selector
-    learner: Learner
-    report: Report
-    payload_bits: float
-    data_sizes: list[Integers]
-    """Data-set sizes per frame, [devices]."""
-    work_samples: list[Integers]
-    """Samples that each device processes in a round, per frame, [devices]."""
-    bands: list[Band]
-    """One per station."""
-    backhaul: Backhaul
-    batteries: Batteries | None
-    """None for devices on mains."""
-    presence: Presence
     times_selected: Integers
     tmax_s: float
     """Deadline of the next round; it moves with the rounds' lengths under REFL's rule (``round.moving_deadline``)."""

@@ -16,23 +16,19 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
-from edgesim.devices.topology import Backhaul
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz
 from edgesim.engine.idle import Idle
 from edgesim.engine.outlook import PlannedOutlook, feedback
-from edgesim.engine.presence import Presence
-from edgesim.engine.report import Report, RoundRow, bits_down, bits_on_wires
+from edgesim.engine.report import RoundRow, bits_down, bits_on_wires
 from edgesim.engine.rounds import RoundNumber
-from edgesim.engine.uplink import Band
+from edgesim.engine.run_protocol import RunProtocol
 from edgesim.engine.work import RoundSignals, Task, work
-from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
-from edgesim.learning.interface import Evaluation, Learner, Merged, Stale, TrainingRound
+from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport, RoundView, Selector
+from edgesim.selection.view import RoundReport, RoundView
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -61,23 +57,9 @@ class Working:
 
 
 @dataclass
-class Unsynchronised:
+class Unsynchronised(RunProtocol):
     """Both protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
 
-    clock: Clock
-    world: World
-    selector: Selector
-    learner: Learner
-    report: Report
-    payload_bits: float
-    data_sizes: list[Integers]
-    """Data-set sizes per frame, [devices]."""
-    work_samples: list[Integers]
-    """Samples that each device processes in a task, per frame, [devices]."""
-    bands: list[Band]
-    backhaul: Backhaul
-    batteries: Batteries | None
-    presence: Presence
     next_task: Integers
     """Number of each device's next task, from 1, [devices]."""
     line: deque[Chosen] = field(default_factory=deque)
