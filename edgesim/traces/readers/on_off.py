@@ -1,11 +1,11 @@
 """On/off lists: CSV rows ``device, state, t1, t2, ...``, the state at 0 and the instants at which it changes."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
 from edgesim.errors import EdgesimError
+from edgesim.table_file import csv_rows
 from edgesim.traces.intervals import LONGEST_S, MOST_DEVICES, check_length, joined
 from edgesim.traces.readers.results import Presence
 
@@ -20,20 +20,18 @@ def read_on_off(path: Path, length_s: float | None = None) -> Presence:
     changes_s: dict[int, list[float]] = {}
     lines: dict[int, int] = {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            for row in reader:
-                fields = [field.strip() for field in row]
-                if not any(fields) or (not changes_s and fields[0] == "device"):
-                    continue
-                device, instants_s = _checked(f"{path}: line {reader.line_num}", fields)
-                if device in changes_s:
-                    raise EdgesimError(
-                        f"{path}: line {reader.line_num}: device: expected each device once (got {device}, which is in "
-                        f"line {lines[device]})"
-                    )
-                changes_s[device], lines[device] = instants_s, reader.line_num
-    except (OSError, ValueError, csv.Error) as error:
+        for line, row in csv_rows(path):
+            fields = [field.strip() for field in row]
+            if not any(fields) or (not changes_s and fields[0] == "device"):
+                continue
+            device, instants_s = _checked(f"{path}: line {line}", fields)
+            if device in changes_s:
+                raise EdgesimError(
+                    f"{path}: line {line}: device: expected each device once (got {device}, which is in "
+                    f"line {lines[device]})"
+                )
+            changes_s[device], lines[device] = instants_s, line
+    except OSError as error:
         raise EdgesimError(f"{path}: not a readable CSV file: {error}") from None
     if not changes_s:
         raise EdgesimError(f"{path}: holds no rows; expected device, state, t1, t2, ...")
