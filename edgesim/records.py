@@ -73,7 +73,7 @@ class RunWriter:
                 raise
         except OSError as error:
             raise EdgesimError(
-                f"{folder}: cannot be made a run folder: {error.strerror}; choose another --out"
+                f"{folder}: cannot be made a run folder: {error.strerror or error}; choose another --out"
             ) from None
         self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
         self._flushed_s = time.monotonic()
