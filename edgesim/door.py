@@ -55,7 +55,7 @@ def check_count(world: World) -> None:
     )
 
 
-def check_length(world: World, rounds: int) -> None:
+def check_rounds(world: World, rounds: int) -> None:
     """Refuse more rounds than a table of presence has time for, where all last to their deadline.
 
     Raises `EdgesimError`. Rounds that may close earlier have no least length.
