@@ -55,6 +55,20 @@ def check_count(world: World) -> None:
     )
 
 
+def check_rounds(world: World, rounds: int) -> None:
+    """Refuse more rounds than a table of presence has time for, where all last to their deadline.
+
+    Raises `EdgesimError`. Rounds that may close earlier have no least length.
+    """
+    knobs, presence = world.config.round, world.availability
+    least_s = rounds * knobs.tmax_s
+    if knobs.close != "deadline" or not isinstance(presence, IntervalTable):
+        return
+    # The clock's sum over very many rounds is off by less than this.
+    if least_s > presence.known_until_s * (1 + 1e-9):
+        presence.refuse_to_go_on(f"{least_s:.10g} s ({rounds} rounds of {knobs.tmax_s:g} s each)")
+
+
 def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: NDArray[np.int64]) -> None:
     """Refuse a deadline or a band that serves nobody in any of the first rounds.
 

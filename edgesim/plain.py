@@ -12,14 +12,14 @@ R = TypeVar("R")
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and status 2, and Ctrl-C into status 130; scenarios use it too."""
+    """Turn bad input into one line on stderr and the error's status, and Ctrl-C into status 130."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
         except EdgesimError as error:
-            _stop(f"error: {error}", 2)
+            _stop(f"error: {error}", error.status)
         except KeyboardInterrupt:
             _stop("stopped; what was finished is kept", 130)
 

@@ -99,6 +99,10 @@ class Display:
         self._done = dict.fromkeys(rounds, 0)
         self._over: set[str] = set()
         self._said: set[str] = set()
+        self._goes_on = False
+        """Whether any run got anywhere: had a round or finished."""
+        self._held: list[str] = []
+        """Failures not told yet: where no run gets anywhere, the study's error tells the first and ends it."""
         self._progress = bar(console)
         self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
         self._bars: dict[str, TaskID] = {}
@@ -109,6 +113,11 @@ class Display:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None and not self._goes_on:
+            # A full bar would look like success.
+            self._progress.live.transient = True
+        else:
+            self._get_on()
         self._progress.stop()
 
     def has_started(self, run: str) -> bool:
@@ -129,18 +138,29 @@ class Display:
                 self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
             self._progress.update(self._bars[message.run], completed=message.rounds, text=message.text)
             self._advance(message.run, message.rounds)
+            if message.rounds:
+                self._get_on()
 
     def ended(self, run: str, status: str, reason: str) -> None:
-        """A run is over; a failure is printed at once."""
+        """A run is over; a failure is printed at once, or as soon as any run gets anywhere."""
         self._over.add(run)
         # One reason may fail every run of a study: said once.
         if status != "finished" and reason not in self._said:
             self._said.add(reason)
-            self._console.print(f"{status} {run}: {reason}", highlight=False, markup=False, style="red")
+            self._held.append(f"{status} {run}: {reason}")
+        if status == "finished" or self._goes_on:
+            self._get_on()
         if run in self._bars:
             self._progress.update(self._bars[run], visible=False)
         self._advance(run, self._rounds[run])
         self._show_count()
+
+    def _get_on(self) -> None:
+        """Some run got somewhere, or the user ended them all: failures are the display's to tell."""
+        self._goes_on = True
+        for line in self._held:
+            self._console.print(line, highlight=False, markup=False, style="red")
+        self._held.clear()
 
     def _advance(self, run: str, rounds: int) -> None:
         rounds = max(rounds, self._done[run])

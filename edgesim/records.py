@@ -66,18 +66,26 @@ class RunWriter:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._alone = Alone(folder)
-            write_whole(folder / "config.toml", tomli_w.dumps(dict(config)))
+            try:
+                self._begin(config)
+            except BaseException:
+                self._alone.release()
+                raise
         except OSError as error:
             raise EdgesimError(
-                f"{folder}: cannot be made a run folder: {error.strerror}; choose another --out"
+                f"{folder}: cannot be made a run folder: {error.strerror or error}; choose another --out"
             ) from None
-        for name in SCHEMAS:  # of an unfinished run that is run again
-            (folder / f"{name}.parquet").unlink(missing_ok=True)
-        self._write_run()
-        self._sinks = {name: pa.OSFile(str(folder / f"{name}.arrow"), "wb") for name in SCHEMAS}
-        self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
         self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
         self._flushed_s = time.monotonic()
+
+    def _begin(self, config: Mapping[str, Any]) -> None:
+        """Write the first files, in place of those of an unfinished run that is run again."""
+        write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
+        for name in SCHEMAS:
+            (self.folder / f"{name}.parquet").unlink(missing_ok=True)
+        self._write_run()
+        self._sinks = {name: pa.OSFile(str(self.folder / f"{name}.arrow"), "wb") for name in SCHEMAS}
+        self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
         """Append rows to a table, given as one sequence or array per column (missing columns are null).

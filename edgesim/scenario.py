@@ -1,21 +1,75 @@
 """What every scenario script needs: lists from the command line, plain errors, the table and the figures at the end."""
 
+import functools
+import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from rich.console import Console
 
+from edgesim import plain
 from edgesim.analysis.differences import differences, summarise_differences
 from edgesim.errors import EdgesimError
-from edgesim.plain import plain_errors
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
 from edgesim.plots.style import save
 from edgesim.show import print_differences, print_study
 
 __all__ = ["conclude", "counts", "names", "numbers", "plain_errors", "short_names", "stop_if_failed"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OPTIONS = (
+    ("availability.interruption", "interruption"),
+    ("data.dataset", "dataset"),
+    ("data.folder", "folder"),
+    ("data.image_size", "image_size"),
+    ("devices.count", "devices"),
+    ("devices.links", "links"),
+    ("devices.match", "match"),
+    ("devices.profile", "profile"),
+    ("devices.radius_m", "radius"),
+    ("learning.model", "model"),
+    ("radio.bandwidth_hz", "band_mhz"),
+    ("radio.channel", "channel"),
+    ("round.close", "close"),
+    ("round.count", "count"),
+    ("round.count", "participants"),
+    ("round.payload_bits", "payload_bits"),
+    ("round.plan_quantile", "quantiles"),
+    ("round.tmax_s", "tmax"),
+    ("selection.policy", "policies"),
+    ("selection.policy", "policy"),
+    ("selection.policy", "selectors"),
+    ("topology.cloud_every", "cloud_every"),
+)
+"""Fields of a config, and what the option that sets them is called in every scenario that has it."""
+
+
+def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """As `edgesim.plain.plain_errors`; an error that names fields also says which options of the scenario set them."""
+    own = inspect.signature(command).parameters
+
+    @plain.plain_errors
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return command(*args, **kwargs)
+        except EdgesimError as error:
+            options = [
+                f"{field} is --{name.replace('_', '-')}"
+                for field, name in _OPTIONS
+                if name in own and field in str(error)
+            ]
+            if options:
+                error.args = (f"{error} (here {', '.join(options)})",)
+            raise
+
+    return wrapped
 
 
 def names(text: str) -> list[str]:

@@ -98,6 +98,7 @@ def run(
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams)
     door.check_count(world)
+    door.check_rounds(world, sum(length or 0 for _, length in numbers))
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )

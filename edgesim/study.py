@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
@@ -23,7 +24,7 @@ from edgesim import simulation
 from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig, parse, set_key, set_value
 from edgesim.door import check_files
-from edgesim.errors import EdgesimError
+from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.processes import Alone, cores, end_with_parent, no_interrupts
 from edgesim.progress import Display, Listener, Message, expected_rounds
 from edgesim.records import write_whole
@@ -116,7 +117,8 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
 
     Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs when a run is there twice, its folder holds another config, a file that it names is not there
-    or another process is writing there, and afterwards when no run finished.
+    or another process is writing there, and afterwards when no run finished. Where no run could even begin, nothing is
+    left on disk.
     """
     console = console or Console()
     resolve_options(study.reference, {})
@@ -129,6 +131,7 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     }.values():
         check_files(config)
     reasons = Counter(simulation.why_run(out / planned.folder, planned.config) for planned in study.runs)
+    made = [path for path in (out, *out.parents) if not path.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -143,14 +146,25 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
         with Display(console, study.name, rounds) as display:
             _run_all(study, out, jobs or cores(), endings, display)
     finally:
-        _write_plan(study, out, endings)
+        began = any((out / run.folder).exists() for run in study.runs)
+        if began:
+            _write_plan(study, out, endings)
+        else:
+            _remove_empty(made)
         alone.release()
     if all(ending.status != "finished" for ending in endings.values()):
-        first = next(iter(endings.values()))
-        raise EdgesimError(f"{out}: no run finished; the first one: {first.reason}")
+        what = f"{out}: no run finished" if began else "no run could begin"
+        raise NoRunFinished(f"{what}; the first one: {next(iter(endings.values())).reason}")
     with console.status("summing up"):
         write_summary(out)
     return endings
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    """Remove folders, the innermost first, up to one that is not empty."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _check_folder(study: Study, out: Path) -> None:

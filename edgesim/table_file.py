@@ -1,8 +1,9 @@
 """Tables that users bring, as CSV or Parquet: the columns wanted, row by row, with their places for messages."""
 
+import csv
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,20 @@ def column_names(path: Path) -> list[str]:
         return [str(name).strip() for name in pd.read_csv(path, dtype=str, nrows=0).columns]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV of any shape, each with the line on which it begins; raises `EdgesimError` for an open quote."""
+    # What is no text is for the field in which it stands to refuse.
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        rows = csv.reader(file, skipinitialspace=True, strict=True)
+        line = 1
+        try:
+            for fields in rows:
+                yield line, fields
+                line = rows.line_num + 1
+        except csv.Error:
+            raise EdgesimError(f"{path}: line {line}: expected every opening quote to be closed") from None
 
 
 def numbers_of(column: pd.Series) -> NDArray[np.float64]:
@@ -89,9 +104,20 @@ def row_word(path: Path) -> str:
 
 
 def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:
+    if isinstance(error, pd.errors.ParserError | pd.errors.ParserWarning):
+        _refuse_long_rows(path)
     # Parsers report over several lines; the first one says what is wrong.
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}")
+
+
+def _refuse_long_rows(path: Path) -> None:
+    """Raises `EdgesimError` for the first line of a CSV with more fields than the header, or with an open quote."""
+    width = None
+    for line, fields in csv_rows(path):
+        width = width or len(fields)
+        if len(fields) > width:
+            raise EdgesimError(f"{path}: line {line}: expected {width} fields (got {len(fields)})")
 
 
 def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:

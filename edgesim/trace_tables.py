@@ -24,7 +24,7 @@ def anatomy_table(traces: Mapping[str, Anatomy]) -> Table:
 
 _ROWS = (
     "devices; never there", "recorded days", "not observed", "online, of all time",
-    "online, of observed time", "online per device: quartiles", "online at once: least, mean, most",
+    "online, of observed time", "online per device: quartiles", "online of those recorded: least, mean, most",
     "busiest and quietest hour", "sessions",
     "sessions per device: quartiles", "session: quartiles", "session: 90 %, mean", "gap: quartiles", "gap: 90 %, mean",
     "devices with a gap above 1 h", "devices with a mean gap above 1 h",
@@ -36,8 +36,14 @@ def _cells(trace: Anatomy) -> list[str]:
     never = np.count_nonzero(trace.sessions == 0)
     hours = trace.share_by_hour
     busy, quiet = int(np.nanargmax(hours)), int(np.nanargmin(hours))
+    lengths_s = trace.intervals.length_s
     instants_s, online = trace.counts_over_time
     online = online[instants_s < trace.length_s]
+
+    def of_recorded(place: np.intp) -> str:
+        return f"{online[place]:,} of {np.count_nonzero(lengths_s > instants_s[place]):,}"
+
+    mean = f"{trace.duration_s.sum() / trace.length_s:,.1f} of {lengths_s.sum() / trace.length_s:,.1f}"
     return [
         f"{count:,}; {never:,}",
         f"{trace.length_s / 86400:.2f}",
@@ -45,7 +51,8 @@ def _cells(trace: Anatomy) -> list[str]:
         f"{trace.pooled_share:.2%}",
         f"{trace.observed_share:.2%}" if trace.unobserved_share < 1 else "",
         ", ".join(f"{share:.1%}" for share in np.quantile(trace.online_share, [0.25, 0.5, 0.75])),
-        f"{online.min():,}, {trace.duration_s.sum() / trace.length_s:,.1f}, {online.max():,}",
+        # Of equal counts the first, when the most devices are still recorded.
+        f"{of_recorded(online.argmin())}, {mean}, {of_recorded(online.argmax())}",
         f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
         f"{len(trace.duration_s):,}",
         ", ".join(f"{value:g}" for value in np.quantile(trace.sessions, [0.25, 0.5, 0.75])),

@@ -123,13 +123,24 @@ def test_bad_input_is_one_line(tmp_path, script, arguments, expected):
     ("arguments", "expected"),
     [
         (["--participants", "190"], "never more than"),
-        (["--target", "0", "--rounds", "1", "--devices", "60"], "target 0 must lie above the start accuracy"),
         (["--trace", "nowhere"], "no file 'nowhere'"),
         (["--dataset", "fashion-mnist", "--folder", "nowhere"], "fashion-mnist is not there"),
     ],
 )
 def test_a_study_none_of_whose_runs_can_begin_is_one_line(tmp_path, arguments, expected):
-    done = start("feddance.py", *arguments, "--selectors", "random", "--seeds", "1", cwd=tmp_path)
-    assert done.returncode == 2, done.stdout + done.stderr
+    done = start("feddance.py", *arguments, "--selectors", "random", "--seeds", "2", cwd=tmp_path)
+    assert done.returncode == (2 if "--trace" in arguments else 1), done.stdout + done.stderr
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
+    # What the scenario says it is about, and nothing of the runs.
+    assert done.stdout.strip().count("\n") == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_none_of_whose_runs_gets_beyond_its_start_is_one_line(tmp_path):
+    arguments = ["--target", "0", "--rounds", "1", "--devices", "60", "--selectors", "random", "--seeds", "1"]
+    done = start("feddance.py", *arguments, cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "target 0 must lie above the start accuracy" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout.strip().count("\n") == 0

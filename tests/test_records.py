@@ -51,6 +51,16 @@ def test_tables_have_the_same_bytes_however_often_rows_were_flushed(tmp_path, mo
         assert often == once, name
 
 
+@pytest.mark.parametrize("name", ["config.toml.part", "rounds.parquet", "run.json.part", "timing.arrow"])
+def test_a_folder_in_which_no_file_can_be_written_is_refused_and_free_for_the_next(tmp_path, name):
+    """A folder stands where the file should."""
+    (tmp_path / name).mkdir()
+    with pytest.raises(EdgesimError, match=r"cannot be made a run folder: .*(d|D)irectory.*; choose another --out"):
+        records.RunWriter(tmp_path, {}, {})
+    (tmp_path / name).rmdir()
+    records.RunWriter(tmp_path, {}, {}).close("finished")
+
+
 def test_a_run_that_is_run_again_does_not_show_the_rows_of_before(tmp_path):
     writer = records.RunWriter(tmp_path, {}, {})
     writer.write("metrics", metrics(1))

@@ -247,6 +247,27 @@ def test_more_participants_than_a_table_ever_has_at_once_are_refused(tmp_path):
     assert simulation.run(fits, tmp_path / "run").status == "finished"
 
 
+def test_more_rounds_of_one_length_than_a_recording_has_time_for_are_refused_before_they_begin(tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("device,start_s,end_s\n0,0,10\n1,0,10\n")
+
+    def run(rounds, after_end="raise", **knobs):
+        table = {"model": "table", "file": str(trace), "after_end": after_end}
+        world = {"availability": table, "devices": {"count": 2}, "data": {"dataset": "none"}, "rounds": rounds}
+        folder = tmp_path / f"{rounds}-{after_end}-{'-'.join(map(str, knobs.values()))}"
+        return simulation.run(config(training="none", round={"payload_bits": 1e5} | knobs, **world), folder)
+
+    said = r"trace\.csv: the trace ends at 10 s, but 11 s \(11 rounds of 1 s each\) is asked for; end the run earlier"
+    with pytest.raises(EdgesimError, match=said):
+        run(11, close="deadline", tmax_s=1.0)
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.csv"]
+    # What fits exactly, also where the clock's sum is not exact; rounds that end early; what goes on behind the end.
+    assert run(10, close="deadline", tmax_s=1.0).status == "finished"
+    assert run(100, close="deadline", tmax_s=0.1).status == "finished"
+    assert run(11, close="arrivals", tmax_s=1.0, leftover="equal_finish").status == "finished"
+    assert run(11, "wrap", close="deadline", tmax_s=1.0).status == "finished"
+
+
 def test_more_devices_per_round_than_there_are_are_refused():
     with pytest.raises(EdgesimError, match=r"round\.count \(31\) must not be above devices\.count \(30\)"):
         config(training="none", round={"admission": "count", "count": 31})

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from edgesim import simulation
-from edgesim.errors import EdgesimError
+from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.records import RunWriter, read_config, read_run, read_table
 from edgesim.show import print_study
 from edgesim.study import Study, grid, run_study
@@ -112,10 +112,29 @@ def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
     assert summary["left_out"].tolist() == [1, 0]
 
 
-def test_a_study_of_which_no_run_finishes_says_why(tmp_path):
-    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0]))
-    with pytest.raises(EdgesimError, match=r"no run finished; the first one: round.tmax_s = 0.01"):
-        run_study(study, tmp_path, console=quiet())
+def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_path):
+    # Nobody meets 0.01 s.
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0, 1]))
+    console = Console(width=300, record=True, file=io.StringIO())
+    with pytest.raises(NoRunFinished, match=r"^no run could begin; the first one: round.tmax_s = 0.01: no device can"):
+        run_study(study, tmp_path / "runs/out", console=console)
+    assert console.export_text().strip() == ""
+    assert not (tmp_path / "runs").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(NoRunFinished):
+        run_study(study, tmp_path / "mine", console=quiet())
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+def test_a_study_whose_runs_began_and_failed_keeps_them(tmp_path):
+    # Three rounds of 0.8 s and more, of which the recording holds one.
+    (tmp_path / "short.csv").write_text("device,start_s,end_s\n" + "\n".join(f"{k},0,1" for k in range(30)))
+    world = TIMING | {"availability": {"model": "table", "file": str(tmp_path / "short.csv")}}
+    study = Study("s", grid(world, {"round.tmax_s": [0.8]}, [0]))
+    with pytest.raises(NoRunFinished, match=r"out: no run finished; the first one: .*the trace ends at 1 s"):
+        run_study(study, tmp_path / "out", console=quiet())
+    assert read_run(tmp_path / "out/tmax0.8-s0")["status"] == "failed"
+    assert json.loads((tmp_path / "out/study.json").read_text())["runs"][0]["status"] == "failed"
 
 
 def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path):

@@ -45,6 +45,16 @@ def refused(*arguments) -> str:
     return line
 
 
+def test_counts_online_are_of_the_devices_still_recorded(folder):
+    """Recordings of 10, 20 and 40 s: two of three there at first, none of two from 10 s on, one of one at the end."""
+    (folder / "apart.csv").write_text("device,start_s,end_s,length_s\n0,0,10,10\n1,0,8,20\n2,30,40,40\n")
+    status, output = edgesim("trace", "show", "apart.csv", "--out", "figures")
+    assert status == 0
+    # 28 s of 70 device-seconds, both over 40 s.
+    assert re.search(r"least, mean, most\W+0 of 2, 0\.7 of 1\.8, 2 of 3", output)
+    assert "40.00%" in output
+
+
 def test_presence_is_converted_shown_and_run(folder):
     status, output = edgesim("trace", "convert", "log.json", "phones.parquet")
     assert status == 0
@@ -53,7 +63,7 @@ def test_presence_is_converted_shown_and_run(folder):
     status, output = edgesim("trace", "show", "phones.parquet", "--out", "figures")
     assert status == 0
     assert "25.1%" in output
-    assert re.search(r"online at once: least, mean, most\W+0, 2\.2, 3", output)
+    assert re.search(r"online of those recorded: least, mean, most\W+0 of 3, 2\.2 of 3\.0, 3 of 3", output)
     assert (folder / "figures/anatomy.png").stat().st_size > 10_000
     (folder / "run.toml").write_text(
         "rounds = 3\n[devices]\ncount = 3\n[data]\ndataset = 'none'\n[learning]\ntraining = 'none'\n[round]\n"
@@ -231,8 +241,8 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
         (["convert", "on.csv", "x.parquet", "--length-s=-1"], ["length_s: expected seconds above 0", "(got -1)"]),
         (["show", "on.csv", "--median-s", "nan"], ["--median-s: is for the formats ai-benchmark"]),
         (
-            ["convert", "on.csv", "x.parquet", "--lengths", "up"],
-            ["--lengths: is for the formats intervals, but on.csv"],
+            ["convert", "log.json", "x.parquet", "--lengths", "up"],
+            ["--lengths: is for the formats intervals, on-off, but log.json"],
         ),
         (["show", "up", "--observed", "on.csv"], ["--observed: is for recordings of presence, which up is not"]),
         (["show", "on.csv", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),

@@ -19,6 +19,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def within(self, least: float, most: float = np.inf) -> "Interval":
+        """The interval without what lies outside of the quantity's range, where that of few values can reach."""
+        low = np.clip(self.low, min(least, self.mean), self.mean)
+        return Interval(self.mean, float(low), float(np.clip(self.high, self.mean, max(most, self.mean))))
+
 
 def mean_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     """Mean of [n] values with its two-sided Student t interval of n - 1 degrees of freedom."""

@@ -42,7 +42,7 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
             for series in panel.series:
                 places, values = curve(series, over)
                 places = places / _HOUR_S if in_hours else places
-                bands = [mean_interval(column) for column in values.T]
+                bands = [mean_interval(column).within(0, 1) for column in values.T]
                 look = styles[series.label]
                 (handles[series.label],) = axes.plot(
                     places,
@@ -53,9 +53,7 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                 )
                 if len(series.runs) < 2:
                     continue
-                # A t interval of few seeds can leave the range that an accuracy has.
-                low = np.clip([band.low for band in bands], 0, 1)
-                high = np.clip([band.high for band in bands], 0, 1)
+                low, high = np.array([band.low for band in bands]), np.array([band.high for band in bands])
                 if len(labels) <= _MOST_BANDS:
                     step: Literal["post"] | None = None if over == "rounds" else "post"
                     axes.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0, step=step)

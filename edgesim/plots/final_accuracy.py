@@ -14,7 +14,8 @@ from edgesim.plots.groups import Panel, labels_of
 def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     """Mean of the last five evaluations with the 95 % t interval over seeds, a bar per series.
 
-    The axis begins below the least bar: the differences are what is asked for.
+    What of an interval is no accuracy is cut off. The axis begins below the least bar: the differences are what is
+    asked for.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
@@ -23,10 +24,13 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     with style.figure(width, height) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes, panel in zip(grid, panels, strict=True):
-            bands = [mean_interval([final_accuracy(run.rounds) for run in series.runs]) for series in panel.series]
+            bands = [
+                mean_interval([final_accuracy(run.rounds) for run in series.runs]).within(0, 1)
+                for series in panel.series
+            ]
             for place, (series, band) in enumerate(zip(panel.series, bands, strict=True)):
-                half = None if np.isnan(band.low) else band.high - band.mean
-                axes.bar(place, band.mean, 0.8, yerr=half, color=styles[series.label].color, error_kw={"capsize": 2})
+                ends = None if np.isnan(band.low) else [[band.mean - band.low], [band.high - band.mean]]
+                axes.bar(place, band.mean, 0.8, yerr=ends, color=styles[series.label].color, error_kw={"capsize": 2})
                 axes.annotate(f"{band.mean:.3f}", (place, band.mean), (0, 2), textcoords="offset points",
                               ha="center", fontsize=6)  # fmt: skip
                 least = min(least, band.mean if np.isnan(band.low) else band.low)

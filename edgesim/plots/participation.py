@@ -50,7 +50,7 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
 
 def _draw_hours(axes: Axes, seeds: Sequence[NDArray[np.float64]], label: str, look: style.LineStyle) -> None:
     """Mean over seeds of a quantity of each hour, [24] each, and its interval where there are several."""
-    bands = [mean_interval(column[~np.isnan(column)]) for column in np.array(seeds).T]
+    bands = [mean_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5
     axes.plot(hours, [band.mean for band in bands], label=label, **look.marked(every=4))
     if len(seeds) > 1:

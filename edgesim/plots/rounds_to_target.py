@@ -30,8 +30,8 @@ def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
 def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> Figure:
     """Grouped bars: mean rounds over seeds with one standard deviation, a group per level, a bar per series.
 
-    A run that never gets to a level counts as its last round + 1; the number of such runs stands above the
-    bar, which is then hatched. Every level must lie above every run's start accuracy.
+    No deviation is drawn below 0. A run that never gets to a level counts as its last round + 1; the number of such
+    runs stands above the bar, which is then hatched. Every level must lie above every run's start accuracy.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
@@ -53,7 +53,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                         place,
                         rounds.mean(),
                         bar,
-                        yerr=spread or None,
+                        yerr=[[min(spread, rounds.mean())], [spread]] if spread else None,
                         color=styles[series.label].color,
                         hatch="/////" if missed else "",
                         edgecolor="white",

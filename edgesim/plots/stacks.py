@@ -36,15 +36,21 @@ class Part:
 
 
 def draw_stacks(
-    panels: Sequence[Panel], parts: Mapping[str, Part], of: Callable[[Run], Mapping[str, float]], label: str
+    panels: Sequence[Panel],
+    parts: Mapping[str, Part],
+    of: Callable[[Run], Mapping[str, float]],
+    label: str,
+    most: float = np.inf,
 ) -> Figure:
     """A bar per series: the mean over its seeds of each part of its runs, stacked in the order of ``parts``.
 
-    ``of`` gives the parts of one run by name. The 95 % t interval over seeds of the whole stands on each bar, where
-    the whole has any spread. The legend names the parts that occur.
+    ``of`` gives the parts of one run by name, which add up to ``most`` at most. The 95 % t interval over seeds of the
+    whole, between 0 and ``most``, stands on each bar, where the whole has any spread. The legend names the parts that
+    occur.
     """
     values = [
-        np.array([_mean_parts([of(run) for run in series.runs], parts) for series in panel.series]) for panel in panels
+        np.array([_mean_parts([of(run) for run in series.runs], parts, most) for series in panel.series])
+        for panel in panels
     ]
     shown = _occurring(parts, np.concatenate([table[:, : len(parts)] for table in values]))
     width, height = style.panel_size(len(panels), 1.8)
@@ -60,10 +66,10 @@ def draw_stacks(
                 if name in shown:
                     axes.bar(places, heights, 0.7, bottom=bottom, **parts[name].patch())
                 bottom = bottom + heights
-            half = table[:, -1]
-            known = np.nan_to_num(half) > 1e-9 * bottom
+            ends = table[:, -2:].T
+            known = np.nan_to_num(ends.sum(axis=0)) > 1e-9 * bottom
             axes.errorbar(
-                places[known], bottom[known], half[known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
+                places[known], bottom[known], ends[:, known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
             )
             names = [series.label for series in panel.series]
             axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
@@ -103,11 +109,11 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
     return figure
 
 
-def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part]) -> Floats:
-    """Mean of each part over runs, and half the interval of their whole, [parts + 1]."""
+def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], most: float) -> Floats:
+    """Mean of each part over runs, and how far the interval of their whole goes below and above it, [parts + 2]."""
     table = np.array([[amounts[name] for name in parts] for amounts in runs])
-    whole = mean_interval(table.sum(axis=1))
-    return np.append(table.mean(axis=0), whole.high - whole.mean)
+    whole = mean_interval(table.sum(axis=1)).within(0, most)
+    return np.append(table.mean(axis=0), [whole.mean - whole.low, whole.high - whole.mean])
 
 
 def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:

@@ -1,7 +1,7 @@
 """Figures of recordings: presence (FedDance, SoCC 2025, fig. 3, and the hours of the day), capacity, speed."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +22,8 @@ MOST_TABLES = 9
 """Capacity tables that are drawn."""
 
 _MOST_POINTS = 400
+_WIDE: dict[str, Any] = {"linewidth": 2.2, "alpha": 0.45}
+_THIN: dict[str, Any] = {"linewidth": 0.5, "alpha": 0.6}
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 _TIMES = {
     1.0: "1 s", 10.0: "10 s", _MINUTE_S: "1 min", 10 * _MINUTE_S: "10 min", _HOUR_S: "1 h", 10 * _HOUR_S: "10 h",
@@ -71,11 +73,16 @@ class Anatomy(Protocol):
 def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:
     """Sessions per device, durations, gaps, and share online by hour of the day and over time, a line per trace.
 
-    Gaps are drawn twice: all of them, and the mean of each device. ``published`` marks what FedDance reports.
+    Gaps are drawn twice: all of them, and the mean of each device. Shares online are of the devices still recorded;
+    where recordings differ in length, a thin line says how many of all devices these are. ``published`` marks what
+    FedDance reports.
     """
     labels = list(traces)
     styles = style.line_styles(labels)
-    with style.figure(style.PAGE_IN, 5.2 + style.legend_height_in([*labels, "mean of each device"], 7)) as figure:
+    over_time = {label: _over_time(trace) for label, trace in traces.items()}
+    apart = [label for label, (*_, recorded) in over_time.items() if recorded[-1] < 0.99]
+    notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
+    with style.figure(style.PAGE_IN, 5.2 + style.legend_height_in([*labels, *notes], style.PAGE_IN)) as figure:
         layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
         parts: dict[str, Axes] = figure.subplot_mosaic(layout)
         sessions, durations, gaps, hours, time = parts.values()
@@ -84,10 +91,12 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             _cdf(sessions, trace.sessions.astype(np.float64), **line)
             _cdf(durations, trace.duration_s, **line)
             _cdf(gaps, trace.gap_s, **line)
-            _cdf(gaps, trace.mean_gap_s, **line | {"linewidth": 2.2, "alpha": 0.45})
+            _cdf(gaps, trace.mean_gap_s, **line | _WIDE)
             hours.step(np.arange(25), np.append(trace.share_by_hour, trace.share_by_hour[-1]), where="post", **line)
-            edges_s, share = _online_share(trace)
+            edges_s, share, recorded = over_time[label]
             time.step(edges_s / _DAY_S, np.append(share, share[-1]), where="post", **line | {"linewidth": 0.8})
+            if label in apart:
+                time.step(edges_s / _DAY_S, np.append(recorded, recorded[-1]), where="post", **line | _THIN)
         if published:
             _mark_published(sessions, durations, gaps, hours)
         sessions.set_xscale("symlog", linthresh=1)
@@ -122,21 +131,23 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         for axes in (sessions, durations, gaps):
             axes.set_ylim(0, 1.02)
         handles = [Line2D([], [], **styles[label].line()) for label in labels]
-        wide = Line2D([], [], color=style.PALETTE["black"], linewidth=2.2, alpha=0.45)
-        style.legend_below(figure, [*handles, wide], [*labels, "(c): mean of each device"])
+        handles += [Line2D([], [], color=style.PALETTE["black"], **look) for look in notes.values()]
+        style.legend_below(figure, handles, [*labels, *notes])
     return figure
 
 
-def _online_share(trace: Anatomy) -> tuple[Floats, Floats]:
-    """Equal parts of a trace, as their edges [p + 1] in s, and the mean share of its devices online in each [p].
+def _over_time(trace: Anatomy) -> tuple[Floats, Floats, Floats]:
+    """Equal parts of a trace, as their edges [p + 1] in s, and two mean shares in each, [p].
 
-    The share is of those whose own recording has not ended yet.
+    The first is that of the devices online among those whose own recording has not ended yet, the second that of these
+    among all.
     """
     instants_s, counts = trace.counts_over_time
     edges_s = np.linspace(0.0, trace.length_s, _MOST_POINTS + 1)
     online_s = np.append(0.0, np.cumsum(np.diff(instants_s) * counts[:-1]))
-    recorded_s = trace.recorded_until_s(edges_s)
-    return edges_s, np.diff(np.interp(edges_s, instants_s, online_s)) / np.diff(recorded_s)
+    recorded_s = np.diff(trace.recorded_until_s(edges_s))
+    share = np.diff(np.interp(edges_s, instants_s, online_s)) / recorded_s
+    return edges_s, share, recorded_s / (np.diff(edges_s) * len(trace.sessions))
 
 
 def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) -> None:

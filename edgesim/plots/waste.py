@@ -26,7 +26,7 @@ def draw_waste(panels: Sequence[Panel], amount: str) -> Figure:
 
     Means over seeds, a bar per series.
     """
-    return draw_stacks(panels, _PARTS, lambda run: shares(run, amount), _LABELS[amount])
+    return draw_stacks(panels, _PARTS, lambda run: shares(run, amount), _LABELS[amount], most=1.0)
 
 
 def draw_waste_over_rounds(run: Run, amount: str) -> Figure:

@@ -135,9 +135,9 @@ class IntervalTable:
         table.known_until_s = self.length_s if stop_at_s is None else np.inf
         return table
 
-    def refuse_to_go_on(self) -> None:
-        """The clock has come to ``known_until_s``: raises `EdgesimError`."""
-        self._refuse_beyond(True, "what follows")
+    def refuse_to_go_on(self, what: str = "what follows") -> None:
+        """The run comes to ``known_until_s``, or will: raises `EdgesimError`."""
+        self._refuse_beyond(True, what)
 
     def _cycle_and_phase(self, ids: Integers, t_s: ArrayLike) -> tuple[Floats, Floats]:
         """Whole repetitions before an instant, and the time since the last of them."""

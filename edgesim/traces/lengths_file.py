@@ -14,7 +14,7 @@ from edgesim.errors import EdgesimError
 from edgesim.table_file import column_names, read_columns
 from edgesim.traces.device_rows import above_zero, ids_of
 from edgesim.traces.interval_file import DEVICE_ID, LENGTH, id_column_of
-from edgesim.traces.intervals import LONGEST_S, Floats, Integers, Intervals
+from edgesim.traces.intervals import LONGEST_S, Floats, Integers, Intervals, joined
 
 PERIOD = "period_s"
 
@@ -45,9 +45,10 @@ def read_lengths(path: Path) -> Lengths:
 def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
     """The same periods, each device's recording as long as a file says, and further devices that were never there.
 
-    Devices are those of the same keys where both files have keys, else those of the same numbers; ids count from 0, or
-    from 1 if no row has 0. Raises `EdgesimError` for a device without a length or with a period that ends after it, and
-    for a recording that says in what time nobody looked.
+    A period without an end (``inf``) lasts as long as the recording. Devices are those of the same keys where both
+    files have keys, else those of the same numbers; ids count from 0, or from 1 if no row has 0. Raises `EdgesimError`
+    for a device without a length or one that comes or leaves after it, and for a recording that says in what time
+    nobody looked.
     """
     if recorded.unobserved_s is not None:
         raise EdgesimError(
@@ -67,15 +68,17 @@ def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
     if np.isnan(length_s).any():
         device = int(np.argmax(np.isnan(length_s)))
         raise EdgesimError(f"{lengths.file}: has no length of {_name(device, recorded)}")
-    beyond = recorded.end_s > length_s[recorded.device]
+    change_s = np.where(np.isinf(recorded.end_s), recorded.start_s, recorded.end_s)
+    beyond = change_s > length_s[recorded.device]
     if beyond.any():
         row = int(np.argmax(beyond))
         device = int(recorded.device[row])
         raise EdgesimError(
-            f"{lengths.file}: {_name(device, recorded)}: expected a length up to the end of its last period at least, "
-            f"but one ends at {recorded.end_s[row]:.10g} s in {recorded.name} (got {length_s[device]:.10g})"
+            f"{lengths.file}: {_name(device, recorded)}: expected a length up to its last change at least, but one is "
+            f"at {change_s[row]:.10g} s in {recorded.name} (got {length_s[device]:.10g})"
         )
-    return replace(recorded, length_s=length_s, keys=keys, models=models_of_all(recorded.models, count))
+    ended = joined(recorded.device, recorded.start_s, recorded.end_s, length_s, count, recorded.name)
+    return replace(ended, keys=keys, models=models_of_all(recorded.models, count))
 
 
 def _name(device: int, recorded: Intervals) -> str:

@@ -32,6 +32,18 @@ def test_one_value_has_a_mean_but_no_interval_and_none_has_neither():
     assert all(math.isnan(number) for number in mean_interval([]))
 
 
+@given(st.lists(st.floats(0, 1), max_size=6))
+def test_an_interval_within_a_range_is_the_overlap_of_both_and_holds_the_mean(values):
+    whole, cut = mean_interval(values), mean_interval(values).within(0, 1)
+    assert np.array_equal(cut.mean, whole.mean, equal_nan=True)
+    if len(values) < 2:
+        assert math.isnan(cut.low)
+        assert math.isnan(cut.high)
+    else:
+        assert cut.low <= cut.mean <= cut.high
+        assert (cut.low, cut.high) == pytest.approx((max(whole.low, 0.0), min(whole.high, 1.0)))
+
+
 def test_pairs_are_the_seeds_that_both_have_in_ascending_order():
     first, second = pair_by_seed({3: 0.3, 1: 0.1, 2: 0.2}, {1: 1.0, 3: 3.0, 9: 9.0})
     assert first.tolist() == [0.1, 0.3]

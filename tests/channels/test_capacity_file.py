@@ -72,7 +72,7 @@ def test_the_shipped_table_has_the_stated_process() -> None:
         ("t_s,mbps\n0,5\n", "column 'bps' is missing; expected t_s, bps; found t_s, mbps"),
         (HEAD, "holds no rows"),
         ("", "not a readable csv file"),
-        (HEAD + "0,5,6\n", "not a readable csv file"),
+        (HEAD + "0,5,6\n", "line 2: expected 2 fields (got 3)"),
         (HEAD + "0,5\n1,fast\n", "line 3: bps: expected a finite number (got fast)"),
         (HEAD + "0,5\n\n2,inf\n", "line 4: bps: expected a finite number (got inf)"),
         (HEAD + "0,5\n,6\n", "line 3: t_s: expected a finite number (got nan)"),

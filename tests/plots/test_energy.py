@@ -27,6 +27,15 @@ def test_energy_bars_stack_the_mean_joules_of_the_seeds_with_the_interval_of_the
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["compute", "upload"]
 
 
+def test_no_interval_of_the_energy_goes_below_zero(tmp_path, run_writer):
+    few_and_all = runs_of([run_writer(tmp_path / str(n), scheduled=n, seed=n, rounds=3) for n in (1, 9)])
+    spent = [sum(joules_per_round(run).values()) for run in few_and_all]
+    (axes,) = draw_energy(panels_of(few_and_all)).axes
+    (whisker,) = axes.collections[0].get_segments()
+    assert whisker[0, 1] == 0.0
+    assert whisker[1, 1] == pytest.approx(sum(spent) / 2 + 12.7062047362 * abs(spent[1] - spent[0]) / 2)
+
+
 def test_one_runs_energy_is_drawn_over_its_rounds(runs):
     (axes,) = draw_energy_over_rounds(runs[1]).axes
     compute, both = (patch.get_data() for patch in axes.patches)

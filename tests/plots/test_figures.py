@@ -9,6 +9,7 @@ from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.plots.accuracy import curve, draw_accuracy
 from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
+from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
 from edgesim.plots.groups import Series, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
@@ -191,6 +192,26 @@ def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counte
     assert np.mean(needed) in heights[False]
     assert [text.get_text() for text in figure.axes[0].texts] == ["2", "2"]
     assert axis_labels(figure) == ["test accuracy to reach (1)", "rounds needed (count)"]
+
+
+def whisker(figure: Figure) -> list[float]:
+    """Both ends of the only error bar."""
+    (segment,) = figure.axes[0].collections[0].get_segments()
+    return segment[:, 1].tolist()
+
+
+def test_no_error_bar_leaves_what_its_quantity_can_be(runs):
+    """Of two seeds the t interval has 12.7 times the standard error, and one standard deviation exceeds their mean."""
+    pair = panels_of([run for run in runs if run.knobs == {"policy": "random", "tmax_s": 0.8}])
+    late, soon = (run.rounds for run in pair[0].series[0].runs)
+    late["test_accuracy"] = [*[0.5] * 11, 0.9]
+    soon["test_accuracy"] = 0.9
+    # Rounds 1 and 12: 6.5 with a deviation of 11 / sqrt(2).
+    assert whisker(draw_rounds_to_target(pair, [0.8])) == pytest.approx([0.0, 6.5 + 11 / np.sqrt(2)])
+    late["test_accuracy"], soon["test_accuracy"] = 0.98, 1.0
+    assert whisker(draw_final_accuracy(pair)) == pytest.approx([0.99 - 12.7062047362 * 0.01, 1.0])
+    late["test_accuracy"], soon["test_accuracy"] = 0.02, 0.98
+    assert whisker(draw_final_accuracy(pair)) == [0.0, 1.0]
 
 
 def test_levels_lie_above_the_start_and_beyond_the_target_only_when_some_run_gets_there(runs):

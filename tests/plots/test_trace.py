@@ -30,6 +30,17 @@ def test_the_lines_of_an_anatomy_are_its_distributions():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["some", "(c): mean of each device"]
 
 
+def test_a_thin_line_says_how_many_are_still_recorded_where_recordings_differ_in_length():
+    device, start, end = np.array([0, 1]), np.zeros(2), np.array([43_200.0, 86_400.0])
+    apart = anatomy(joined(device, start, end, end, 2))
+    figure = draw_anatomy({"apart": apart, "some": SOME})
+    share, recorded, other = (line.get_ydata() for line in figure.axes[4].lines)
+    assert share.tolist() == [1.0] * 401
+    assert recorded.tolist() == pytest.approx([1.0] * 200 + [0.5] * 201)
+    assert other[200] == 0.25
+    assert figure.legends[0].get_texts()[-1].get_text() == "(e): still recorded"
+
+
 def test_published_marks_are_drawn_only_when_wanted():
     hours = draw_anatomy({"some": SOME}, published=True).axes[3]
     assert hours.lines[-1].get_ydata()[0] == 0.2026

@@ -72,3 +72,10 @@ def test_a_long_run_is_drawn_in_blocks_of_rounds_and_an_idle_block_stays_empty()
     assert "means over 5 rounds" in share.axes[0].get_xlabel()
     mean = draw_stacks_over_rounds(table, PARTS, "J", share=False)
     assert mean.axes[0].patches[1].get_data().values.tolist() == pytest.approx([0.0] + [4.0] * 48)
+
+
+def test_the_interval_of_shares_of_a_seed_with_and_one_without_work_is_all_that_a_share_can_be(tmp_path, run_writer):
+    folders = [run_writer(tmp_path / str(n), scheduled=n, seed=n, rounds=3) for n in (0, 4)]
+    (axes,) = draw_waste(panels_of(runs_of(folders)), "bits").axes
+    (whisker,) = axes.collections[0].get_segments()
+    assert whisker[:, 1].tolist() == pytest.approx([0.0, 1.0])

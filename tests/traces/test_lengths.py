@@ -65,8 +65,8 @@ def test_ids_of_a_file_of_lengths_count_from_0_or_1_where_the_recording_has_none
     ("lengths", "words"),
     [
         ("device,length_s\n0,10\n", "lengths.csv: has no length of device 1"),
-        ("device,length_s\n0,10\n1,7\n", "lengths.csv: device 1: expected a length up to the end of its last period at "
-         "least, but one ends at 8 s in "),
+        ("device,length_s\n0,10\n1,7\n", "lengths.csv: device 1: expected a length up to its last change at least, "
+         "but one is at 8 s in "),
         ("device,length_s\n0,10\n0,20\n", "lengths.csv: line 3: device: expected each device once (got 0)"),
         ("device,length_s\n0,10\nx,20\n", "lengths.csv: line 3: device: expected a whole number from 0 to 9999999"),
         ("device,length_s\n0,10\n1,0\n", "lengths.csv: line 3: length_s: expected a finite number above 0, up to"),
@@ -138,5 +138,34 @@ def test_the_hundred_phones_as_delivered_have_the_lengths_speeds_and_links_of_th
     assert speeds.link_bps == pytest.approx(1e3 * frame["bandwidth_kbps"].to_numpy())
 
 
-def test_only_interval_files_take_lengths():
-    assert [name for name, format_ in FORMATS.items() if "lengths" in format_.options] == ["intervals"]
+def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_recording(tmp_path):
+    """There from 0 on, for good from 20 on, never, for good from the end of its recording on; and one without a row."""
+    lines = "0,on,10\n1,off,5,7,20\n2,off\n3,off,9\n"
+    found = converted(tmp_path, lines, "device,length_s\n4,1\n3,9\n1,50\n2,30\n0,12\n")
+    assert found.length_s.tolist() == [12, 50, 30, 9, 1]
+    assert found.device.tolist() == [0, 1, 1]
+    assert (found.start_s.tolist(), found.end_s.tolist()) == ([0, 5, 20], [10, 7, 50])
+
+
+@pytest.mark.parametrize(
+    ("lengths", "words"),
+    [
+        (
+            "device,length_s\n0,12\n1,19\n",
+            "device 1: expected a length up to its last change at least, but one is at 20 s",
+        ),
+        (
+            "device,length_s\n0,9\n1,30\n",
+            "device 0: expected a length up to its last change at least, but one is at 10 s",
+        ),
+        ("device,length_s\n1,30\n", "has no length of device 0"),
+    ],
+)
+def test_lengths_that_do_not_fit_an_on_off_list_are_refused(tmp_path, lengths, words):
+    with pytest.raises(EdgesimError, match=words):
+        converted(tmp_path, "0,on,10\n1,off,5,7,20\n", lengths)
+
+
+def test_only_interval_files_and_on_off_lists_take_lengths():
+    takers = [name for name, format_ in FORMATS.items() if "lengths" in format_.options]
+    assert takers == ["intervals", "on-off"]

@@ -37,7 +37,7 @@ class Format:
 
 FORMATS = {
     "intervals": Format(read_interval_presence, frozenset({"length_s", "lengths"})),
-    "on-off": Format(read_on_off, frozenset({"length_s"})),
+    "on-off": Format(read_on_off, frozenset({"length_s", "lengths"})),
     "flash": Format(read_flash, frozenset({"require"})),
     "fedscale": Format(read_fedscale),
     "fedscale-devices": Format(read_fedscale_devices),
@@ -53,7 +53,8 @@ FORMATS = {
 def read_recording(path: Path, format: str | None = None, **options: Any) -> Recorded:
     """Read a file of any of the `FORMATS`, told by its content when not named; options of None count as not given.
 
-    Raises `EdgesimError` for an unknown format, an option that the format does not have, or a bad file.
+    Raises `EdgesimError` for an unknown format, an option that the format does not have, both a length and a file of
+    lengths, or a bad file.
     """
     name = detect(path) if format is None else format
     if name not in FORMATS:
@@ -65,6 +66,8 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
             raise EdgesimError(
                 f"--{key.replace('_', '-')}: is for the formats {', '.join(owners)}, but {path} is read as {name}"
             )
+    if {"length_s", "lengths"} <= given.keys():
+        raise EdgesimError("--length-s, --lengths: expected one of them at most")
     return FORMATS[name].read(path, **given)
 
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from edgesim.errors import EdgesimError
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.lengths_file import read_lengths, with_lengths
 from edgesim.traces.readers.results import Presence
@@ -11,9 +10,7 @@ from edgesim.traces.readers.results import Presence
 def read_interval_presence(path: Path, length_s: float | None = None, lengths: Path | None = None) -> Presence:
     """As `read_intervals`; with a file of ``lengths`` each recording is as long as that says, whatever else does.
 
-    Raises `EdgesimError` for a bad file, or where both a length and a file of them are given.
+    Raises `EdgesimError` for a bad file.
     """
-    if length_s is not None and lengths is not None:
-        raise EdgesimError("--length-s, --lengths: expected one of them at most")
     available = read_intervals(path, length_s)
     return Presence(available if lengths is None else with_lengths(available, read_lengths(lengths)))

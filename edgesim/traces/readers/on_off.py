@@ -1,53 +1,57 @@
 """On/off lists: CSV rows ``device, state, t1, t2, ...``, the state at 0 and the instants at which it changes."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 
 from edgesim.errors import EdgesimError
+from edgesim.table_file import csv_rows
 from edgesim.traces.intervals import LONGEST_S, MOST_DEVICES, check_length, joined
+from edgesim.traces.lengths_file import read_lengths, with_lengths
 from edgesim.traces.readers.results import Presence
 
 
-def read_on_off(path: Path, length_s: float | None = None) -> Presence:
+def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None = None) -> Presence:
     """One row per device; a first row that begins with ``device`` is a header.
 
-    The last state holds to ``length_s``, or else to the last change in the file. Raises `EdgesimError` that names the
-    file, the line, the field and what was expected.
+    The last state holds to ``length_s``, to where a file of ``lengths`` says that the device's recording ends, or else
+    to the last change in the file. Raises `EdgesimError` that names the file, the line, the field and what was
+    expected.
     """
     check_length(length_s)
     changes_s: dict[int, list[float]] = {}
     lines: dict[int, int] = {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            for row in reader:
-                fields = [field.strip() for field in row]
-                if not any(fields) or (not changes_s and fields[0] == "device"):
-                    continue
-                device, instants_s = _checked(f"{path}: line {reader.line_num}", fields)
-                if device in changes_s:
-                    raise EdgesimError(
-                        f"{path}: line {reader.line_num}: device: expected each device once (got {device}, which is in "
-                        f"line {lines[device]})"
-                    )
-                changes_s[device], lines[device] = instants_s, reader.line_num
-    except (OSError, ValueError, csv.Error) as error:
+        for line, row in csv_rows(path):
+            fields = [field.strip() for field in row]
+            if not any(fields) or (not changes_s and fields[0] == "device"):
+                continue
+            device, instants_s = _checked(f"{path}: line {line}", fields)
+            if device in changes_s:
+                raise EdgesimError(
+                    f"{path}: line {line}: device: expected each device once (got {device}, which is in "
+                    f"line {lines[device]})"
+                )
+            changes_s[device], lines[device] = instants_s, line
+    except OSError as error:
         raise EdgesimError(f"{path}: not a readable CSV file: {error}") from None
     if not changes_s:
         raise EdgesimError(f"{path}: holds no rows; expected device, state, t1, t2, ...")
+    rows = [
+        (device, start_s, end_s)
+        for device, instants_s in changes_s.items()
+        for start_s, end_s in zip(instants_s[::2], [*instants_s[1::2], np.inf], strict=False)
+    ]
+    ids, start_s, end_s = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    columns = (ids.astype(np.int64), start_s, end_s)
+    count = max(changes_s) + 1
+    if lengths is not None:
+        return Presence(with_lengths(joined(*columns, np.inf, count, str(path)), read_lengths(lengths)))
     last_s = max((instants_s[-1] for instants_s in changes_s.values() if instants_s), default=0.0)
     length_s = last_s if length_s is None else length_s
     if length_s <= 0 or length_s < last_s:
         raise EdgesimError(f"{path}: the last change is at {last_s:g} s; give a --length-s at or behind it, above 0")
-    rows = [
-        (device, start_s, end_s)
-        for device, instants_s in changes_s.items()
-        for start_s, end_s in zip(instants_s[::2], [*instants_s[1::2], length_s], strict=False)
-    ]
-    ids, start_s, end_s = np.array(rows, dtype=np.float64).reshape(-1, 3).T
-    return Presence(joined(ids.astype(np.int64), start_s, end_s, length_s, max(changes_s) + 1, str(path)))
+    return Presence(joined(*columns, length_s, count, str(path)))
 
 
 def _checked(place: str, fields: list[str]) -> tuple[int, list[float]]:

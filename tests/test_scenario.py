@@ -1,0 +1,64 @@
+"""What scenarios share: errors in the words of their own options."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.scenario import _OPTIONS, plain_errors
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+def said(capsys, message, **options):
+    """What a scenario with the parameters match, devices and band_mhz prints of an error."""
+
+    @plain_errors
+    def main(match=None, devices=1, band_mhz=20.0):
+        raise EdgesimError(message)
+
+    with pytest.raises(SystemExit) as ended:
+        main(**options)
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_an_error_that_names_fields_says_which_options_set_them(capsys):
+    assert said(capsys, 'row k for device k: devices.match = "position"') == (
+        'error: row k for device k: devices.match = "position" (here devices.match is --match)\n'
+    )
+    assert said(capsys, "radio.bandwidth_hz = 1: too few; raise it or lower devices.count", devices=3).endswith(
+        "devices.count (here devices.count is --devices, radio.bandwidth_hz is --band-mhz)\n"
+    )
+
+
+def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are(capsys):
+    assert said(capsys, "round.count = 9: more than there are") == "error: round.count = 9: more than there are\n"
+    assert said(capsys, "--match: unknown 'odd'") == "error: --match: unknown 'odd'\n"
+
+
+def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_path):
+    """The recordings call their devices differently; the remedy is told as it is typed."""
+    (tmp_path / "presence.csv").write_text("device_id,start_s,end_s\n1,0,7200\n2,0,7200\n")
+    (tmp_path / "speeds.csv").write_text("device,s_per_sample,key\n0,0.1,1\n1,0.1,3\n")
+    command = [sys.executable, str(SCENARIOS / "replay.py"), "presence.csv", "--profile", "speeds.csv"]
+    command += ["--count", "1", "--hours", "1", "--seeds", "1", "--jobs", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "has no device '2'" in done.stderr
+    assert done.stderr.endswith('devices.match = "position" (here devices.match is --match)\n')
+
+
+def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_there_is():
+    scripts = [ast.parse(path.read_text()) for path in SCENARIOS.glob("*.py")]
+    mains = [node for script in scripts for node in script.body if isinstance(node, ast.FunctionDef)]
+    options = {argument.arg for main in mains if main.name == "main" for argument in main.args.args}
+    config = RunConfig().model_dump()
+    for field, name in _OPTIONS:
+        section, key = field.split(".")
+        assert key in config[section]
+        assert name in options
