@@ -112,8 +112,8 @@ def test_a_bad_row_is_refused_with_file_line_field_and_what_was_expected(body: s
         (HEAD, "holds no rows"),
         (HEAD + "0,1,2,3\n", "line 2: expected 3 fields (got 4)"),
         (HEAD + "0,1,2\n\n0,3,4,5,6\n", "line 4: expected 3 fields (got 5)"),
-        (HEAD + '0,"1",2\n0,1,"2\n3,4,5\n', "line 3: expected every opening quote to be closed"),
-        ('device,"start_s,end_s\n0,1,2\n', "line 1: expected every opening quote to be closed"),
+        (HEAD + '0,"1",2\n0,1,"2\n3,4,5\n', "line 3: expected quotes around whole fields only, and each closed"),
+        ('device,"start_s,end_s\n0,1,2\n', "line 1: expected quotes around whole fields only, and each closed"),
         # Bytes that are no text behind the row that is too long.
         (HEAD + "0,1,2\n0,3,4,5\n0,\udcff,9\n", "line 3: expected 3 fields (got 4)"),
     ],

@@ -59,7 +59,7 @@ def test_an_on_off_list_gives_the_state_at_0_and_its_changes(tmp_path: Path) -> 
         ("9" * 5000 + ",on,3\n", "line 1: device: expected a whole number from 0 to 9999999 (got 999"),
         ("0,on,1e18\n", "line 1: t1: expected seconds, 0 to 3.2e+09 (got 1e18)"),
         ("0,on,3\n1,off,2\n0,on,4\n", "line 3: device: expected each device once (got 0, which is in line 1)"),
-        ('0,on,3\n1,"off,2\n2,on,4\n', "line 2: expected every opening quote to be closed"),
+        ('0,on,3\n1,"off,2\n2,on,4\n', "line 2: expected quotes around whole fields only, and each closed"),
         ("0,on,3\n1,on,\udcff\n", "line 2: t1: expected seconds"),
         ("device,state\n", "holds no rows"),
         ("0,on\n", "the last change is at 0 s; give a --length-s"),
