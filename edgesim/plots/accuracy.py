@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from edgesim.analysis.metrics import evaluations, start_accuracy
 from edgesim.analysis.runs import Run
 from edgesim.analysis.statistics import mean_interval
-from edgesim.plots import style
-from edgesim.plots.groups import Panel, Series, labels_of
+from edgesim.plots.groups import Panel, Series
+from edgesim.plots.line_panels import line_panels
 
 Floats = NDArray[np.float64]
 Over = Literal["rounds", "seconds"]
@@ -31,20 +31,15 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
     value until the next evaluation, up to the time that every seed reached. Seconds are shown as hours where a run
     lasts for one.
     """
-    labels = labels_of(panels)
-    styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
-        grid = style.panel_grid(figure, [panel.title for panel in panels])
-        handles = {}
+    with line_panels(panels, "test accuracy (1)") as drawn:
         in_hours = over == "seconds" and longest_s(panels) >= _HOUR_S
-        for axes, panel in zip(grid, panels, strict=True):
+        for axes, panel in drawn.each:
             for series in panel.series:
                 places, values = curve(series, over)
                 places = places / _HOUR_S if in_hours else places
                 bands = [mean_interval(column).within(0, 1) for column in values.T]
-                look = styles[series.label]
-                (handles[series.label],) = axes.plot(
+                look = drawn.styles[series.label]
+                (drawn.lines[series.label],) = axes.plot(
                     places,
                     [band.mean for band in bands],
                     label=series.label,
@@ -54,12 +49,12 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
                 if len(series.runs) < 2:
                     continue
                 low, high = np.array([band.low for band in bands]), np.array([band.high for band in bands])
-                if len(labels) <= _MOST_BANDS:
+                if len(drawn.labels) <= _MOST_BANDS:
                     step: Literal["post"] | None = None if over == "rounds" else "post"
                     axes.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0, step=step)
                 else:
                     # Eight bands on top of each other are mud: bars at some places, each series at its own.
-                    own = _own_places(places, labels.index(series.label), len(labels))
+                    own = _own_places(places, drawn.labels.index(series.label), len(drawn.labels))
                     axes.vlines(places[own], low[own], high[own], color=look.color, linewidth=0.7)
             if target is not None:
                 axes.axhline(target, color="#555555", linewidth=0.7)
@@ -77,10 +72,7 @@ def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = No
             axes.set_xlim(left=0)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
             axes.set_xlabel("simulated time (h)" if in_hours else _LABELS[over])
-        for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("test accuracy (1)")
-        style.legend_below(figure, [handles[label] for label in labels], labels)
-    return figure
+    return drawn.figure
 
 
 def longest_s(panels: Sequence[Panel]) -> float:

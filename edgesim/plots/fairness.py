@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
 from edgesim.analysis.fairness import concentration, effective_devices, participations
-from edgesim.plots import style
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.groups import Panel
+from edgesim.plots.line_panels import line_panels
 
 
 def draw_fairness(panels: Sequence[Panel]) -> Figure:
@@ -17,28 +17,20 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
 
     The number of devices that, all used alike, would be as uneven (`effective_devices`) marks each line.
     """
-    labels = labels_of(panels)
-    styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.3)
-    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
-        grid = style.panel_grid(figure, [panel.title for panel in panels])
-        lines: dict[str, Line2D] = {}
-        for axes, panel in zip(grid, panels, strict=True):
+    with line_panels(panels, "share of the updates used (1)", 2.3) as drawn:
+        for axes, panel in drawn.each:
             for series in panel.series:
-                look = styles[series.label]
+                look = drawn.styles[series.label]
                 counts = [participations(run.updates, run.devices) for run in series.runs]
                 curve = np.mean([concentration(count) for count in counts], axis=0)
                 effective = float(np.mean([effective_devices(count) for count in counts]))
                 devices = np.arange(1, len(curve) + 1)
                 axes.plot(devices, curve, **look.line())
                 axes.plot(effective, np.interp(effective, devices, curve), look.marker, color=look.color, clip_on=False)
-                lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
+                drawn.lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axes.set_xlim(left=1)
             axes.set_ylim(0, 1.02)
             axes.set_xlabel("devices with the most updates (count)")
-        for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("share of the updates used (1)")
-        style.legend_below(figure, [lines[label] for label in labels], labels)
-    return figure
+    return drawn.figure

@@ -8,8 +8,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
-from edgesim.plots import style
-from edgesim.plots.groups import Panel, Series, labels_of
+from edgesim.plots.groups import Panel, Series
+from edgesim.plots.line_panels import line_panels
 
 
 def has_stale_updates(runs: Sequence[Run]) -> bool:
@@ -19,27 +19,19 @@ def has_stale_updates(runs: Sequence[Run]) -> bool:
 
 def draw_staleness(panels: Sequence[Panel]) -> Figure:
     """Share of the merged updates up to each staleness, all seeds of a series together."""
-    labels = labels_of(panels)
-    styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
-        grid = style.panel_grid(figure, [panel.title for panel in panels])
-        handles = {}
-        for axes, panel in zip(grid, panels, strict=True):
+    with line_panels(panels, "share of updates (1)") as drawn:
+        for axes, panel in drawn.each:
             for series in panel.series:
                 ages, shares = cumulative(series)
-                look = styles[series.label]
-                (handles[series.label],) = axes.step(
+                look = drawn.styles[series.label]
+                (drawn.lines[series.label],) = axes.step(
                     ages, shares, where="post", **look.marked(every=max(1, len(ages) // 6))
                 )
             axes.set_ylim(0, 1.02)
             axes.set_xlim(left=0)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.set_xlabel("staleness (models)")
-        for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("share of updates (1)")
-        style.legend_below(figure, [handles[label] for label in labels], labels)
-    return figure
+    return drawn.figure
 
 
 def cumulative(series: Series) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

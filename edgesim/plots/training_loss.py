@@ -8,8 +8,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
-from edgesim.plots import style
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.groups import Panel
+from edgesim.plots.line_panels import line_panels
 
 _SMOOTHED = 20
 """Points of a line: each is a mean over as many rounds as that leaves, since those who train differ by round."""
@@ -22,24 +22,16 @@ def has_training_loss(runs: Sequence[Run]) -> bool:
 
 def draw_training_loss(panels: Sequence[Panel]) -> Figure:
     """Mean loss of the updates merged, over rounds and seeds, a line per series; at most 20 points each."""
-    labels = labels_of(panels)
-    styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
-        grid = style.panel_grid(figure, [panel.title for panel in panels])
-        handles = {}
-        for axes, panel in zip(grid, panels, strict=True):
+    with line_panels(panels, "training loss (nat)") as drawn:
+        for axes, panel in drawn.each:
             for series in panel.series:
                 at, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])
-                (handles[series.label],) = axes.plot(at, loss, **styles[series.label].marked(every=3))
+                (drawn.lines[series.label],) = axes.plot(at, loss, **drawn.styles[series.label].marked(every=3))
             axes.set_xlim(left=0)
             axes.set_ylim(bottom=0)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.set_xlabel("communication round (count)")
-        for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("training loss (nat)")
-        style.legend_below(figure, [handles[label] for label in labels], labels)
-    return figure
+    return drawn.figure
 
 
 def smoothed(losses: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,0 +1,39 @@
+"""The frame of figures with a panel per setting, a line per series in each, and one legend for all."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, labels_of
+
+
+@dataclass(frozen=True)
+class LinePanels:
+    """A figure that is being drawn."""
+
+    figure: Figure
+    labels: list[str]
+    styles: dict[str, style.LineStyle]
+    """Of each series, by its label."""
+    each: list[tuple[Axes, Panel]]
+    lines: dict[str, Line2D] = field(default_factory=dict)
+    """What stands for each series in the legend, by its label; to be filled in."""
+
+
+@contextmanager
+def line_panels(panels: Sequence[Panel], y_label: str, panel_height_in: float = 2.0) -> Iterator[LinePanels]:
+    """Axes for each panel; afterwards the first ones of each row get their label and the figure its legend."""
+    labels = labels_of(panels)
+    width, height = style.panel_size(len(panels), panel_height_in)
+    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        drawn = LinePanels(figure, labels, style.line_styles(labels), list(zip(grid, panels, strict=True)))
+        yield drawn
+        for axes in grid[:: style.abreast(len(grid))]:
+            axes.set_ylabel(y_label)
+        style.legend_below(figure, [drawn.lines[label] for label in labels], labels)
