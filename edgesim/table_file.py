@@ -57,7 +57,9 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 yield line, fields
                 line = rows.line_num + 1
         except csv.Error:
-            raise EdgesimError(f"{path}: line {line}: expected quotes around whole fields only, and each closed") from None
+            raise EdgesimError(
+                f"{path}: line {line}: expected quotes around whole fields only, and each closed"
+            ) from None
 
 
 def numbers_of(column: pd.Series) -> NDArray[np.float64]:

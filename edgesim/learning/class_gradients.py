@@ -136,7 +136,7 @@ def _one_by_one(
         which, rows = part
         images, labels = data.train(index[rows])
         losses = F.cross_entropy(model.module(model.inputs(images)), labels, reduction="none")
-        parts = torch.autograd.grad(losses, parameters, weights[rows])
+        parts = torch.autograd.grad(losses, parameters, weights[rows], allow_unused=True, materialize_grads=True)
         gradients[which] = torch.cat([part.reshape(-1) for part in parts])
 
     side_by_side(model, cores, work, list(whole_segments(segments.sizes, 1)))

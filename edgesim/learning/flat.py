@@ -1,9 +1,11 @@
 """A module whose weights are one flat vector, so that loading, stepping and merging are single operations."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from edgesim.learning import dropout
 
@@ -30,6 +32,8 @@ class FlatModel:
         self.names = [name for name, _ in (*named, *buffers)]
         """Of the tensors in the vector, in its order."""
         self._shapes = [tensor.shape for _, tensor in (*named, *buffers)]
+        first = {id(tensor): name for name, tensor in (*named, *buffers)}
+        self._places = {place: first[id(tensor)] for place, tensor in _tensors_of(module) if id(tensor) in first}
         self.trainable = sum(parameter.numel() for parameter in self._parameters)
         self.dtype = self._parameters[0].dtype
         self.weights = torch.empty(sum(map(torch.Size.numel, self._shapes)), device=device, dtype=self.dtype)
@@ -76,6 +80,13 @@ class FlatModel:
         """Trainable parameters, in the order of the vector."""
         return self._parameters
 
+    def call(self, tensors: Mapping[str, Tensor], images: Tensor) -> Tensor:
+        """The module's output with other tensors in the place of its own, given by their names in the vector."""
+        values = {place: tensors[name] for place, name in self._places.items() if name in tensors}
+        # What torch calls tying swaps the tensors of a layer in two places twice, and leaves others behind.
+        logits: Tensor = functional_call(self.module, values, (images,), tie_weights=False)
+        return logits
+
     def inputs(self, images: Tensor) -> Tensor:
         """Images in the memory layout and type of the model."""
         images = images.to(self.dtype)
@@ -91,3 +102,10 @@ class FlatModel:
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in self.module.state_dict().items()
         }
+
+
+def _tensors_of(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Parameters and buffers, each in every layer that has it, by their places; a layer in two places counts once."""
+    for prefix, layer in module.named_modules():
+        for own in (layer.named_parameters, layer.named_buffers):
+            yield from own(prefix, recurse=False, remove_duplicate=False)

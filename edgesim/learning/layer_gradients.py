@@ -62,7 +62,8 @@ def watching(layers: Sequence[nn.Module]) -> Iterator[Uses]:
 def layers_with_rules(model: FlatModel, image: Tensor) -> list[nn.Module] | None:
     """The layers that own the model's parameters, if their gradients can be worked out here; else None.
 
-    Every one must be of a known kind, share no parameter and be used once, and usually, on ``image``, [1, ...].
+    Every one must be of a known kind, share no parameter, and be used once, usually and for the logits, on ``image``,
+    [1, ...].
     """
     owners = [layer for layer in model.module.modules() if any(True for _ in layer.parameters(recurse=False))]
     held = [id(parameter) for layer in owners for parameter in layer.parameters(recurse=False)]
@@ -74,9 +75,12 @@ def can_be_told(model: FlatModel, layers: Sequence[nn.Module], image: Tensor) ->
     if not all(map(_has_rule, layers)):
         return False
     with watching(layers) as uses:
-        model.module(image)
+        logits = model.module(image)
     usual = all(len(use.inputs) == 1 and use.inputs.dim() in _DIMENSIONS[type(use.layer)] for use in uses.seen)
-    return usual and sorted(id(use.layer) for use in uses.seen) == sorted(map(id, layers))
+    if not usual or sorted(id(use.layer) for use in uses.seen) != sorted(map(id, layers)):
+        return False
+    gradients = torch.autograd.grad(logits.sum(), [use.edge for use in uses.seen], allow_unused=True)
+    return all(gradient is not None for gradient in gradients)
 
 
 def _has_rule(layer: nn.Module) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call, grad, vmap
+from torch.func import grad, vmap
 
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.flat import FlatModel
@@ -61,13 +61,12 @@ def gradient_deviations(
 
 def _deviations_of_gradients(model: FlatModel, data: DeviceData, batches: list[Integers]) -> Floats:
     """`gradient_deviations` by per-sample gradients, for any module."""
-    module = model.module.eval()
-    names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    model.module.eval()
+    names = model.names[: len(model.parameters())]
     parameters = dict(zip(names, (parameter.detach() for parameter in model.parameters()), strict=True))
 
     def loss(values: dict[str, Tensor], image: Tensor, label: Tensor) -> Tensor:
-        logits: Tensor = functional_call(module, values, (image[None],))
-        return F.cross_entropy(logits, label[None])
+        return F.cross_entropy(model.call(values, image[None]), label[None])
 
     per_sample = vmap(grad(loss), in_dims=(None, 0, 0))
     deviations: list[float] = []

@@ -25,6 +25,12 @@ class DeviceData:
         )
         self._offset, self._divisor = offset, divisor
 
+    @property
+    def nbytes(self) -> int:
+        """Of images and labels."""
+        tensors = (self.train_images, self.test_images, self.train_labels, self.test_labels)
+        return sum(tensor.nbytes for tensor in tensors)
+
     def index(self, samples: Integers) -> Tensor:
         """Sample indices on the device."""
         return torch.from_numpy(np.ascontiguousarray(samples)).to(self.device)

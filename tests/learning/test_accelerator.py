@@ -80,6 +80,7 @@ def test_small_steps_can_be_recorded_and_auto_stacks_off_the_processor(tmp_path)
     many = {"rounds": 8, "data": {"augment": "flip"}, "learning": {"pretrain": False}, "evaluation": {"samples": 50}}
     configs = {model: config(many, model=model, back_end="auto") for model in ("mlp", "small-cnn")}
     for found in on_both_devices(tmp_path, configs).values():
-        assert found["recorded"] >= 2
+        # The trial at the start is one.
+        assert found["recorded"] >= 3
         assert found["accelerator"]["back_end"] == "stacked"
         assert found["accelerator"]["test_loss"] == pytest.approx(found["processor"]["test_loss"], rel=1e-4)

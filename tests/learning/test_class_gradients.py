@@ -22,6 +22,22 @@ class _Branches(nn.Module):
         return self.last(torch.tanh(self.first(hidden)))
 
 
+class _Aside(nn.Module):
+    """Works with layers that the logits do not hang on; ``alone`` it has no others."""
+
+    def __init__(self, alone=False):
+        super().__init__()
+        self.first = nn.Linear(16, 5)
+        self.aside = nn.Linear(5, 2)
+        self.unused = nn.Identity() if alone else nn.Linear(3, 3)
+        self.last = nn.Linear(5, 4)
+
+    def forward(self, images):
+        hidden = torch.relu(self.first(images.flatten(1)))
+        self.aside(hidden)
+        return self.last(hidden)
+
+
 def _mlp():
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4))
 
@@ -39,7 +55,8 @@ def _gradient(module, data, samples, weight=1.0, part=None):
     module.eval()
     loss = weight * F.cross_entropy(module(images), labels, reduction="sum")
     parameters = list((part or module).parameters())
-    return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, parameters)]).double()
+    gradients = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+    return torch.cat([g.reshape(-1) for g in gradients]).double()
 
 
 def _distances_by_hand(flat, data, dataset, batches, alpha, part):
@@ -56,7 +73,7 @@ def _distances_by_hand(flat, data, dataset, batches, alpha, part):
     return (vectors - overall).norm(dim=2).numpy()
 
 
-@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches])
+@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches, _Aside, lambda: _Aside(alone=True)])
 @pytest.mark.parametrize("part", ["all", "last_linear"])
 @pytest.mark.parametrize("budget_mib", [0, 1, 4096])
 def test_class_gradient_distances_equal_those_of_dense_vectors(build, part, budget_mib, make_dataset, make_flat):

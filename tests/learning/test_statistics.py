@@ -23,6 +23,12 @@ class _Branches(nn.Module):
         return self.last(torch.tanh(self.first(hidden)))
 
 
+def _twice():
+    """One layer in two places of a chain, under two names."""
+    layer = nn.Linear(16, 16)
+    return nn.Sequential(nn.Flatten(), layer, nn.Tanh(), layer, nn.Linear(16, 3))
+
+
 def _mlp():
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 3))
 
@@ -42,7 +48,7 @@ def _gradient(module, data, sample):
     return torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(module.parameters()))]).double()
 
 
-@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches])
+@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches, _twice])
 @pytest.mark.parametrize(("at_once", "budget_mib"), [(1, 0), (500, 1), (8 << 20, 4096)])
 def test_gradient_deviations_are_those_of_one_backward_pass_per_sample(
     build, at_once, budget_mib, make_dataset, make_flat, monkeypatch
@@ -56,6 +62,8 @@ def test_gradient_deviations_are_those_of_one_backward_pass_per_sample(
         rows = torch.stack([_gradient(flat.module, data, sample) for sample in batch])
         expected.append(math.sqrt((rows - rows.mean(0)).square().sum() / (len(batch) - 1)))
     np.testing.assert_allclose(gradient_deviations(flat, data, batches, budget_mib), expected, rtol=2e-5)
+    # The module is left as it was.
+    flat.module(data.train(torch.arange(2))[0]).sum().backward()
 
 
 def test_mean_losses_are_those_of_each_devices_own_set_though_sets_overlap(make_dataset, make_flat):

@@ -6,12 +6,12 @@ from torch import multiprocessing, nn
 
 from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning.back_ends.graphs import capture_on
+from edgesim.learning.back_ends.graphs import recorder_on
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable
 from edgesim.learning.back_ends.stacked import StackedBackEnd
-from edgesim.learning.back_ends.workers import WorkersBackEnd
+from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.trainer import BackEnd
@@ -31,23 +31,28 @@ def make_back_end(
     between two back ends of the same bits alone.
 
     ``build`` makes the module anew; ``cores`` are those that this run may keep busy. A module that cannot be stacked
-    gets what ``auto`` gives otherwise. Raises `EdgesimError`.
+    gets what ``auto`` gives otherwise; where shared memory is short, `loop` takes the place of `workers` that nobody
+    asked for. Raises `EdgesimError`.
     """
     on_cpu = data.device.type == "cpu"
     if learning.back_end == "workers" and not on_cpu:
         raise EdgesimError("learning.back_end: 'workers' is for learning.device = 'cpu'; use 'stacked' or 'loop'")
     small = not model.channels_last and model.trainable <= _SMALL and layer_by_layer(model) is not None
-    notice = None
+    notices: list[str] = []
     if learning.back_end == "stacked" or (learning.back_end == "auto" and (small or not on_cpu)):
         try:
-            return StackedBackEnd(model, data, learning.memory_budget_mib, capture_on(data.device)), None
+            stacked = StackedBackEnd(model, data, learning.memory_budget_mib, recorder_on(data.device))
+            return stacked, stacked.notice
         except NotStackable as why:
-            notice = f"the model cannot be stacked ({why})"
+            notices.append(f"the model cannot be stacked ({why})")
     spread = cores > 1 and on_cpu and not multiprocessing.current_process().daemon
     count = learning.workers or (cores if spread else 1)
-    back_end: BackEnd
+    back_end: BackEnd = LoopBackEnd(model, data)
     if learning.back_end == "workers" or (learning.back_end != "loop" and count > 1 and on_cpu):
-        back_end = WorkersBackEnd(model, data, build, count)
-    else:
-        back_end = LoopBackEnd(model, data)
-    return back_end, notice and f"{notice}; training uses {back_end.name!r}"
+        try:
+            back_end = WorkersBackEnd(model, data, build, count)
+        except NoSharedMemory as why:
+            if learning.back_end == "workers":
+                raise
+            notices.append(str(why))
+    return back_end, f"{'; '.join(notices)}; training uses {back_end.name!r}" if notices else None

@@ -19,36 +19,63 @@ their shares [n S] in the loss, with keys of dropout masks [S, calls, 2]."""
 Capture = Callable[[Callable[[], None]], Callable[[], None]]
 """Replays of what is given, which may run some times on the way; it only reads and writes tensors that outlive it."""
 
+Recorder = Callable[[], Capture]
+"""Captures that share memory with each other and with nothing else."""
+
 _Shape = tuple[Form, int]
 """Of a stack, and the rows of its step."""
 
-#: Steps of one shape before it is recorded. Recording takes about as long as so many: it costs at most as much again.
+#: Steps of one shape before it is recorded, so that recording is paid for by steps that come again.
 _MET = 10
 _WARM_UPS = 3
+#: Between a step and its replay, relative to the largest number.
+_TOLERANCE = 1e-3
 
 
-def capture_on(device: torch.device) -> Capture | None:
+def recorder_on(device: torch.device) -> Recorder | None:
     """How a device records, or None where it does not."""
     if device.type != "cuda":
         return None
-    # One pool of memory for all graphs: none relies on what another left there.
-    pool = torch.cuda.graph_pool_handle()
+    # One stream for all: libraries keep working memory for each that they have met.
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
-    def capture(work: Callable[[], None]) -> Callable[[], None]:
-        # Libraries set themselves up in the first runs, which a graph cannot hold; off the default stream, as asked
-        # for by https://pytorch.org/docs/stable/notes/cuda.html (CUDA graphs).
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(_WARM_UPS):
+    def recorder() -> Capture:
+        # Graphs write over what others of their pool left there: none relies on it. A pool ends with its last graph.
+        pool = torch.cuda.graph_pool_handle()
+
+        def capture(work: Callable[[], None]) -> Callable[[], None]:
+            # Libraries set themselves up in the first runs, which a graph cannot hold; off the default stream, as asked
+            # for by https://pytorch.org/docs/stable/notes/cuda.html (CUDA graphs).
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(_WARM_UPS):
+                    work()
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool, stream=stream):
                 work()
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
-            work()
-        return graph.replay
+            return graph.replay
 
-    return capture
+        return capture
+
+    return recorder
+
+
+def refusal(step: Step, recorder: Recorder, stack: Stack, *inputs: Tensor) -> str | None:
+    """Why steps are better not recorded: what failed in a trial, or that replays brought other numbers; else None."""
+    own, replayed = stack.fixed(), stack.fixed()
+    try:
+        recording = _Recording(step, recorder(), replayed, *inputs)
+        # Two steps: the second one shows what the first one left.
+        pairs = [pair for _ in range(2) for pair in zip(step(own, *inputs), recording.run(*inputs), strict=True)]
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    for expected, found in (*pairs, *zip(own.tensors.values(), replayed.tensors.values(), strict=True)):
+        if not torch.allclose(found, expected, rtol=0, atol=_TOLERANCE * float(expected.detach().abs().max())):
+            return "replayed steps bring other numbers"
+    return None
 
 
 class _Recording:
@@ -81,12 +108,11 @@ class Graphs:
     What is recorded and when depends on the steps alone.
     """
 
-    def __init__(self, step: Step, capture: Capture, memory_bytes: int) -> None:
-        """Fixed stacks fill up to so much memory."""
+    def __init__(self, step: Step, recorder: Recorder, memory_bytes: int) -> None:
+        """Fixed stacks fill up to so much memory, or one of them more."""
         self._step = step
-        self._capture = capture
+        self._recorder = recorder
         self._memory_bytes = memory_bytes
-        self._met: Counter[_Shape] = Counter()
         self._forget()
 
     def settle(self, stack: Stack) -> Stack:
@@ -113,6 +139,8 @@ class Graphs:
         return self._recorded[shape].run(*inputs)
 
     def _forget(self) -> None:
+        self._met: Counter[_Shape] = Counter()
+        self._capture = self._recorder()
         self._fixed: dict[Form, Stack] = {}
         self._recorded: dict[_Shape, _Recording] = {}
         self._held_bytes = 0

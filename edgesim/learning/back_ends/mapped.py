@@ -3,7 +3,7 @@
 import warnings
 
 from torch import Tensor
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
 from edgesim.learning.back_ends.layers import Forward, Tensors
 from edgesim.learning.flat import FlatModel
@@ -14,8 +14,7 @@ def mapped(model: FlatModel) -> Forward:
 
     def one(tensors: Tensors, keys: Tensor, images: Tensor) -> Tensor:
         model.masks.begin(lambda call: (keys[call, 0], keys[call, 1]))
-        logits: Tensor = functional_call(model.module, dict(tensors), (images,))
-        return logits
+        return model.call(tensors, images)
 
     over_clients = vmap(one, in_dims=(0, 0, 1), out_dims=1, randomness="error")
 

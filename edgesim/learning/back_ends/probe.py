@@ -61,7 +61,9 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
     except EdgesimError:
         raise
     except Exception as error:  # a user's module may raise anything
-        raise NotStackable(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        # The first sentence; what torch says behind it is for its own developers.
+        reason = str(error).partition("\n")[0].partition(". ")[0]
+        raise NotStackable(reason or type(error).__name__) from error
     finally:
         model.load(before)
     # Logits of training do not depend on running statistics, so the buffers are held against each other as well.

@@ -1,6 +1,7 @@
 """The stacked back end: clients as one model, with one forward and one backward pass for all of them."""
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from edgesim.learning import dropout
-from edgesim.learning.back_ends.graphs import Capture, Graphs, Step
+from edgesim.learning.back_ends.graphs import Graphs, Recorder, Step, refusal
 from edgesim.learning.back_ends.layers import layer_by_layer, mixes_rows
 from edgesim.learning.back_ends.mapped import mapped
 from edgesim.learning.back_ends.probe import probe
@@ -29,6 +30,10 @@ _VECTORS = 6
 #: (3.3 to 4.8 TB/s), far less than it takes to launch the kernels of a step one by one.
 _SMALL_BYTES = 64 << 20
 
+#: Recorded steps keep stacks of at most this part of the memory budget, beside the stack that trains.
+_KEPT = 1 / 8
+_TRIAL_ROWS = 4
+
 
 class StackedBackEnd:
     """Runs promises as stacks: layer by layer for chains of common layers, else by `torch.func.vmap`.
@@ -41,9 +46,9 @@ class StackedBackEnd:
     name = "stacked"
 
     def __init__(
-        self, model: FlatModel, data: DeviceData, memory_budget_mib: int, capture: Capture | None = None
+        self, model: FlatModel, data: DeviceData, memory_budget_mib: int, recorder: Recorder | None = None
     ) -> None:
-        """Small steps of layers are replayed where the device can ``capture`` them.
+        """Small steps of chains of layers are recorded and replayed where there is a ``recorder``.
 
         Raises `NotStackable` for a module that cannot be stacked.
         """
@@ -55,8 +60,12 @@ class StackedBackEnd:
         self._fills_up = chain is not None and not mixes_rows(model)
         found = probe(model, self._forward, data.image_shape)
         self._masks, self._row_bytes = found.masks, found.row_bytes
+        self.notice: str | None = None
+        """What the user is to hear about the back end."""
+        self._graphs: Graphs | None = None
         # What else a module does, such as waiting for the GPU, may be nothing that a graph can hold.
-        self._graphs = Graphs(self._step, capture, memory_budget_mib << 20) if capture and chain else None
+        if recorder is not None and chain is not None and 2 * self._client_bytes(_TRIAL_ROWS) <= _SMALL_BYTES:
+            self._graphs = self._make_graphs(recorder)
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took."""
@@ -74,7 +83,27 @@ class StackedBackEnd:
         return len(jobs)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Give back what recorded steps hold."""
+        self._graphs = None
+
+    def _make_graphs(self, recorder: Recorder) -> Graphs | None:
+        """None where a trial on two devices shows that steps are better not recorded, which the notice then tells."""
+        model = self._model
+        rows = torch.stack([model.weights, 1.1 * model.weights])
+        rates = np.full(2, 0.01), np.full(2, 0.5), np.zeros(2), np.zeros(2)
+        shape = _TRIAL_ROWS, 2, *self._data.image_shape
+        inputs = (
+            torch.linspace(-1, 1, math.prod(shape)).view(shape).to(rows),
+            torch.zeros(2 * _TRIAL_ROWS, dtype=torch.int64, device=rows.device),
+            torch.full((2 * _TRIAL_ROWS,), 1 / _TRIAL_ROWS).to(rows),
+            torch.zeros(2, self._masks, 2, dtype=torch.int32, device=rows.device),
+        )
+        with memory_lasts("trying to record a step", "set learning.back_end = 'loop'"):
+            why = refusal(self._step, recorder, Stack(model, model.split(rows), *rates), *inputs)
+        if why is None:
+            return Graphs(self._step, recorder, int(_KEPT * (self._budget_mib << 20)))
+        self.notice = f"steps are not recorded as graphs ({why})"
+        return None
 
     def _stacks(self, promises: list[Promise]) -> Iterator[list[Promise]]:
         """Promises that run together, each list by falling number of steps."""

@@ -33,6 +33,10 @@ class _Worker:
     """What it trains, with its place in the order of the jobs."""
 
 
+class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as what was found
+    """The shared memory of the machine does not hold what workers share."""
+
+
 class WorkersBackEnd:
     """Runs promises on processes that live as long as the back end.
 
@@ -45,7 +49,7 @@ class WorkersBackEnd:
     def __init__(self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int) -> None:
         """``build`` makes the module anew; it is pickled.
 
-        Raises `EdgesimError` where no process can be started.
+        Raises `EdgesimError` where no process can be started, and `NoSharedMemory`.
         """
         context = multiprocessing.get_context("spawn")
         if multiprocessing.current_process().daemon:
@@ -53,15 +57,26 @@ class WorkersBackEnd:
         self._loop = LoopBackEnd(model, data)
         self._workers: list[_Worker] = []
         self._end = weakref.finalize(self, _end, self._workers)
-        for number in range(1, count + 1):
-            here, there = context.Pipe()
-            start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
-            share = Share(there, build, data, model.mixed, start, update)
-            process = context.Process(target=serve, args=(share,), name=f"edgesim worker {number}", daemon=True)
-            with no_interrupts():
-                process.start()
-            there.close()
-            self._workers.append(_Worker(number, process, here, start, update))
+        try:
+            for number in range(1, count + 1):
+                here, there = context.Pipe()
+                start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
+                share = Share(there, build, data, model.mixed, start, update)
+                process = context.Process(target=serve, args=(share,), name=f"edgesim worker {number}", daemon=True)
+                with no_interrupts():
+                    process.start()
+                there.close()
+                self._workers.append(_Worker(number, process, here, start, update))
+        except RuntimeError as error:
+            self.close()
+            # Torch names the file that did not become as large as it should, in several sentences.
+            if "</torch_" not in str(error):
+                raise
+            needed_mib = (data.nbytes + 2 * count * model.weights.nbytes) / 2**20
+            raise NoSharedMemory(
+                f"{count} workers need {needed_mib:,.0f} MiB of shared memory for images and models, more than is "
+                "free; give more (docker run --shm-size), or set learning.back_end = 'loop'"
+            ) from None
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took."""

@@ -93,6 +93,11 @@ def _read_labels(path: Path, part: str, images: int) -> Integers:
     if too_large or labels.min() < 0:
         extreme = labels.max() if too_large else labels.min()
         raise EdgesimError(f"{path}: {name} has the label {extreme}, out of range; expected classes counted from 0")
+    absent = np.setdiff1d(np.arange(labels.max() + 1), labels)
+    if part == "train" and len(absent):
+        raise EdgesimError(
+            f"{path}: {name} has the label {labels.max()} but not {absent[0]}; expected images of every class from 0"
+        )
     return labels.astype(np.int64)
 
 

@@ -12,15 +12,15 @@ def shuffled_pool(labels: Integers, device_count: int, samples_per_device: int |
 
     Raises `EdgesimError` when there are fewer than that, or fewer than devices.
     """
-    if samples_per_device is not None and device_count * samples_per_device > len(labels):
-        raise EdgesimError(
-            f"data.samples_per_device: {samples_per_device} for each of {device_count} devices are more than the "
-            f"{len(labels)} training samples; lower it to {len(labels) // device_count} or leave it out"
-        )
     if device_count > len(labels):
         raise EdgesimError(
             f"devices.count: {device_count} devices are more than the {len(labels)} training samples, and each needs "
             "one; lower it"
+        )
+    if samples_per_device is not None and device_count * samples_per_device > len(labels):
+        raise EdgesimError(
+            f"data.samples_per_device: {samples_per_device} for each of {device_count} devices are more than the "
+            f"{len(labels)} training samples; lower it to {len(labels) // device_count} or leave it out"
         )
     order = streams.generator("partition/pool").permutation(len(labels))
     return order if samples_per_device is None else order[: device_count * samples_per_device]

@@ -6,6 +6,7 @@ from torch import nn
 
 from edgesim.learning import back_ends
 from edgesim.learning.back_ends import make_back_end
+from edgesim.learning.back_ends.workers import NoSharedMemory
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import make_model
 from edgesim.learning.tensors import DeviceData
@@ -74,6 +75,16 @@ def test_a_module_that_cannot_be_stacked_gets_another_back_end_and_says_so(choos
     assert notice.startswith("the model cannot be stacked (")
     assert notice.endswith(f"; training uses {instead!r}")
     assert "\n" not in notice
+
+
+def test_where_shared_memory_is_short_auto_takes_the_loop_and_says_so(choose, monkeypatch):
+    def full(*_):
+        raise NoSharedMemory("2 workers need more")
+
+    monkeypatch.setattr(back_ends, "WorkersBackEnd", full)
+    assert choose("convolutions", 2) == ("loop", "2 workers need more; training uses 'loop'")
+    with pytest.raises(NoSharedMemory):
+        choose("convolutions", 2, back_end="workers")
 
 
 def test_so_many_workers_as_asked_for_whatever_the_cores(choose, monkeypatch):

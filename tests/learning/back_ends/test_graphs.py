@@ -1,15 +1,21 @@
 """Recorded steps, on a stand-in for a GPU's graphs: operations noted in one run, then repeated in the same memory."""
 
-import numpy as np
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from edgesim.learning import back_ends
 from edgesim.learning.back_ends import graphs, stacked
 from edgesim.learning.back_ends.stacked import StackedBackEnd
+from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import make_model
+from edgesim.learning.numerics import reproducible
+from edgesim.learning.tensors import DeviceData
 
 SHAPE, CLASSES = (3, 16, 16), 4
 EDGES = ([0, 8, 16, 24], [0, 8, 12, 20], [0, 8, 16, 24], [0, 3, 8], [0, 8])
@@ -60,12 +66,17 @@ class Tape(TorchDispatchMode):
 
 
 class Recorder:
-    """A `graphs.Capture`."""
+    """A `graphs.Recorder`."""
 
     def __init__(self) -> None:
         self.tapes = []
+        self.pools = 0
 
-    def __call__(self, work):
+    def __call__(self):
+        self.pools += 1
+        return self.capture
+
+    def capture(self, work):
         work()
         tape = Tape()
         with tape:
@@ -82,6 +93,19 @@ class Recorder:
 def recorder(monkeypatch) -> Recorder:
     monkeypatch.setattr(graphs, "_MET", 2)
     return Recorder()
+
+
+@pytest.fixture
+def recorded_on(data, recorder):
+    """A back end that records, of which the trial at its start is forgotten."""
+
+    def make(model) -> StackedBackEnd:
+        back_end = StackedBackEnd(model, data, 4096, recorder)
+        assert back_end.notice is None
+        recorder.tapes.clear()
+        return back_end
+
+    return make
 
 
 #: Jobs that differ in all that a recorded step could wrongly keep, and what they share.
@@ -109,9 +133,9 @@ def train_both(plain, recorded, model, promises):
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.float64, 1e-12)])
 @pytest.mark.parametrize("name", MODELS)
-def test_replayed_steps_train_as_others_do(name, dtype, bound, flat, data, promises, recorder):
+def test_replayed_steps_train_as_others_do(name, dtype, bound, flat, data, promises, recorder, recorded_on):
     model = flat(MODELS[name], dtype)
-    plain, recorded = StackedBackEnd(model, data, 4096), StackedBackEnd(model, data, 4096, recorder)
+    plain, recorded = StackedBackEnd(model, data, 4096), recorded_on(model)
     for alone, replayed in train_both(plain, recorded, model, promises):
         found, expected = replayed.result, alone.result
         assert (found.update - expected.update).norm() < bound * expected.update.norm()
@@ -120,10 +144,10 @@ def test_replayed_steps_train_as_others_do(name, dtype, bound, flat, data, promi
     assert recorder.repeats > len(recorder.tapes) > 3
 
 
-def test_a_shape_is_recorded_once_when_it_was_met_often_enough(flat, data, promises, recorder, monkeypatch):
+def test_a_shape_is_recorded_once_when_it_was_met_often_enough(flat, promises, recorder, recorded_on, monkeypatch):
     monkeypatch.setattr(graphs, "_MET", 4)
     model = flat(MODELS["mlp"])
-    recorded = StackedBackEnd(model, data, 4096, recorder)
+    recorded = recorded_on(model)
     counts = []
     for _ in range(4):
         recorded.run(promises(model, [0, 8, 16], [0, 8, 16]))
@@ -131,9 +155,9 @@ def test_a_shape_is_recorded_once_when_it_was_met_often_enough(flat, data, promi
     assert counts == [(0, 0), (1, 1), (1, 3), (1, 5)]
 
 
-def test_the_results_of_a_round_outlive_later_replays(flat, data, promises, recorder):
+def test_the_results_of_a_round_outlive_later_replays(flat, promises, recorder, recorded_on):
     model = flat(MODELS["mlp"])
-    recorded = StackedBackEnd(model, data, 4096, recorder)
+    recorded = recorded_on(model)
     rounds = [promises(model, *EDGES, lr=0.01 * n) for n in range(1, 5)]
     for made in rounds:
         recorded.run(made)
@@ -144,23 +168,28 @@ def test_the_results_of_a_round_outlive_later_replays(flat, data, promises, reco
         assert all(torch.equal(promise.result.update, update) for promise, update in zip(made, updates, strict=True))
 
 
+@pytest.mark.parametrize("clients", [5, 15])
 def test_stacks_that_stay_in_place_give_way_to_others_when_their_memory_is_full(
-    flat, data, promises, recorder, monkeypatch
+    clients, flat, data, promises, recorder, recorded_on, monkeypatch
 ):
     model = flat(MODELS["mlp"])
-    plain, recorded = StackedBackEnd(model, data, 4096), StackedBackEnd(model, data, 4096, recorder)
-    # Room for the widest stack alone.
-    recorded._graphs._memory_bytes = 5 * 8 * 4 * model.trainable
-    held = []
+    plain, recorded = StackedBackEnd(model, data, 4096), recorded_on(model)
+    # Room for the widest stack alone, or for those of a round.
+    recorded._graphs._memory_bytes = clients * 8 * 4 * model.trainable
+    held, pools = [], recorder.pools
     settle = graphs.Graphs.settle
     monkeypatch.setattr(graphs.Graphs, "settle", lambda *given: (settle(*given), held.append(given[0]._held_bytes))[0])
     for alone, replayed in train_both(plain, recorded, model, promises):
         assert (replayed.result.update - alone.result.update).norm() < 1e-5 * alone.result.update.norm()
-    assert recorder.repeats
     assert 0 < max(held) <= recorded._graphs._memory_bytes
+    assert recorder.pools > pools + 5
+    # Steps that are given up again before they come again are not worth recording.
+    assert bool(recorder.repeats) == (clients == 15)
 
 
-def test_large_steps_and_modules_that_are_no_chain_run_as_they_are(flat, data, promises, recorder, monkeypatch):
+def test_large_steps_and_modules_that_are_no_chain_run_as_they_are(
+    flat, data, promises, recorder, recorded_on, monkeypatch
+):
     class Own(nn.Module):
         def __init__(self):
             super().__init__()
@@ -170,7 +199,7 @@ def test_large_steps_and_modules_that_are_no_chain_run_as_they_are(flat, data, p
             return self.layer(images.flatten(1))
 
     model = flat(MODELS["mlp"])
-    small = StackedBackEnd(model, data, 4096, recorder)
+    small = recorded_on(model)
     monkeypatch.setattr(stacked, "_SMALL_BYTES", 5 * small._client_bytes(8) - 1)
     other = flat(Own)
     for back_end, module in ((small, model), (StackedBackEnd(other, data, 4096, recorder), other)):
@@ -181,26 +210,85 @@ def test_large_steps_and_modules_that_are_no_chain_run_as_they_are(flat, data, p
     for _ in range(5):
         small.run(promises(model, *EDGES))
     assert recorder.tapes
+    monkeypatch.setattr(stacked, "_SMALL_BYTES", 2 * small._client_bytes(4) - 1)
+    tapes = len(recorder.tapes)
+    StackedBackEnd(model, data, 4096, recorder)
+    assert len(recorder.tapes) == tapes
+
+
+def test_where_recording_fails_or_replays_are_wrong_steps_run_as_they_are_and_the_user_hears_why(
+    flat, data, promises, recorder, make_config, monkeypatch
+):
+    def cannot(work):
+        work()
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nCompile with ...")
+
+    def forgets(work):
+        work()
+        return lambda: None
+
+    model = flat(MODELS["mlp"])
+    alone = promises(model, *EDGES)
+    StackedBackEnd(model, data, 4096).run(alone)
+    for capture, reason in (
+        (cannot, "CUDA error: operation not permitted when stream is capturing"),
+        (forgets, "replayed steps bring other numbers"),
+    ):
+        monkeypatch.setattr(back_ends, "recorder_on", lambda device, capture=capture: lambda: capture)
+        config = make_config(learning={"back_end": "stacked"}).learning
+        back_end, notice = back_ends.make_back_end(config, model, data, MODELS["mlp"], 1)
+        assert notice == f"steps are not recorded as graphs ({reason})"
+        for _ in range(4):
+            made = promises(model, *EDGES)
+            back_end.run(made)
+        assert all(torch.equal(one.result.update, two.result.update) for one, two in zip(made, alone, strict=True))
+
+
+def test_a_closed_back_end_holds_no_stacks(flat, promises, recorded_on):
+    model = flat(MODELS["mlp"])
+    back_end = recorded_on(model)
+    back_end.run(promises(model, *EDGES))
+    held = weakref.ref(next(iter(back_end._graphs._fixed.values())))
+    gc.collect()
+    gc.disable()
+    try:
+        assert held() is not None
+        back_end.close()
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_a_processor_records_nothing():
-    assert graphs.capture_on(torch.device("cpu")) is None
+    assert graphs.recorder_on(torch.device("cpu")) is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("room", ["enough", "little"])
 @pytest.mark.parametrize("name", MODELS)
-def test_on_a_gpu_replayed_steps_train_as_others_do(name, dataset, promises):
-    from edgesim.learning.flat import FlatModel
-    from edgesim.learning.numerics import reproducible
-    from edgesim.learning.tensors import DeviceData
+def test_on_a_gpu_replayed_steps_train_as_others_do(name, room, dataset, promises, monkeypatch):
+    monkeypatch.setattr(graphs, "_MET", 2)
+    gpu, replays = torch.device("cuda"), []
 
-    gpu = torch.device("cuda")
+    def counted():
+        capture = graphs.recorder_on(gpu)()
+
+        def record(work):
+            replay = capture(work)
+            return lambda: (replay(), replays.append(1))
+
+        return record
+
     with reproducible(gpu):
         torch.manual_seed(0)
         model, data = FlatModel(MODELS[name]().to(gpu), gpu), DeviceData(dataset, gpu)
-        plain = StackedBackEnd(model, data, 4096)
-        recorded = StackedBackEnd(model, data, 4096, graphs.capture_on(gpu))
+        plain, recorded = StackedBackEnd(model, data, 4096), StackedBackEnd(model, data, 4096, counted)
+        assert recorded.notice is None
+        if room == "little":
+            recorded._graphs._memory_bytes = 15 * 8 * 4 * model.trainable
+        replays.clear()
         for alone, replayed in train_both(plain, recorded, model, promises):
-            assert (replayed.result.update - alone.result.update).norm() < 1e-4 * alone.result.update.norm()
-            assert np.isfinite(replayed.result.loss)
-    assert recorded._graphs._recorded
+            assert (replayed.result.update - alone.result.update).norm() < 1e-3 * alone.result.update.norm()
+            assert replayed.result.loss == pytest.approx(alone.result.loss, rel=1e-3)
+        assert replays
+        recorded.close()

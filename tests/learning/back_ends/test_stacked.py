@@ -15,6 +15,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.models import make_model
+from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.trainer import Promise
 
 SHAPE, CLASSES = (3, 16, 16), 4
@@ -51,6 +52,24 @@ class _Branches(nn.Module):
         return self.scale * self.last(hidden)
 
 
+def _twice():
+    """A layer in two places of the chain, and two that share a parameter."""
+    layer, one, other = nn.Linear(12, 12), nn.Linear(12, 12, bias=False), nn.Linear(12, 12)
+    other.weight = one.weight
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(768, 12),
+        layer,
+        nn.Tanh(),
+        layer,
+        nn.Tanh(),
+        one,
+        nn.Tanh(),
+        other,
+        nn.Linear(12, CLASSES),
+    )
+
+
 class _Residual(nn.Module):
     """No chain: batch norms around a shortcut, as in a residual network."""
 
@@ -73,6 +92,7 @@ MODELS = {
     "batch norms": _batch_norms,
     "dense": _dense,
     "branches": _Branches,
+    "twice": _twice,
     "residual": _Residual,
 }
 #: Steps that agree, steps of other sizes, and fewer or more of them.
@@ -106,6 +126,12 @@ def test_a_stack_brings_what_the_loop_does(name, dtype, bound, flat, data, promi
     LoopBackEnd(model, data).run(alone)
     assert StackedBackEnd(model, data, 4096).run(together) == len(EDGES)
     _agree(together, alone, model, bound)
+    # The module still works by itself.
+    again = promises(model, *EDGES, **hyper)
+    for promise in again:
+        promise.start = alone[0].start
+    LoopBackEnd(model, data).run(again)
+    assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(again, alone, strict=True))
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
@@ -188,7 +214,7 @@ def test_torchvisions_networks_stack_in_double_precision(build, flat, data, prom
     assert max(map(_difference, together, alone)) < 1e-9
 
 
-@pytest.mark.parametrize("name", ["resnet10-gn", "resnet10-bn"])
+@pytest.mark.parametrize("name", [name for name in RESNETS if name.startswith("resnet10")] + ["resnet18-gn"])
 def test_residual_networks_stack_in_double_precision(name, flat, data, promises):
     model = flat(lambda: make_model(name, SHAPE, CLASSES), torch.float64)
     alone, together = promises(model, [0, 6, 12], [0, 6]), promises(model, [0, 6, 12], [0, 6])

@@ -1,6 +1,8 @@
 import dataclasses
 import functools
+import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import torch
 
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
-from edgesim.learning.back_ends.workers import WorkersBackEnd
+from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import new_model
 from edgesim.learning.numerics import reproducible
@@ -74,8 +76,9 @@ def _same_bits(spread, alone):
         assert (one.result.update_norm, one.result.loss_rms) == (other.result.update_norm, other.result.loss_rms)
 
 
-def test_batch_norms_of_a_residual_network_have_the_bits_of_the_loop_too(make, data, promises):
-    model, back_end = make("resnet10-bn")
+@pytest.mark.parametrize("name", ["resnet10-bn", "torchvision:shufflenet_v2_x0_5"])
+def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, data, promises):
+    model, back_end = make(name)
     edges = ([0, 6, 12], [0, 6])
     alone, spread = promises(model, *edges), promises(model, *edges)
     with reproducible(CPU):
@@ -195,6 +198,19 @@ def test_a_worker_that_cannot_begin_is_named(data, promises):
         match=r"worker 1 of 1 \(process \d+\) ended with status 7 before it began; is edgesim .*__main__.*loop",
     ):
         back_end.run(promises(model, *EDGES))
+
+
+def test_too_little_shared_memory_is_one_line_and_leaves_no_process(data):
+    """A limit on the size of files holds for shared memory, too."""
+    before = multiprocessing.active_children()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, hard))
+    try:
+        with pytest.raises(NoSharedMemory, match=r"^2 workers need \d+ MiB of shared memory for images and .*'loop'$"):
+            _made(data, "small-cnn", 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert multiprocessing.active_children() == before
 
 
 def test_closing_ends_the_processes_and_may_be_done_twice(make):

@@ -61,6 +61,7 @@ def test_the_digest_follows_the_content(tmp_path, arrays):
         ("train_labels", lambda a: a.astype(float), "float64; expected integers"),
         ("train_labels", lambda a: a.astype(int) - 1, "the label -1, out of range"),
         ("train_labels", lambda a: a.astype(int) + 1000, "the label 1002, out of range"),
+        ("train_labels", lambda a: np.where(a == 1, 11, a), "the label 11 but not 1; expected images of every class"),
         ("test_labels", lambda a: a + 5, "class 7, out of range: train_labels stops at 2"),
         ("test_images", lambda a: a[:, :4], "test_images are 3x4x6 but train_images are 3x5x6"),
         ("train_images", lambda a: a.astype(np.int32), "train_images is int32; expected uint8 or float"),

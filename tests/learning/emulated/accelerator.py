@@ -24,14 +24,21 @@ _recording = False
 _CPU = torch.device("cpu")
 #: Take tensors of two devices on a GPU as well.
 _ACROSS = {"copy_", "_to_copy", "index", "index_put_", "_index_put_impl_"}
-#: Make the processor wait for the device.
-_WAITING = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "equal"}
+#: Make the processor wait for the device: for a number, or for how large a result is.
+_WAITING = {
+    "_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal",
+    "repeat_interleave",
+}  # fmt: skip
 #: Have no deterministic version on a GPU (`torch.use_deterministic_algorithms`), among operations that networks use.
 _NOT_REPRODUCIBLE = {
-    "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d_backward", "avg_pool3d_backward", "bincount", "cumsum",
-    "grid_sampler_2d_backward", "histc", "kthvalue", "median", "nll_loss2d_backward", "put_",
-    "reflection_pad2d_backward", "replication_pad2d_backward", "scatter_reduce", "upsample_bicubic2d_backward",
-    "upsample_bilinear2d_backward",
+    "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d_backward", "avg_pool3d_backward", "bincount", "_ctc_loss_backward", "cumsum",
+    "_embedding_bag", "fractional_max_pool2d_backward", "fractional_max_pool3d_backward", "grid_sampler_2d_backward",
+    "grid_sampler_3d_backward", "histc", "kthvalue", "max_pool3d_with_indices_backward", "max_unpool2d", "max_unpool3d",
+    "median", "nll_loss2d_backward", "put_", "reflection_pad1d_backward", "reflection_pad2d_backward",
+    "reflection_pad3d_backward", "replication_pad1d_backward", "replication_pad2d_backward",
+    "replication_pad3d_backward", "scatter_reduce", "upsample_bicubic2d_backward", "upsample_bilinear2d_backward",
+    "upsample_linear1d_backward", "upsample_trilinear3d_backward",
 }  # fmt: skip
 
 
@@ -76,7 +83,9 @@ class OnDevice(torch.Tensor):
             raise RuntimeError(f"{name} of tensors on two devices")
         if name in _NOT_REPRODUCIBLE and torch.are_deterministic_algorithms_enabled():
             raise RuntimeError(f"{name} does not have a deterministic implementation")
-        if _recording and (name in _WAITING or elsewhere or leaves):
+        # A mask as an index: how large the result is depends on what it holds.
+        masked = name.startswith("index") and any(tensor.dtype == torch.bool for tensor in tensors[1:])
+        if _recording and (name in _WAITING or masked or elsewhere or leaves):
             raise RuntimeError(f"{name} is not permitted while a graph is recorded")
         out = func(*tree_map(_at_home, args), **tree_map(_at_home, kwargs))
         if leaves:

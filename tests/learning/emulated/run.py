@@ -21,10 +21,13 @@ from edgesim.records import read_table
 recorded = 0
 
 
-def capture(work):
-    global recorded
-    recorded += 1
-    return accelerator.capture(work)
+def recorder():
+    def capture(work):
+        global recorded
+        recorded += 1
+        return accelerator.capture(work)
+
+    return capture
 
 
 def outcome(folder: Path, sections: dict, device: torch.device) -> dict:
@@ -42,7 +45,7 @@ def outcome(folder: Path, sections: dict, device: torch.device) -> dict:
 
 if __name__ == "__main__":
     graphs._MET = 3
-    back_ends.capture_on = lambda device: capture if device == accelerator.DEVICE else None
+    back_ends.recorder_on = lambda device: recorder if device == accelerator.DEVICE else None
     found = {}
     for name, sections in json.loads(sys.argv[2]).items():
         recorded = 0

@@ -158,6 +158,7 @@ def test_the_pathological_mnist_of_mcmahan_has_two_digits_and_600_examples_per_c
     ("law", "devices", "size", "words"),
     [
         (Dirichlet(), 61, None, "61 devices are more than the 60 training samples, and each needs one; lower it"),
+        (Quantity(), 61, 9, "61 devices are more than the 60 training samples"),
         (Quantity(), 7, 9, "9 for each of 7 devices are more than the 60 training samples; lower it to 8 or"),
         (Shards(), 31, None, "shards_per_device: 2 for each of 31 devices are more shards than the 60 training"),
         (Classes(classes_per_device=5), 9, None, "classes_per_device: 5 is more than the 3 classes"),
