@@ -21,11 +21,11 @@ from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.learner import TorchRound
 from edgesim.learning.models import new_model
 from edgesim.learning.numerics import reproducible
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.trainer import BackEnd, Job, Promise
+from edgesim.learning.training_round import TorchRound
 from edgesim.processes import cores
 from edgesim.records import read_table
 
