@@ -144,7 +144,11 @@ def _one_by_one(
 
 
 def _last_linear(model: FlatModel) -> nn.Linear:
-    layers = [layer for layer in model.module.modules() if isinstance(layer, nn.Linear)]
+    layers = [
+        layer
+        for layer in model.module.modules()
+        if isinstance(layer, nn.Linear) and any(own.requires_grad for own in layer.parameters())
+    ]
     if not layers:
-        raise EdgesimError("selection.L_mode: 'lastlayer' needs a model with an nn.Linear; use 'eq18'")
+        raise EdgesimError("selection.L_mode: 'lastlayer' needs a model with an nn.Linear that trains; use 'eq18'")
     return layers[-1]

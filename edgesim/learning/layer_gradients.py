@@ -6,6 +6,7 @@ batch that lie together, such as a device's; ``sizes`` tells how many rows each 
 """
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,13 +67,14 @@ def layers_with_rules(model: FlatModel, image: Tensor) -> list[nn.Module] | None
     [1, ...].
     """
     owners = [layer for layer in model.module.modules() if any(True for _ in layer.parameters(recurse=False))]
-    held = [id(parameter) for layer in owners for parameter in layer.parameters(recurse=False)]
-    return owners if len(set(held)) == len(held) and can_be_told(model, owners, image) else None
+    return owners if can_be_told(model, owners, image) else None
 
 
 def can_be_told(model: FlatModel, layers: Sequence[nn.Module], image: Tensor) -> bool:
     """Whether the gradients of these layers can be worked out here, as in `layers_with_rules`."""
-    if not all(map(_has_rule, layers)):
+    held = Counter(id(own) for layer in model.module.modules() for own in layer.parameters(recurse=False))
+    shared = any(held[id(own)] > 1 for layer in layers for own in layer.parameters(recurse=False))
+    if shared or not all(map(_has_rule, layers)):
         return False
     with watching(layers) as uses:
         logits = model.module(image)

@@ -63,15 +63,20 @@ def seeded(device: torch.device, seed: int) -> Iterator[None]:
         yield
 
 
+def is_of_memory(error: Exception) -> bool:
+    """Whether an error says that memory has run out."""
+    # torch has a class for its GPU allocator alone; what others raise is known by its words.
+    words = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
+    classes = MemoryError, torch.cuda.OutOfMemoryError
+    return isinstance(error, classes) or any(word in str(error) for word in words)
+
+
 @contextmanager
 def memory_lasts(what: str, remedy: str) -> Iterator[None]:
     """Raises `EdgesimError` that names a remedy when memory runs out while something is done."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        # torch has a class for its GPU allocator alone; what others raise is known by its words.
-        words = ("can't allocate memory", "not enough memory", "out of memory", "ALLOC_FAILED")
-        on_gpu = isinstance(error, torch.cuda.OutOfMemoryError)
-        if isinstance(error, MemoryError) or on_gpu or any(word in str(error) for word in words):
+        if is_of_memory(error):
             raise EdgesimError(f"out of memory while {what}: {remedy}") from None
         raise

@@ -38,6 +38,20 @@ class _Aside(nn.Module):
         return self.last(hidden)
 
 
+class _Tied(nn.Module):
+    """The last layer is used twice, under two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(16, 4)
+        self.middle = nn.Linear(4, 4, bias=False)
+        self.last = nn.Linear(4, 4)
+        self.last.weight = self.middle.weight
+
+    def forward(self, images):
+        return self.last(torch.relu(self.middle(torch.tanh(self.first(images.flatten(1))))))
+
+
 def _mlp():
     return nn.Sequential(nn.Flatten(), nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4))
 
@@ -73,7 +87,7 @@ def _distances_by_hand(flat, data, dataset, batches, alpha, part):
     return (vectors - overall).norm(dim=2).numpy()
 
 
-@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches, _Aside, lambda: _Aside(alone=True)])
+@pytest.mark.parametrize("build", [_mlp, _cnn, _Branches, _Aside, lambda: _Aside(alone=True), _Tied])
 @pytest.mark.parametrize("part", ["all", "last_linear"])
 @pytest.mark.parametrize("budget_mib", [0, 1, 4096])
 def test_class_gradient_distances_equal_those_of_dense_vectors(build, part, budget_mib, make_dataset, make_flat):

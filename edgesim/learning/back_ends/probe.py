@@ -44,6 +44,8 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
     before = model.snapshot()
     random = torch.Generator().manual_seed(0)
     images = torch.randn(_ROWS, 2, *image_shape, generator=random).to(before)
+    # In the memory layout in which a run's images come.
+    images = model.inputs(images.flatten(0, 1)).view(images.shape)
     rows = torch.stack([before, 1.1 * before])
     try:
         with memory_lasts("trying the model on 2 devices at once", _REMEDY):

@@ -86,24 +86,23 @@ class StackedBackEnd:
         """Give back what recorded steps hold."""
         self._graphs = None
 
-    def _make_graphs(self, recorder: Recorder) -> Graphs | None:
-        """None where a trial on two devices shows that steps are better not recorded, which the notice then tells."""
+    def _make_graphs(self, recorder: Recorder) -> Graphs:
+        """They record nothing where a trial on two devices shows that this is better, which the notice then tells."""
         model = self._model
         rows = torch.stack([model.weights, 1.1 * model.weights])
         rates = np.full(2, 0.01), np.full(2, 0.5), np.zeros(2), np.zeros(2)
         shape = _TRIAL_ROWS, 2, *self._data.image_shape
         inputs = (
-            torch.linspace(-1, 1, math.prod(shape)).view(shape).to(rows),
+            model.inputs(torch.linspace(-1, 1, math.prod(shape)).view(-1, *shape[2:]).to(rows)).view(shape),
             torch.zeros(2 * _TRIAL_ROWS, dtype=torch.int64, device=rows.device),
             torch.full((2 * _TRIAL_ROWS,), 1 / _TRIAL_ROWS).to(rows),
             torch.zeros(2, self._masks, 2, dtype=torch.int32, device=rows.device),
         )
         with memory_lasts("trying to record a step", "set learning.back_end = 'loop'"):
             why = refusal(self._step, recorder, Stack(model, model.split(rows), *rates), *inputs)
-        if why is None:
-            return Graphs(self._step, recorder, int(_KEPT * (self._budget_mib << 20)))
-        self.notice = f"steps are not recorded as graphs ({why})"
-        return None
+        if why is not None:
+            self.notice = f"steps are not recorded as graphs ({why})"
+        return Graphs(self._step, recorder if why is None else None, int(_KEPT * (self._budget_mib << 20)))
 
     def _stacks(self, promises: list[Promise]) -> Iterator[list[Promise]]:
         """Promises that run together, each list by falling number of steps."""

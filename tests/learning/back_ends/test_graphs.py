@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from edgesim.errors import EdgesimError
 from edgesim.learning import back_ends
 from edgesim.learning.back_ends import graphs, stacked
 from edgesim.learning.back_ends.stacked import StackedBackEnd
@@ -244,6 +245,33 @@ def test_where_recording_fails_or_replays_are_wrong_steps_run_as_they_are_and_th
         assert all(torch.equal(one.result.update, two.result.update) for one, two in zip(made, alone, strict=True))
 
 
+def test_the_first_thing_that_went_wrong_is_the_reason_and_running_out_of_memory_is_none(flat, data):
+    def twice(work):
+        try:
+            raise RuntimeError("operation not permitted when stream is capturing\n...")
+        finally:
+            raise RuntimeError("operation failed due to a previous error during capture")
+
+    def too_large(work):
+        raise RuntimeError("CUDA error: out of memory")
+
+    model = flat(MODELS["mlp"])
+    assert StackedBackEnd(model, data, 4096, lambda: twice).notice == (
+        "steps are not recorded as graphs (operation not permitted when stream is capturing)"
+    )
+    with pytest.raises(EdgesimError, match="^out of memory while trying to record a step: set "):
+        StackedBackEnd(model, data, 4096, lambda: too_large)
+
+
+def test_a_step_that_cannot_be_recorded_in_the_midst_of_a_run_is_one_line(flat, data, promises, recorder):
+    model = flat(MODELS["mlp"])
+    back_end = StackedBackEnd(model, data, 4096, recorder)
+    back_end._graphs._capture = lambda work: torch.zeros(2).view(3)
+    back_end.run(promises(model, *EDGES))
+    with pytest.raises(EdgesimError, match=r"^recording a training step as a graph failed \(.*\); set .*'loop'$"):
+        back_end.run(promises(model, *EDGES))
+
+
 def test_a_closed_back_end_holds_no_stacks(flat, promises, recorded_on):
     model = flat(MODELS["mlp"])
     back_end = recorded_on(model)
@@ -269,9 +297,10 @@ def test_a_processor_records_nothing():
 def test_on_a_gpu_replayed_steps_train_as_others_do(name, room, dataset, promises, monkeypatch):
     monkeypatch.setattr(graphs, "_MET", 2)
     gpu, replays = torch.device("cuda"), []
+    recorder = graphs.recorder_on(gpu)
 
     def counted():
-        capture = graphs.recorder_on(gpu)()
+        capture = recorder()
 
         def record(work):
             replay = capture(work)
@@ -292,3 +321,30 @@ def test_on_a_gpu_replayed_steps_train_as_others_do(name, room, dataset, promise
             assert replayed.result.loss == pytest.approx(alone.result.loss, rel=1e-3)
         assert replays
         recorded.close()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_a_step_that_waits_for_it_is_not_recorded_and_training_goes_on(dataset, promises, monkeypatch):
+    gpu = torch.device("cuda")
+    step = StackedBackEnd._step
+
+    def waits(self, stack, *inputs):
+        losses, logits = step(self, stack, *inputs)
+        losses.sum().item()
+        return losses, logits
+
+    with reproducible(gpu):
+        torch.manual_seed(0)
+        model, data = FlatModel(MODELS["mlp"]().to(gpu), gpu), DeviceData(dataset, gpu)
+        before = torch.cuda.current_stream()
+        with monkeypatch.context() as patch:
+            patch.setattr(StackedBackEnd, "_step", waits)
+            refused = StackedBackEnd(model, data, 4096, graphs.recorder_on(gpu))
+            assert "not permitted" in refused.notice
+            assert torch.cuda.current_stream() == before
+            made = promises(model, *EDGES)
+            refused.run(made)
+        alone = promises(model, *EDGES)
+        StackedBackEnd(model, data, 4096).run(alone)
+        for one, other in zip(made, alone, strict=True):
+            assert (one.result.update - other.result.update).norm() < 1e-3 * other.result.update.norm()
