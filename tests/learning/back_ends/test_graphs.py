@@ -259,7 +259,7 @@ def test_the_first_thing_that_went_wrong_is_the_reason_and_running_out_of_memory
     assert StackedBackEnd(model, data, 4096, lambda: twice).notice == (
         "steps are not recorded as graphs (operation not permitted when stream is capturing)"
     )
-    with pytest.raises(EdgesimError, match="^out of memory while trying to record a step: set "):
+    with pytest.raises(EdgesimError, match=r"^out of memory while trying to record a step: set "):
         StackedBackEnd(model, data, 4096, lambda: too_large)
 
 
