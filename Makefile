@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY = .venv/bin/python
 JOBS ?= 2
 
-.PHONY: demo test lint bench gpu peers clean
+.PHONY: setup demo test lint bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
@@ -11,6 +11,8 @@ JOBS ?= 2
 	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
+
+setup: .venv/ready
 
 demo: .venv/ready
 	$(PY) scenarios/fedteddi.py --out runs/demo

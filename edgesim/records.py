@@ -157,8 +157,11 @@ def write_whole(path: Path, text: str) -> None:
     part.replace(path)
 
 
-def read_table(folder: Path, table: str) -> pd.DataFrame:
+def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     """One table of a run folder, also of a run that is going on or was killed; raises `EdgesimError`."""
+    folder = Path(folder)
+    if table not in SCHEMAS:
+        raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
     parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
     try:
         if parquet.is_file():

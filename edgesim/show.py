@@ -38,6 +38,8 @@ _TIMING = {
     "energy_j": ("joules", "{:.0f}"),
     "wasted_share_j": ("waste", "{:.3f}"),
 }
+#: Parts of the wall time of a run, by their names in the table ``timing``.
+_PARTS = {"train": "training", "evaluate": "evaluation"}
 #: Columns about the devices' data sets: (heading, measure, statistic, format).
 _SKEW = (
     ("samples\nleast", "samples", "min", "{:,.0f}"),
@@ -78,8 +80,21 @@ def print_run(folder: Path, console: Console) -> None:
         # Runs of before the note do not say.
         counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""
         table.add_row("presence", f"not observed {run['unobserved_share']:.1%} of the time{counts_as}")
+    if "device_kind" in run:
+        notice = f" ({run['back_end_notice']})" if "back_end_notice" in run else ""
+        table.add_row("back end", f"{run['back_end']} on {run['device_kind']}{notice}")
+    if "wall_s" in run:
+        parts_s = records.read_table(folder, "timing").groupby("part")["wall_s"].sum()
+        told = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
+        table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(told)})" if told else ""))
     table.add_row("rounds", f"{len(rounds)}")
     if len(rounds):
+        if not rounds["arrived"].any():
+            table.add_row(
+                "note",
+                "no update arrived in any round, so the model stayed as it was: give more time (round.tmax_s) or band "
+                "(radio.bandwidth_hz), or take fewer devices (round.count)",
+            )
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")

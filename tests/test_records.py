@@ -103,3 +103,8 @@ def test_a_folder_that_is_no_run_folder_is_refused_with_one_line(tmp_path, spoil
         read_all()
     assert str(folder) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_table_that_no_run_has_is_refused_by_name(tmp_path):
+    with pytest.raises(EdgesimError, match="unknown table 'rows'; the tables of a run are rounds, "):
+        records.read_table(str(tmp_path), "rows")

@@ -148,3 +148,34 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         acts, updates = (read_table(tmp_path / f"q{quantile}", name) for name in ("activities", "updates"))
         useful_j = acts.merge(updates[["round", "device"]], on=["round", "device"])["energy_j"].sum()
         assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
+
+
+def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
+    values = {"rounds": 2, "round": CONFIG["round"] | {"plan_quantile": 0.9}}
+    asked = {"learning": {"back_end": "stacked", "model": "own_noise.Noise", "pretrain": False}}
+    own = tmp_path / "own_noise.py"
+    own.write_text(
+        "from torch import nn\nimport torch\n"
+        "class Noise(nn.Module):\n"
+        "    def __init__(self, shape, classes):\n"
+        "        super().__init__(); self.last = nn.Linear(64, classes)\n"
+        "    def forward(self, x):\n"
+        "        x = x.flatten(1); return self.last(x + 0.1 * torch.randn_like(x))\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        simulation.run(parse(values | asked, "test"), tmp_path / "run", cores=1)
+    text = " ".join(shown(print_run, tmp_path / "run", 400).replace("│", " ").split())
+    assert "back end loop on cpu" in text
+    assert "the model cannot be stacked (vmap" in text
+    parts = read_table(tmp_path / "run", "timing").groupby("part")["wall_s"].sum()
+    assert f"({parts['train']:.1f} s training, {parts['evaluate']:.1f} s evaluation)" in text
+
+
+def test_a_run_in_which_nothing_arrived_says_so(tmp_path):
+    """Five at once share a band that would do for one."""
+    crowd = {"admission": "count", "count": 5, "allocator": "equal_share", "tmax_s": 0.8, "payload_bits": 6e7}
+    values = {"rounds": 2, "round": crowd, "learning": {"training": "none"}}
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    assert read_table(tmp_path / "run", "rounds")["arrived"].sum() == 0
+    assert "no update arrived in any round" in shown(print_run, tmp_path / "run")

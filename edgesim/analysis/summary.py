@@ -11,6 +11,7 @@ from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed, paired_t_p, wilcoxon_floor, wilcoxon_p
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
+from edgesim.records import read_run
 
 LEARNING_MEASURES = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
 TIMING_MEASURES = (
@@ -149,10 +150,22 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
         )
     if "pairs" in summary:
         notes += _comparison_notes(summary, study)
+    idle = [run for run in study.finished if not run.rounds["arrived"].any()]
+    if idle:
+        notes.append(f"No update arrived in any round of {_some(idle)}: the model stayed as it was.")
+    replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
+    if replaced:
+        notes.append(f"Not trained as asked for: {_some(replaced)}; edgesim show of the run says why.")
     lost = int(summary["left_out"].sum())
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
     return notes
+
+
+def _some(runs: Sequence[Run]) -> str:
+    """The first run by its folder, and how many others there are."""
+    others = len(runs) - 1
+    return runs[0].folder.name + (f" and {others} other{'s'[: others > 1]}" if others else "")
 
 
 def _comparison_notes(summary: pd.DataFrame, study: Study) -> list[str]:

@@ -57,6 +57,8 @@ def load_dataset(config: DataConfig) -> Dataset:
         dataset = DATASETS[name](name, config)
     elif path.suffix == ".npz":
         dataset = load_npz(path)
+    elif len(path.parts) > 1:
+        raise EdgesimError(f"data.dataset: no such folder: {name}")
     else:
         near = difflib.get_close_matches(name, DATASETS, n=1)
         hint = f", did you mean {near[0]!r}?" if near else ";"

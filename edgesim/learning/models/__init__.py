@@ -69,8 +69,12 @@ def _builder(name: str) -> Builder:
         )
     try:
         builder: Builder = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}; is its folder on PYTHONPATH?") from None
+    except ImportError as error:
+        raise EdgesimError(
+            f"learning.model: cannot import {name!r}: {error}; is its folder the current one or on PYTHONPATH?"
+        ) from None
+    except AttributeError as error:
+        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}") from None
     except Exception as error:  # a module may do anything when it is imported
         raise EdgesimError(
             f"learning.model: cannot import {name!r}: {type(error).__name__}: {_first_line(error)}"

@@ -17,7 +17,7 @@ from edgesim.learning.tensors import DeviceData
     [
         ("didgits", "unknown 'didgits', did you mean 'digits'"),
         ("emnist-balance", "did you mean 'emnist-balanced'"),
-        ("pictures/none", "unknown 'pictures/none'; expected digits, iris.* or that of a folder of images"),
+        ("pictures/none", "no such folder: pictures/none"),
     ],
 )
 def test_an_unknown_dataset_is_refused_with_the_known_ones(name, words):
