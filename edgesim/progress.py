@@ -1,6 +1,7 @@
 """What users see while runs go on: one display for a study's processes, one bar for a single run."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
@@ -97,7 +98,8 @@ class Display:
         self._console = console
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
-        self._over: set[str] = set()
+        self._status: dict[str, str] = {}
+        """How the runs that are over ended."""
         self._said: set[str] = set()
         self._goes_on = False
         """Whether any run got anywhere: had a round or finished."""
@@ -114,7 +116,7 @@ class Display:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None and not self._goes_on:
-            # A full bar would look like success.
+            # Nothing came of any run: the study's error is all there is to say.
             self._progress.live.transient = True
         else:
             self._get_on()
@@ -131,7 +133,7 @@ class Display:
                 message = queue.get_nowait()
             except Empty:
                 return
-            if message.run in self._over:
+            if message.run in self._status:
                 continue
             if message.run not in self._bars:
                 total = self._rounds[message.run]
@@ -142,8 +144,11 @@ class Display:
                 self._get_on()
 
     def ended(self, run: str, status: str, reason: str) -> None:
-        """A run is over; a failure is printed at once, or as soon as any run gets anywhere."""
-        self._over.add(run)
+        """A run is over; a failure is printed at once, or as soon as any run gets anywhere.
+
+        One that finished has all its rounds behind it, however early it ended; any other one those that it did.
+        """
+        self._status[run] = status
         # One reason may fail every run of a study: said once.
         if status != "finished" and reason not in self._said:
             self._said.add(reason)
@@ -152,7 +157,8 @@ class Display:
             self._get_on()
         if run in self._bars:
             self._progress.update(self._bars[run], visible=False)
-        self._advance(run, self._rounds[run])
+        if status == "finished":
+            self._advance(run, self._rounds[run])
         self._show_count()
 
     def _get_on(self) -> None:
@@ -168,4 +174,8 @@ class Display:
         self._done[run] = rounds
 
     def _show_count(self) -> None:
-        self._progress.update(self._all, text=f"rounds, {len(self._over)} of {len(self._rounds)} runs")
+        ended = Counter(self._status.values())
+        failed = f", {ended['failed']} failed" if ended["failed"] else ""
+        self._progress.update(
+            self._all, text=f"rounds, {ended['finished']} of {len(self._rounds)} runs finished{failed}"
+        )

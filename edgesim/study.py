@@ -7,7 +7,7 @@ import itertools
 import json
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -31,6 +31,16 @@ from edgesim.records import write_whole
 from edgesim.selection import resolve_options
 
 Knob = str | float
+
+_KNOBS = {
+    "availability.file": "trace",
+    "availability.model": "availability",
+    "devices.count": "devices",
+    "devices.links.file": "links",
+    "round.count": "participants",
+    "topology.file": "topology",
+}
+"""Names of knobs whose key's last part does not tell what is meant."""
 
 _NAMES_FILES = {"availability", "devices", "radio", "topology"}
 
@@ -82,9 +92,11 @@ def grid(
         key = override.partition("=")[0].strip()
         if key in axes or key == "seed":
             raise EdgesimError(f"--set {override}: the study itself varies {key}")
+    labels = labels or {}
+    knob_names = _knobs(axes, labels)
     runs: list[PlannedRun] = []
     for values in itertools.product(*axes.values()):
-        knobs = {**(labels or {}), **dict(zip(map(_knob, axes), values, strict=True))}
+        knobs = {**labels, **dict(zip(knob_names, values, strict=True))}
         name = "-".join(_label(knob, value) for knob, value in knobs.items())
         for seed in seeds:
             nested = json.loads(json.dumps(base))
@@ -99,10 +111,11 @@ def grid(
     return runs
 
 
-def _knob(key: str) -> str:
-    """Name of a knob: the last part of its key, or the section where only that tells what is meant."""
-    section, _, name = key.rpartition(".")
-    return section if name in ("count", "file", "model") and section else name
+def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """Names of knobs: the last part of their keys or what `_KNOBS` says, the whole key where two would be alike."""
+    names = {key: _KNOBS.get(key, key.rpartition(".")[2]) for key in keys}
+    times = Counter([*names.values(), *taken])
+    return [name if times[name] == 1 else key for key, name in names.items()]
 
 
 def _label(knob: str, value: Knob) -> str:

@@ -44,6 +44,33 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
     assert {run.config.round.leftover for run in runs} == {"equal_finish"}
 
 
+@pytest.mark.parametrize(
+    ("keys", "names"),
+    [
+        (["learning.model", "learning.lr"], ["model", "lr"]),
+        (["learning.model", "availability.model"], ["model", "availability"]),
+        (["devices.count", "round.admission", "round.count"], ["devices", "admission", "participants"]),
+        (["topology.aggregation", "learning.aggregation"], ["topology.aggregation", "learning.aggregation"]),
+        (["radio.channel", "round.close"], ["channel", "round.close"]),
+    ],
+)
+def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(keys, names):
+    values = {
+        "devices.count": 20,
+        "learning.lr": 0.1,
+        "learning.model": "mlp",
+        "learning.aggregation": "average",
+        "availability.model": "always",
+        "radio.channel": "indoor",
+        "round.admission": "count",
+        "round.count": 5,
+        "round.close": "deadline",
+        "topology.aggregation": "flat",
+    }
+    (run,) = grid(TIMING, {key: [values[key]] for key in keys}, [0], labels={"close": "mine"})
+    assert list(run.knobs) == ["close", *names]
+
+
 @pytest.mark.parametrize("override", ["seed=7", "round.tmax_s=2.0"])
 def test_an_override_of_what_the_study_varies_is_refused(override):
     with pytest.raises(EdgesimError, match="the study itself varies"):

@@ -22,7 +22,9 @@ def draw_cell_map(run: Run) -> Figure:
     stations = run.stations
     shares = scheduled_share(run.activities, devices["device"].to_numpy(), len(run.rounds))
     several = len(stations) > 1
-    with style.figure(style.COLUMN_IN, 3.1 + (0.25 if several else 0)) as figure:
+    with_devices = stations[: len(_MARKS)] if several else stations[:0]
+    labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]
+    with style.figure(style.COLUMN_IN, 2.85 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
         axes = figure.subplots()
         for station, name in zip(stations["station"], stations["name"], strict=True):
             there = (devices["station"] == station).to_numpy()
@@ -57,10 +59,7 @@ def draw_cell_map(run: Run) -> Figure:
         axes.set_ylabel("north of the centre (m)")
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
         marks = [_mark("^", style.PALETTE["vermilion"])]
-        labels = ["station"]
-        for station in stations["station"][: len(_MARKS)] if several else []:
-            marks.append(_mark(_MARKS[station], "#666666"))
-            labels.append(f"devices of {stations['name'][station]}")
+        marks += [_mark(_MARKS[station], "#666666") for station in with_devices["station"]]
         style.legend_below(figure, marks, labels)
     return figure
 

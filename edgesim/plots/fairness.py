@@ -15,7 +15,8 @@ from edgesim.plots.line_panels import line_panels
 def draw_fairness(panels: Sequence[Panel]) -> Figure:
     """Share of all updates used that came from the k devices with the most: mean over seeds, a line per series.
 
-    The number of devices that, all used alike, would be as uneven (`effective_devices`) marks each line.
+    The number of devices that, all used alike, would be as uneven (`effective_devices`) marks each line, as a mean over
+    the seeds that used any update.
     """
     with line_panels(panels, "share of the updates used (1)", 2.3) as drawn:
         for axes, panel in drawn.each:
@@ -23,10 +24,12 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
                 look = drawn.styles[series.label]
                 counts = [participations(run.updates, run.devices) for run in series.runs]
                 curve = np.mean([concentration(count) for count in counts], axis=0)
-                effective = float(np.mean([effective_devices(count) for count in counts]))
+                effective = [effective_devices(count) for count in counts if count.any()]
                 devices = np.arange(1, len(curve) + 1)
                 axes.plot(devices, curve, **look.line())
-                axes.plot(effective, np.interp(effective, devices, curve), look.marker, color=look.color, clip_on=False)
+                if effective:
+                    place = float(np.mean(effective))
+                    axes.plot(place, np.interp(place, devices, curve), look.marker, color=look.color, clip_on=False)
                 drawn.lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

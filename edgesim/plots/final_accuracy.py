@@ -10,6 +10,9 @@ from edgesim.analysis.statistics import mean_interval
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, labels_of
 
+_MOST_LEVEL = 6
+"""Bars of a panel up to which their numbers stand side by side; those of more stand upright."""
+
 
 def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     """Mean of the last five evaluations with the 95 % t interval over seeds, a bar per series.
@@ -19,8 +22,10 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 2.4)
-    least = 1.0
+    width, height = style.panel_size(len(panels), 1.8)
+    height += style.slanted_height_in(labels) * style.rows_of(len(panels))
+    upright = max(len(panel.series) for panel in panels) > _MOST_LEVEL
+    least, most = 1.0, 0.0
     with style.figure(width, height) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes, panel in zip(grid, panels, strict=True):
@@ -30,14 +35,25 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
             ]
             for place, (series, band) in enumerate(zip(panel.series, bands, strict=True)):
                 ends = None if np.isnan(band.low) else [[band.mean - band.low], [band.high - band.mean]]
-                axes.bar(place, band.mean, 0.8, yerr=ends, color=styles[series.label].color, error_kw={"capsize": 2})
-                axes.annotate(f"{band.mean:.3f}", (place, band.mean), (0, 2), textcoords="offset points",
-                              ha="center", fontsize=6)  # fmt: skip
-                least = min(least, band.mean if np.isnan(band.low) else band.low)
-            axes.set_xticks(
-                range(len(panel.series)), [series.label for series in panel.series], rotation=40, ha="right"
-            )
-        grid[0].set_ylim(max(0.0, least - 0.05), None)
+                bar = axes.bar(
+                    place,
+                    band.mean,
+                    0.8,
+                    yerr=ends,
+                    color=styles[series.label].color,
+                    error_kw={"elinewidth": 0.6, "capsize": 2, "capthick": 0.6},
+                )
+                low, high = (band.mean, band.mean) if ends is None else (band.low, band.high)
+                if bar.errorbar:
+                    style.show_error_bars(bar.errorbar)
+                axes.annotate(f"{band.mean:.3f}", (place, high), (0, 3), textcoords="offset points", ha="center",
+                              va="bottom", fontsize=6, rotation=90 if upright else 0)  # fmt: skip
+                least, most = min(least, low), max(most, high)
+            style.slanted_names(axes, [series.label for series in panel.series])
+        bottom = max(0.0, least - 0.05)
+        # Room for the number above the highest bar.
+        grid[0].set_ylim(bottom, most + (0.2 if upright else 0.1) * (most - bottom))
+        several = any(len(series.runs) > 1 for panel in panels for series in panel.series)
         for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("final test accuracy (1)")
+            axes.set_ylabel("final test accuracy (1)" + ("\nmean, 95 % interval" if several else ""))
     return figure

@@ -49,7 +49,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                     rounds = np.array([result.value for result in results])
                     missed = sum(not result.reached for result in results)
                     spread = float(rounds.std(ddof=1)) if rounds.size > 1 else 0.0
-                    axes.bar(
+                    drawn = axes.bar(
                         place,
                         rounds.mean(),
                         bar,
@@ -60,6 +60,8 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                         linewidth=0.3,
                         error_kw={"elinewidth": 0.6, "capsize": 0.8 * min(2.0, 10 * bar), "capthick": 0.6},
                     )
+                    if drawn.errorbar:
+                        style.show_error_bars(drawn.errorbar)
                     if missed:
                         any_missed = True
                         axes.annotate(
@@ -74,8 +76,9 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("test accuracy to reach (1)")
+        several = any(len(series.runs) > 1 for panel in panels for series in panel.series)
         for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("rounds needed (count)")
+            axes.set_ylabel("rounds needed (count)" + ("\nmean, standard deviation" if several else ""))
         handles = [Patch(facecolor=styles[label].color, linewidth=0) for label in labels]
         texts = list(labels)
         if any_missed:

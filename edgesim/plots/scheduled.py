@@ -9,39 +9,37 @@ from matplotlib.patches import Patch
 from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import Run
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, Series
+from edgesim.plots.groups import Panel, Series, labels_of
 
 _NEW, _OLD = "#444444", "#bbbbbb"
+_PARTS = ("with a new class", "only old classes")
 
 
 def draw_scheduled(panels: Sequence[Panel]) -> Figure:
     """Stacked bars of mean scheduled clients per round, over rounds and seeds, a bar per series.
 
-    Runs that know no classes have one plain bar.
+    Where no device ever gets a new class, or no run knows classes, the bars are plain.
     """
-    knows = all(knows_classes(run) for panel in panels for series in panel.series for run in series.runs)
+    split = _is_split([run for panel in panels for series in panel.series for run in series.runs])
     width, height = style.panel_size(len(panels), 1.8)
-    longest = max(len(series.label) for panel in panels for series in panel.series)
-    # Slanted names of 7 pt need about 0.04 in of height per character.
-    height += 0.04 * longest * style.rows_of(len(panels))
-    with style.figure(width, height + (0.2 if knows else 0)) as figure:
+    height += style.slanted_height_in(labels_of(panels)) * style.rows_of(len(panels))
+    with style.figure(width, height + (style.legend_height_in(_PARTS, width) if split else 0)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes, panel in zip(grid, panels, strict=True):
             places = np.arange(len(panel.series))
             means = np.array([mean_by_class(series) for series in panel.series])
-            if knows:
+            if split:
                 axes.bar(places, means[:, 0], 0.7, color=_NEW, hatch="////", edgecolor="white", linewidth=0)
                 axes.bar(places, means[:, 1], 0.7, bottom=means[:, 0], color=_OLD)
             else:
                 axes.bar(places, means.sum(axis=1), 0.7, color=_OLD)
-            names = [series.label for series in panel.series]
-            axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+            style.slanted_names(axes, [series.label for series in panel.series])
         for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel("scheduled clients\n(count per round)")
-        if knows:
+        if split:
             new = Patch(facecolor=_NEW, hatch="////", edgecolor="white", linewidth=0)
             old = Patch(facecolor=_OLD, linewidth=0)
-            style.legend_below(figure, [new, old], ["with a new class", "only old classes"])
+            style.legend_below(figure, [new, old], _PARTS)
     return figure
 
 
@@ -52,6 +50,7 @@ def mean_by_class(series: Series) -> tuple[float, float]:
     return float(new), float(np.mean([count["only_old"].mean() for count in counts]))
 
 
-def knows_classes(run: Run) -> bool:
-    """Whether the run recorded which classes its devices hold."""
-    return not new_class_devices(run.devices).empty
+def _is_split(runs: Sequence[Run]) -> bool:
+    """Whether all runs know which classes their devices hold, frame after frame, and some device gets a new one."""
+    tables = [new_class_devices(run.devices) for run in runs]
+    return all(not table.empty for table in tables) and any(table["has_new_class"].any() for table in tables)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgesim.analysis.runs import Run
 from edgesim.analysis.statistics import mean_interval
 from edgesim.plots import style
-from edgesim.plots.groups import Panel
+from edgesim.plots.groups import Panel, labels_of
 
 Floats = NDArray[np.float64]
 
@@ -54,9 +54,7 @@ def draw_stacks(
     ]
     shown = _occurring(parts, np.concatenate([table[:, : len(parts)] for table in values]))
     width, height = style.panel_size(len(panels), 1.8)
-    longest = max(len(series.label) for panel in panels for series in panel.series)
-    # Slanted names of 7 pt need about 0.04 in of height per character.
-    height += 0.04 * longest * style.rows_of(len(panels))
+    height += style.slanted_height_in(labels_of(panels)) * style.rows_of(len(panels))
     with style.figure(width, height + _legend_in(shown, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes, panel, table in zip(grid, panels, values, strict=True):
@@ -68,11 +66,11 @@ def draw_stacks(
                 bottom = bottom + heights
             ends = table[:, -2:].T
             known = np.nan_to_num(ends.sum(axis=0)) > 1e-9 * bottom
-            axes.errorbar(
+            errors = axes.errorbar(
                 places[known], bottom[known], ends[:, known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
             )
-            names = [series.label for series in panel.series]
-            axes.set_xticks(places, names, rotation=45, ha="right", rotation_mode="anchor")
+            style.show_error_bars(errors)
+            style.slanted_names(axes, [series.label for series in panel.series])
         for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel(label)
         _legend(figure, shown)

@@ -1,5 +1,6 @@
 """One look for all figures: sizes of a two-column paper, a colour-blind-safe palette, reproducible files."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from typing import Any
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from matplotlib.textpath import TextPath
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
@@ -28,6 +32,9 @@ PALETTE = {
     "grey": "#999999",
 }
 """Okabe and Ito, "Color Universal Design", 2008, and grey, which stands in for yellow in thin lines."""
+
+_HANDLE_IN = 0.45
+"""What an entry of a legend takes besides its text: the handle and the gaps."""
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 8,
@@ -168,10 +175,16 @@ def letter(index: int) -> str:
     return (letter(head - 1) if head else "") + chr(ord("a") + last)
 
 
+def text_width_in(text: str) -> float:
+    """Width in inches of one line in the small type of legends and of names on an axis."""
+    with paper():
+        path = TextPath((0, 0), text, size=_SETTINGS["legend.fontsize"])
+    return float(path.get_extents().width) / 72
+
+
 def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
     """Columns and rows of a legend with these entries that fits a figure's width."""
-    # About 0.055 in per character at 7 pt, and 0.45 in for the handle and the gaps.
-    entry_in = 0.45 + 0.055 * max(len(text) for text in texts)
+    entry_in = _HANDLE_IN + max(text_width_in(text) for text in texts)
     most = max(1, min(len(texts), int(width_in / entry_in)))
     rows = -(-len(texts) // most)
     return -(-len(texts) // rows), rows
@@ -179,13 +192,40 @@ def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
 
 def legend_height_in(texts: Sequence[str], width_in: float) -> float:
     """Height that `legend_below` takes, in inches."""
-    return 0.1 + 0.15 * legend_shape(texts, width_in)[1]
+    further_lines = sum(_folded(text, width_in).count("\n") for text in texts)
+    return 0.1 + 0.15 * (legend_shape(texts, width_in)[1] + further_lines)
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -> None:
-    """One legend for all panels, under them, as wide as the figure allows."""
-    columns, _ = legend_shape(texts, figure.get_figwidth())
-    figure.legend(handles, texts, loc="outside lower center", ncols=columns)
+    """One legend for all panels, under them, as wide as the figure allows; a text that is wider takes several lines."""
+    width_in = figure.get_figwidth()
+    columns, _ = legend_shape(texts, width_in)
+    folded = [_folded(text, width_in) for text in texts]
+    figure.legend(handles, folded, loc="outside lower center", ncols=columns)
+
+
+def _folded(text: str, width_in: float) -> str:
+    """The text in as many lines as a legend of that width needs for it."""
+    share = (width_in - _HANDLE_IN) / text_width_in(text)
+    # Lines of as many characters are not of one width: a tenth to spare.
+    return text if share >= 1 else textwrap.fill(text, int(0.9 * share * len(text)))
+
+
+def slanted_names(axes: Axes, names: Sequence[str]) -> None:
+    """Name the bars at 0, 1, 2, ... under them, at an angle."""
+    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
+
+
+def slanted_height_in(names: Sequence[str]) -> float:
+    """Height that `slanted_names` takes, in inches."""
+    return max(text_width_in(name) for name in names) / 2**0.5
+
+
+def show_error_bars(errors: ErrorbarContainer) -> None:
+    """Give error bars a white seam: they are black, and so may be the bar behind them."""
+    _, caps, whiskers = errors.lines
+    for line in (*caps, *whiskers):
+        line.set_path_effects([withStroke(linewidth=1.4, foreground="white")])
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -9,9 +9,11 @@ from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.plots.accuracy import curve, draw_accuracy
 from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
+from edgesim.plots.energy import draw_energy
+from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
-from edgesim.plots.groups import Series, labels_of, panels_of, quantity
+from edgesim.plots.groups import Panel, Series, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
@@ -179,6 +181,17 @@ def test_scheduled_bars_stack_to_the_number_scheduled(runs):
     assert "count per round" in figure.axes[0].get_ylabel()
 
 
+def test_scheduled_bars_are_plain_where_no_device_gets_a_new_class(runs):
+    for run in runs:
+        devices = run.devices
+        devices["class_counts"] = devices.loc[devices["frame"] == 0, "class_counts"].to_list() * 2
+        devices.to_parquet(run.folder / "devices.parquet")
+    figure = draw_scheduled(panels_of(runs))
+    (bars,) = figure.axes[0].containers
+    assert [bar.get_height() for bar in bars] == pytest.approx([4.0, 4.0])
+    assert not figure.legends
+
+
 def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counted(runs):
     panels = panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8])
     figure = draw_rounds_to_target(panels, [0.6, 0.99])
@@ -191,7 +204,7 @@ def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counte
     needed = [next(i for i, x in enumerate(run.rounds["test_accuracy"], 1) if x >= 0.6) for run in random]
     assert np.mean(needed) in heights[False]
     assert [text.get_text() for text in figure.axes[0].texts] == ["2", "2"]
-    assert axis_labels(figure) == ["test accuracy to reach (1)", "rounds needed (count)"]
+    assert axis_labels(figure) == ["test accuracy to reach (1)", "rounds needed (count)\nmean, standard deviation"]
 
 
 def whisker(figure: Figure) -> list[float]:
@@ -212,6 +225,56 @@ def test_no_error_bar_leaves_what_its_quantity_can_be(runs):
     assert whisker(draw_final_accuracy(pair)) == pytest.approx([0.99 - 12.7062047362 * 0.01, 1.0])
     late["test_accuracy"], soon["test_accuracy"] = 0.02, 0.98
     assert whisker(draw_final_accuracy(pair)) == [0.0, 1.0]
+
+
+def test_the_number_of_a_bar_stands_clear_of_its_error_bar_and_the_axis_says_what_that_is(runs):
+    figure = draw_final_accuracy(panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8]))
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    assert axes.get_ylabel() == "final test accuracy (1)\nmean, 95 % interval"
+    assert len(axes.texts) == len(axes.collections) == 2
+    for number, whisker in zip(axes.texts, axes.collections, strict=True):
+        top_px = axes.transData.transform(whisker.get_segments()[0][:, :2])[1, 1]
+        assert top_px < number.get_window_extent().y0
+        assert number.get_window_extent().y1 < figure.bbox.y1
+
+
+def test_error_bars_can_be_told_from_a_black_bar(runs):
+    """The bars of random are black."""
+    panels = panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8])
+    for figure in (draw_final_accuracy(panels), draw_rounds_to_target(panels, [0.6]), draw_energy(panels)):
+        for whisker in figure.axes[0].collections:
+            (seam,) = whisker.get_path_effects()
+            assert seam._gc["foreground"] == "white"
+
+
+def test_one_run_per_series_has_no_spread_to_explain(runs):
+    alone = panels_of([run for run in runs if run.seed == 0 and run.knobs["tmax_s"] == 0.8])
+    assert draw_final_accuracy(alone).axes[0].get_ylabel() == "final test accuracy (1)"
+    assert draw_rounds_to_target(alone, [0.6]).axes[0].get_ylabel() == "rounds needed (count)"
+
+
+@pytest.mark.parametrize(("count", "length"), [(6, 24), (9, 40), (12, 40), (6, 80)])
+def test_long_labels_leave_the_panel_its_height_and_the_legend_below_it(runs, count, length):
+    """A layout that does not fit warns, and warnings of that kind are errors here."""
+    labels = [f"{i} {'my_models.Noise, float32, ' * 4}"[:length] for i in range(count)]
+    panels = [Panel("", tuple(Series(label, tuple(runs[:2])) for label in labels))]
+    drawn = draw_fairness(panels), draw_rounds_to_target(panels, [0.6])
+    for figure in drawn:
+        figure.canvas.draw()
+        (axes,), (legend,) = figure.axes, figure.legends
+        names = legend.get_window_extent()
+        assert axes.get_tightbbox().y0 > names.y1
+        assert 0 <= names.x0 < names.x1 <= figure.bbox.x1
+        assert 1.4 < axes.get_window_extent().height / figure.dpi < 2.1
+
+
+@pytest.mark.parametrize("draw", [draw_scheduled, draw_energy, draw_final_accuracy])
+def test_long_names_under_bars_leave_the_panel_its_height(runs, draw):
+    panels = [Panel("", tuple(Series(f"{i} {'my_models.Noise, ' * 3}"[:40], tuple(runs[:2])) for i in range(9)))]
+    figure = draw(panels)
+    figure.canvas.draw()
+    assert figure.axes[0].get_window_extent().height / figure.dpi == pytest.approx(1.55, abs=0.15)
 
 
 def test_levels_lie_above_the_start_and_beyond_the_target_only_when_some_run_gets_there(runs):
