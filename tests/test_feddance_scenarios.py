@@ -24,9 +24,9 @@ def start(script, *arguments, cwd):
     [
         (
             "feddance.py",
-            ["--selectors", "random,refl,safa,feddance", "--rounds", "5", "--seeds", "1", "--skew", "rare"]
+            ["--selectors", "random,safa,feddance", "--rounds", "5", "--seeds", "1", "--skew", "rare"]
             + ["--trace", "sample-week,synthetic", "--devices", "120"],
-            8,
+            6,
         ),
         ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 6),
         ("selectors_on_radio.py", ["--rounds", "5", "--seeds", "1", "--selectors", "random,fedteddi,feddance"], 3),

@@ -15,7 +15,6 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.models import make_model
-from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.trainer import Promise
 
 SHAPE, CLASSES = (3, 16, 16), 4
@@ -214,7 +213,7 @@ def test_torchvisions_networks_stack_in_double_precision(build, flat, data, prom
     assert max(map(_difference, together, alone)) < 1e-9
 
 
-@pytest.mark.parametrize("name", [name for name in RESNETS if name.startswith("resnet10")] + ["resnet18-gn"])
+@pytest.mark.parametrize("name", ["resnet10-gn", "resnet10-bn", "resnet10-bn-imagenet", "resnet18-gn"])
 def test_residual_networks_stack_in_double_precision(name, flat, data, promises):
     model = flat(lambda: make_model(name, SHAPE, CLASSES), torch.float64)
     alone, together = promises(model, [0, 6, 12], [0, 6]), promises(model, [0, 6, 12], [0, 6])
