@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.analysis.statistics import mean_interval
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.groups import Panel, labels_of, several_seeds
 
 _MOST_LEVEL = 6
 """Bars of a panel up to which their numbers stand side by side; those of more stand upright."""
@@ -53,7 +53,6 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
         bottom = max(0.0, least - 0.05)
         # Room for the number above the highest bar.
         grid[0].set_ylim(bottom, most + (0.2 if upright else 0.1) * (most - bottom))
-        several = any(len(series.runs) > 1 for panel in panels for series in panel.series)
         for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("final test accuracy (1)" + ("\nmean, 95 % interval" if several else ""))
+            axes.set_ylabel("final test accuracy (1)" + ("\nmean, 95 % interval" if several_seeds(panels) else ""))
     return figure

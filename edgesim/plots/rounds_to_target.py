@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.metrics import Reached, rounds_to_target, start_accuracy
 from edgesim.analysis.runs import Run
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.groups import Panel, labels_of, several_seeds
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
 _NEVER = "not by all seeds"
@@ -76,9 +76,8 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("test accuracy to reach (1)")
-        several = any(len(series.runs) > 1 for panel in panels for series in panel.series)
         for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("rounds needed (count)" + ("\nmean, standard deviation" if several else ""))
+            axes.set_ylabel("rounds needed (count)" + ("\nmean, standard deviation" if several_seeds(panels) else ""))
         handles = [Patch(facecolor=styles[label].color, linewidth=0) for label in labels]
         texts = list(labels)
         if any_missed:

@@ -47,7 +47,7 @@ def make_back_end(
             notices.append(f"the model cannot be stacked ({why})")
     spread = cores > 1 and on_cpu and not multiprocessing.current_process().daemon
     count = learning.workers or (cores if spread else 1)
-    back_end: BackEnd = LoopBackEnd(model, data)
+    back_end: BackEnd | None = None
     if learning.back_end == "workers" or (learning.back_end != "loop" and count > 1 and on_cpu):
         try:
             back_end = WorkersBackEnd(model, data, build, count)
@@ -55,4 +55,5 @@ def make_back_end(
             if learning.back_end == "workers":
                 raise
             notices.append(str(why))
+    back_end = back_end or LoopBackEnd(model, data)
     return back_end, f"{'; '.join(notices)}; training uses {back_end.name!r}" if notices else None

@@ -157,9 +157,8 @@ class StackedBackEnd:
         shares = torch.from_numpy(schedule.share).to(starts)
         keys = self._keys(jobs, len(schedule.clients))
         edges = schedule.edges
-        graphs = None
-        if schedule.clients[0] * self._client_bytes(int(schedule.sizes.max())) <= _SMALL_BYTES:
-            graphs = self._graphs
+        small = schedule.clients[0] * self._client_bytes(int(schedule.sizes.max())) <= _SMALL_BYTES
+        graphs = self._graphs if small else None
         take_step: Step = self._step
         if graphs is not None:
             stack, take_step = graphs.settle(stack), graphs.step
