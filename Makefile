@@ -3,7 +3,7 @@ PYTHON ?= python3
 PY = .venv/bin/python
 JOBS ?= 2
 
-.PHONY: setup demo test lint bench gpu peers clean
+.PHONY: setup demo test test-all lint bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
@@ -18,8 +18,14 @@ demo: .venv/ready
 	$(PY) scenarios/fedteddi.py --out runs/demo
 	$(PY) scenarios/delay_knowledge.py --out runs/demo-timing
 
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks
+
+# What a change can break, in a few minutes; everything, the tests marked slow as well.
 test: lint
-	$(PY) -m pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks
+	$(PYTEST) -m 'not slow'
+
+test-all: test
+	$(PYTEST) -m slow
 
 lint: .venv/ready
 	$(PY) -m ruff check .

@@ -6,6 +6,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -16,6 +18,7 @@ def test_imports_point_one_way():
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_works_in_an_empty_environment(tmp_path):
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
