@@ -50,10 +50,11 @@ def refl_weights(staleness: Floats, ratio: Floats, beta: float) -> Floats:
 
 
 def relative_change(stale: Tensor, fresh: Tensor) -> Floats:
-    """How much each stale update [n, P] would change the mean of the fresh ones [m, P], relative and squared, [n].
+    """How much each stale update [n, T] would change the mean of the fresh ones [m, T], relative and squared, [n].
 
     L = |mean - (update + m mean) / (m + 1)|^2 / |mean|^2 (REFL, section 4.2); 1 for all where nothing fresh arrived, or
-    nothing that moves the model.
+    nothing that moves the model. T are the trainable parameters alone: running statistics are no weights, and would
+    outweigh them (92 % of the squared norm of a ResNet's update).
     """
     mean = fresh.mean(dim=0) if len(fresh) else None
     if mean is None or not mean.any():

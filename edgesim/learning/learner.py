@@ -153,8 +153,8 @@ class TorchLearner:
             results = [promise.result for promise in promises if promise.result is not None]
             change = None
             if self.config.staleness.weight == "refl":
-                updates = torch.stack([result.update for result in results])
-                change = relative_change(updates, updates[torch.from_numpy(ages == 0)])
+                trained = torch.stack([result.update[: self.model.trainable] for result in results])
+                change = relative_change(trained, trained[torch.from_numpy(ages == 0)])
             weight = absorbing_weights(self.config, ages, change)
             if self.config.round.protocol == "buffered":
                 updates = torch.stack([result.update for result in results])

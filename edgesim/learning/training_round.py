@@ -132,8 +132,8 @@ class TorchRound(CountKnowledge):
             return np.ones(fresh)
         change = None
         if config.weight == "refl":
-            updates = torch.stack([result.update for result in results])
-            change = relative_change(updates[fresh:], updates[:fresh])
+            trained = torch.stack([result.update[: self._learner.model.trainable] for result in results])
+            change = relative_change(trained[fresh:], trained[:fresh])
         ages = np.array([late.staleness for late in stale], dtype=np.int64)
         return np.append(np.ones(fresh), staleness.weights(config, ages, change))
 

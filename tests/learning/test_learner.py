@@ -27,6 +27,23 @@ def make(make_config):
     return build
 
 
+@pytest.fixture
+def normed(monkeypatch):
+    """A model whose running statistics move more than its parameters."""
+
+    def build(image_shape, class_count):
+        pixels = int(np.prod(image_shape))
+        return torch.nn.Sequential(
+            torch.nn.Flatten(),
+            torch.nn.BatchNorm1d(pixels),
+            torch.nn.Linear(pixels, 8),
+            torch.nn.ReLU(),
+            torch.nn.Linear(8, class_count),
+        )
+
+    monkeypatch.setitem(MODELS, "normed", build)
+
+
 def _round(learner, number, started, merged, frame=1):
     this = learner.open_round(number, frame)
     this.start(np.array(started))
@@ -81,6 +98,26 @@ def test_update_norms_are_those_of_the_updates_merged(make):
     # One device alone has weight 1: the model moves by its update.
     moved = torch.linalg.vector_norm((learner.global_weights - start).double())
     assert float(moved) == pytest.approx(norms[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_the_norm_of_an_update_is_that_of_its_parameters_and_leaves_running_statistics_out(
+    back_end, make, normed, tmp_path
+):
+    learner = make(learning={"model": "normed", "back_end": back_end, "lr": 0.01})
+    states = []
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        learner.save(tmp_path / str(number))
+        states.append(load_file(tmp_path / str(number) / "model.safetensors"))
+        if number == 0:
+            this, merged = _round(learner, 1, [3], [3])
+    squares = {name: float((states[1][name].double() - states[0][name].double()).square().sum()) for name in states[0]}
+    running = sum(square for name, square in squares.items() if "running" in name)
+    parameters = sum(square for name, square in squares.items() if "running" not in name and "tracked" not in name)
+    assert running > 0.2 * parameters
+    assert merged.update_norm.tolist() == pytest.approx([parameters**0.5], rel=1e-4)
+    assert this.update_norms(np.array([3])).tolist() == merged.update_norm.tolist()
 
 
 def test_the_global_model_moves_by_the_size_weighted_updates(make, make_dataset, make_frames):
@@ -142,15 +179,16 @@ def _two_fresh_and_two_late(learner):
     return this, [Stale(old, 1, 1), Stale(oldest, 3, 2)]
 
 
-def _by_refl(jobs):
+def _by_refl(jobs, model):
     """Updates of two fresh jobs and of two that are 1 and 2 versions late, [4, P], and their REFL weights by hand, [4].
 
     1 for the fresh ones, else 0.65 / (s + 1) + 0.35 (1 - exp(-L / L_max)), where L = |mean - (update + 2 mean) / 3|^2 /
-    |mean|^2 is what a late one would change of the fresh mean (REFL, section 4.2, beta = 0.35).
+    |mean|^2 is what a late one would change of the fresh mean (REFL, section 4.2, beta = 0.35), of parameters alone.
     """
     updates = np.array([job.training._promises[job.device].result.update.double().numpy() for job in jobs])
-    mean = (updates[0] + updates[1]) / 2
-    change = np.array([np.sum((mean - (update + 2 * mean) / 3) ** 2) / np.sum(mean**2) for update in updates])
+    trained = updates[:, : sum(parameter.numel() for parameter in MODELS[model]((1, 4, 4), 3).parameters())]
+    mean = (trained[0] + trained[1]) / 2
+    change = np.array([np.sum((mean - (update + 2 * mean) / 3) ** 2) / np.sum(mean**2) for update in trained])
     # The largest change of a late update is neither that of the other one nor that of a fresh one.
     assert change[2] < 0.9 * change[3] < 0.81 * change[0]
     late = 0.65 / np.array([2, 3]) + 0.35 * (1 - np.exp(-change[2:] / change[3]))
@@ -165,27 +203,30 @@ def two_alone(make_dataset, make_frames):
     return make_frames(make_dataset(samples % 3), frame, frame)
 
 
-def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_mean(make, two_alone):
-    learner = make(two_alone, learning={"weights": "equal"}, staleness={"weight": "refl"}, round={"late": "keep"})
+@pytest.mark.parametrize("model", ["mlp", "normed"])
+def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_mean(model, make, two_alone, normed):
+    learning = {"weights": "equal", "model": model}
+    learner = make(two_alone, learning=learning, staleness={"weight": "refl"}, round={"late": "keep"})
     start = learner.global_weights
     this, late = _two_fresh_and_two_late(learner)
     merged = this.merge(np.array([0, 2]), late)
-    updates, weight = _by_refl([Stale(this, 0, 0), Stale(this, 2, 0), *late])
+    updates, weight = _by_refl([Stale(this, 0, 0), Stale(this, 2, 0), *late], model)
     assert merged.ids.tolist() == [0, 2, 1, 3]
     assert merged.weight == pytest.approx(weight / weight.sum(), rel=1e-5)
     moved = (learner.global_weights - start).double().numpy()
     assert moved == pytest.approx(weight / weight.sum() @ updates, abs=1e-6)
 
 
-def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(make, two_alone):
+@pytest.mark.parametrize("model", ["mlp", "normed"])
+def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(model, make, two_alone, normed):
     """Divided by the four updates of the buffer, not by the sum of their weights (FedBuff)."""
     rounds = {"protocol": "buffered", "admission": "count", "count": 4, "buffer": 4}
-    learner = make(two_alone, staleness={"weight": "refl"}, round=rounds)
+    learner = make(two_alone, learning={"model": model}, staleness={"weight": "refl"}, round=rounds)
     start = learner.global_weights
     this, late = _two_fresh_and_two_late(learner)
     arrived = [Stale(this, 0, 0), *late, Stale(this, 2, 0)]
     learner.absorb(arrived, list)
-    updates, weight = _by_refl([arrived[0], arrived[3], *late])
+    updates, weight = _by_refl([arrived[0], arrived[3], *late], model)
     moved = (learner.global_weights - start).double().numpy()
     assert moved == pytest.approx(weight / 4 @ updates, abs=1e-6)
 
