@@ -54,6 +54,7 @@ class Replay:
     labels: np.ndarray
     devices: list[list[np.ndarray]]
     """Samples of each device, per frame."""
+    lr: float
 
     def trained(self, model, device, frame=1):
         """What local training changes of a model."""
@@ -62,26 +63,24 @@ class Replay:
         for _ in range(EPOCHS):
             gradient = _gradient(now, self.images[held], self.labels[held])
             velocity = [MOMENTUM * v + g for v, g in zip(velocity, gradient, strict=True)]
-            now = [part - LR * v for part, v in zip(now, velocity, strict=True)]
+            now = [part - self.lr * v for part, v in zip(now, velocity, strict=True)]
         return [after - before for after, before in zip(now, model, strict=True)]
 
-    def models(self, counted, merge):
-        """The models of all rounds, the start model first, if ``counted`` says what updates count.
-
-        ``counted(rows)`` are numbers [n], ``merge(model, start, change, count)`` what one of them adds to the model.
-        """
+    def end_of(self, counted, merge=lambda model, begun, change: change):
+        """The last model: each adds the sum of ``merge(model, begun, change)`` times ``counted(rows)``, [n]."""
         models = [self.start]
-        for number in range(1, int(self.updates["round"].max()) + 1):
-            model = models[-1]
-            rows = self.updates[self.updates["round"] == number]
-            added = [np.zeros_like(part) for part in model]
-            for (_, row), count in zip(rows.iterrows(), counted(rows), strict=True):
-                begun = models[number - 1 - int(row["staleness"])]
-                change = self.trained(begun, int(row["device"]))
-                step = merge(model, begun, change)
-                added = [total + count * part for total, part in zip(added, step, strict=True)]
-            models.append([part + total for part, total in zip(model, added, strict=True)])
-        return models
+        for _, rows in self.updates.groupby("round"):
+            models.append(self.merged(models, rows, counted(rows), merge))
+        return models[-1]
+
+    def merged(self, models, rows, count, merge=lambda model, begun, change: change, frame=1):
+        """The model after updates of these rows, the last of which started from the last of ``models``."""
+        now = models[-1]
+        for share, device, staleness in zip(count, rows["device"], rows["staleness"], strict=True):
+            begun = models[-1 - staleness]
+            step = merge(models[-1], begun, self.trained(begun, device, frame))
+            now = [part + share * change for part, change in zip(now, step, strict=True)]
+        return now
 
     def assert_ends_at(self, model):
         """Within single precision of what the run moved."""
@@ -99,7 +98,6 @@ def play(tmp_path):
                     "rounds": rounds,
                     "devices": {"count": 8},
                     "data": {"partition": "quantity", "samples_per_device": 12},
-                    "selection": {"policy": "random"},
                     "evaluation": {"samples": 20, "every": 100},
                     **sections,
                     "learning": {
@@ -117,17 +115,18 @@ def play(tmp_path):
         )
         federation = make_federation(config, Streams(config.seed))
         learner = make_learner(config, federation, Streams(config.seed))
-        result = simulation.run(config, tmp_path, cores=1)
+        result = simulation.run(config, tmp_path / "run", cores=1)
         assert result.status == "finished", result.reason
         dataset = federation.dataset
         images, _ = learner.data.train(learner.data.index(np.arange(len(dataset.train_labels))))
         start = {name: tensor.numpy() for name, tensor in learner.model.state().items()}
         return Replay(
-            *(_parts(model) for model in (start, load_file(tmp_path / "model.safetensors"))),
-            read_table(tmp_path, "updates"),
+            *(_parts(model) for model in (start, load_file(tmp_path / "run" / "model.safetensors"))),
+            read_table(tmp_path / "run", "updates"),
             images.flatten(1).double().numpy(),
             dataset.train_labels,
             [list(frame.clients) for frame in federation.frames],
+            config.learning.lr,
         )
 
     return play
@@ -136,10 +135,6 @@ def play(tmp_path):
 def _parts(state):
     """First and last layer of ``mlp``, a weight and a bias each, whatever their order in a file."""
     return [np.asarray(state[name], dtype=np.float64) for name in ("1.weight", "1.bias", "3.weight", "3.bias")]
-
-
-def _added(model, begun, change):
-    return change
 
 
 def test_a_late_update_adds_to_the_model_of_now_what_it_changed_of_the_one_it_started_from(play):
@@ -153,7 +148,7 @@ def test_a_late_update_adds_to_the_model_of_now_what_it_changed_of_the_one_it_st
         count = sizes[rows["device"]] * (1.0 + rows["staleness"].to_numpy()) ** -0.5
         return count / count.sum()
 
-    replay.assert_ends_at(replay.models(counted, _added)[-1])
+    replay.assert_ends_at(replay.end_of(counted))
 
 
 @pytest.mark.parametrize(("given", "eta"), [({}, 1.0), ({"server_lr": 0.4}, 0.4)])
@@ -166,7 +161,7 @@ def test_fedbuff_adds_a_server_rate_of_the_mean_of_its_scaled_deltas(play, given
     def counted(rows):
         return eta / 3 * (1.0 + rows["staleness"].to_numpy()) ** -0.5
 
-    replay.assert_ends_at(replay.models(counted, _added)[-1])
+    replay.assert_ends_at(replay.end_of(counted))
 
 
 @pytest.mark.parametrize(("given", "alpha"), [({}, 0.6), ({"mixing": 0.25}, 0.25)])
@@ -183,4 +178,40 @@ def test_fedasync_mixes_in_six_tenths_of_the_trained_model_unless_told_otherwise
     def mixed(model, begun, change):
         return [b + c - m for m, b, c in zip(model, begun, change, strict=True)]
 
-    replay.assert_ends_at(replay.models(counted, mixed)[-1])
+    replay.assert_ends_at(replay.end_of(counted, mixed))
+
+
+@pytest.mark.parametrize("keep_best", [True, False])
+def test_a_further_frame_starts_from_the_best_model_of_the_one_before_though_it_is_not_the_last(
+    keep_best, play, tmp_path
+):
+    """Best on all images that the devices hold in the frame; steps so long that losses rise again."""
+    random = np.random.default_rng(0)
+    labels = np.tile(np.arange(100), 6)
+    images = random.integers(0, 256, (600, 4, 4), dtype=np.uint8)
+    file = tmp_path / "images.npz"
+    parts = {"train": slice(None), "test": slice(100)}
+    arrays = {f"{name}_images": images[part] for name, part in parts.items()}
+    np.savez(file, **arrays, **{f"{name}_labels": labels[part] for name, part in parts.items()})
+    replay = play(
+        [4, 2],
+        data={"dataset": str(file), "partition": "fedteddi", "samples_per_device": 6},
+        evaluation={"every": 1},
+        learning={"keep_best": keep_best, "lr": 3.0},
+        round={"payload_bits": 1.0},
+    )
+    sizes = [np.array([len(held) for held in frame]) for frame in replay.devices]
+
+    models = [replay.start]
+    for number, rows in replay.updates.groupby("round"):
+        if number == 5:
+            held = np.concatenate(replay.devices[1])
+            losses = [_loss(model, replay.images[held], replay.labels[held]) for model in models[1:]]
+            assert int(np.argmin(losses)) < 3, losses
+            if keep_best:
+                models.append(models[1 + int(np.argmin(losses))])
+        frame = 1 if number < 5 else 2
+        count = sizes[frame][rows["device"]]
+        models.append(replay.merged(models, rows, count / count.sum(), frame=frame))
+    assert number == 6
+    replay.assert_ends_at(models[-1])

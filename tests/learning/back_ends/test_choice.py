@@ -1,3 +1,4 @@
+import copy
 import functools
 
 import pytest
@@ -8,6 +9,7 @@ from edgesim.learning import back_ends
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.back_ends.workers import NoSharedMemory
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.models import MODELS as KNOWN
 from edgesim.learning.models import make_model
 from edgesim.learning.tensors import DeviceData
 
@@ -27,8 +29,24 @@ def _small():
     return nn.Sequential(nn.Flatten(), nn.Linear(768, 16), nn.ReLU(), nn.Linear(16, CLASSES))
 
 
+def _layers(dense, *between):
+    """A chain of so many dense layers with what ``between`` makes after each but the last; few parameters."""
+    sizes = [768, *[16] * (dense - 1)]
+    parts = [part for size in sizes[:-1] for part in (nn.Linear(size, 16), *(make() for make in between), nn.ReLU())]
+    return nn.Sequential(nn.Flatten(), *parts, nn.Linear(sizes[-1], CLASSES))
+
+
+def _norm():
+    return nn.BatchNorm1d(16)
+
+
 MODELS = {
     "small": _small,
+    "three dense layers with batch norms": functools.partial(_layers, 3, _norm),
+    "four dense layers": functools.partial(_layers, 4),
+    "sixteen dense layers with batch norms": functools.partial(_layers, 16, _norm),
+    "four norms": functools.partial(_layers, 3, _norm, _norm),
+    "one layer often": lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 8), *[nn.Linear(8, 8)] * 3, nn.Linear(8, 4)),
     "wide": _wide,
     "convolutions": functools.partial(make_model, "small-cnn", SHAPE, CLASSES),
     "own noise": _own_noise,
@@ -47,6 +65,26 @@ def choose(make_config, data):
     return choose
 
 
+@pytest.fixture
+def choose_off(make_config, data, monkeypatch):
+    """What is chosen for a model whose data are said to be on a GPU."""
+
+    class Stand:
+        name = "stacked"
+        notice = None
+
+    monkeypatch.setattr(back_ends, "StackedBackEnd", lambda *_: Stand())
+    monkeypatch.setattr(back_ends, "recorder_on", lambda _: None)
+    away = copy.copy(data)
+    away.device = torch.device("cuda")
+
+    def choose(name):
+        build = functools.partial(make_model, name, (3, 32, 32), 10)
+        return make_back_end(make_config().learning, FlatModel(build(), CPU), away, build, 2)[0].name
+
+    return choose
+
+
 @pytest.mark.parametrize(
     ("model", "cores", "expected"),
     [
@@ -57,10 +95,21 @@ def choose(make_config, data):
         ("convolutions", 1, "loop"),
         ("convolutions", 2, "workers"),
         ("own noise", 2, "workers"),
+        ("three dense layers with batch norms", 1, "stacked"),
+        ("four dense layers", 1, "loop"),
+        ("sixteen dense layers with batch norms", 1, "loop"),
+        ("four norms", 1, "loop"),
+        ("one layer often", 1, "loop"),
     ],
 )
 def test_auto_goes_by_the_model_and_the_cores(choose, model, cores, expected):
     assert choose(model, cores) == (expected, None)
+
+
+@pytest.mark.parametrize("name", [*(name for name in KNOWN if name != "mlp"), "torchvision:shufflenet_v2_x0_5"])
+def test_of_the_known_nets_auto_stacks_none_but_the_dense_one_off_the_processor_either(name, make_config, choose_off):
+    assert choose_off(name) == "loop"
+    assert choose_off("mlp") == "stacked"
 
 
 @pytest.mark.parametrize("name", ["loop", "workers", "stacked"])
@@ -98,10 +147,10 @@ def test_so_many_workers_as_asked_for_whatever_the_cores(choose, monkeypatch):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_auto_stacks_what_can_be_stacked(make_config, dataset):
+def test_on_a_gpu_auto_stacks_dense_nets_of_any_width(make_config, dataset):
     gpu = torch.device("cuda")
     data = DeviceData(dataset, gpu)
-    for model, expected in (("convolutions", "stacked"), ("wide", "stacked"), ("own noise", "loop")):
+    for model, expected in (("convolutions", "loop"), ("wide", "stacked"), ("own noise", "loop")):
         config = make_config().learning
         back_end, _ = make_back_end(config, FlatModel(MODELS[model]().to(gpu), gpu), data, MODELS[model], 2)
         assert back_end.name == expected
