@@ -167,9 +167,7 @@ def test_fedbuff_adds_a_server_rate_of_the_mean_of_its_scaled_deltas(play, given
 @pytest.mark.parametrize(("given", "alpha"), [({}, 0.6), ({"mixing": 0.25}, 0.25)])
 def test_fedasync_mixes_in_six_tenths_of_the_trained_model_unless_told_otherwise(play, given, alpha):
     """w <- (1 - alpha_s) w + alpha_s w_client, alpha_s = alpha (1 + s)^(-1/2)."""
-    replay = play(
-        20, round={"protocol": "asynchronous", **WITHOUT_ROUNDS, **given}, staleness={"weight": "polynomial"}
-    )
+    replay = play(20, round={"protocol": "asynchronous", **WITHOUT_ROUNDS, **given}, staleness={"weight": "polynomial"})
     assert replay.updates["staleness"].max() > 1
 
     def counted(rows):

@@ -4,9 +4,11 @@ import functools
 import pytest
 import torch
 from torch import nn
+from torchvision.models import shufflenet_v2_x0_5
 
 from edgesim.learning import back_ends
 from edgesim.learning.back_ends import make_back_end
+from edgesim.learning.back_ends.layers import is_shallow_and_dense
 from edgesim.learning.back_ends.workers import NoSharedMemory
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import MODELS as KNOWN
@@ -44,8 +46,8 @@ MODELS = {
     "small": _small,
     "three dense layers with batch norms": functools.partial(_layers, 3, _norm),
     "four dense layers": functools.partial(_layers, 4),
-    "sixteen dense layers with batch norms": functools.partial(_layers, 16, _norm),
     "four norms": functools.partial(_layers, 3, _norm, _norm),
+    "normed": functools.partial(_layers, 16, _norm),
     "one layer often": lambda: nn.Sequential(nn.Flatten(), nn.Linear(768, 8), *[nn.Linear(8, 8)] * 3, nn.Linear(8, 4)),
     "wide": _wide,
     "convolutions": functools.partial(make_model, "small-cnn", SHAPE, CLASSES),
@@ -79,7 +81,7 @@ def choose_off(make_config, data, monkeypatch):
     away.device = torch.device("cuda")
 
     def choose(name):
-        build = functools.partial(make_model, name, (3, 32, 32), 10)
+        build = MODELS[name]
         return make_back_end(make_config().learning, FlatModel(build(), CPU), away, build, 2)[0].name
 
     return choose
@@ -97,7 +99,7 @@ def choose_off(make_config, data, monkeypatch):
         ("own noise", 2, "workers"),
         ("three dense layers with batch norms", 1, "stacked"),
         ("four dense layers", 1, "loop"),
-        ("sixteen dense layers with batch norms", 1, "loop"),
+        ("normed", 1, "loop"),
         ("four norms", 1, "loop"),
         ("one layer often", 1, "loop"),
     ],
@@ -106,10 +108,16 @@ def test_auto_goes_by_the_model_and_the_cores(choose, model, cores, expected):
     assert choose(model, cores) == (expected, None)
 
 
-@pytest.mark.parametrize("name", [*(name for name in KNOWN if name != "mlp"), "torchvision:shufflenet_v2_x0_5"])
-def test_of_the_known_nets_auto_stacks_none_but_the_dense_one_off_the_processor_either(name, make_config, choose_off):
-    assert choose_off(name) == "loop"
-    assert choose_off("mlp") == "stacked"
+@pytest.mark.parametrize(("model", "expected"), [("wide", "stacked"), ("convolutions", "loop"), ("normed", "loop")])
+def test_off_the_processor_auto_stacks_no_deep_net_either(choose_off, model, expected):
+    assert choose_off(model) == expected
+
+
+def test_of_the_known_nets_the_dense_one_alone_is_stacked():
+    with torch.device("meta"):
+        nets = {name: build((3, 32, 32), 10) for name, build in KNOWN.items()}
+        nets |= {"torchvision": shufflenet_v2_x0_5()}
+    assert [name for name, net in nets.items() if is_shallow_and_dense(net)] == ["mlp"]
 
 
 @pytest.mark.parametrize("name", ["loop", "workers", "stacked"])

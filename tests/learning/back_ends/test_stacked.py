@@ -1,4 +1,5 @@
 import copy
+import functools
 import random
 
 import numpy as np
@@ -6,11 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torchvision.models import resnet18, shufflenet_v2_x0_5
 
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.learning.back_ends import stacked
-from edgesim.learning.back_ends.layers import layer_by_layer
+from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
@@ -200,26 +200,51 @@ def test_a_stack_whose_buffers_come_out_otherwise_is_found_out_by_the_trial(flat
         probe(model, forgets, SHAPE)
 
 
-@pytest.mark.parametrize("build", [lambda: resnet18(num_classes=CLASSES), lambda: shufflenet_v2_x0_5(num_classes=4)])
-def test_torchvisions_networks_stack_in_double_precision(build, flat, data, promises):
-    # In single precision their batch norms over a few pixels make a difference of 1e-7 grow beyond any bound.
-    model = flat(build, torch.float64)
-    for module in model.module.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            module.eps = 0.1
-    alone, together = promises(model, [0, 8], [0, 8]), promises(model, [0, 8], [0, 8])
+def _layers(norm):
+    """As deep as `auto` stacks."""
+    hidden = [part for inputs in (768, 32) for part in (nn.Linear(inputs, 32), *norm, nn.ReLU())]
+    return nn.Sequential(nn.Flatten(), *copy.deepcopy(hidden), nn.Linear(32, CLASSES))
+
+
+@pytest.mark.parametrize("norm", [[], [nn.BatchNorm1d(32)], [nn.LayerNorm(32)]])
+def test_nets_that_auto_stacks_stay_within_a_thousandth_over_long_jobs_in_single_precision(norm, flat, data, promises):
+    """Five steps of 32, the default, and thirty of 16 with much momentum."""
+    model = flat(functools.partial(_layers, norm))
+    assert is_shallow_and_dense(model.module)
+    jobs = list(range(0, 161, 32)), list(range(0, 481, 16))
+    given = {"lr": [0.1, 0.05], "momentum": [0.5, 0.9]}
+    alone, together = promises(model, *jobs, **given), promises(model, *jobs, **given)
     LoopBackEnd(model, data).run(alone)
     StackedBackEnd(model, data, 4096).run(together)
-    assert max(map(_difference, together, alone)) < 1e-9
+    _agree(together, alone, model, 1e-3)
 
 
-@pytest.mark.parametrize("name", ["resnet10-gn", "resnet10-bn", "resnet10-bn-imagenet", "resnet18-gn"])
-def test_residual_networks_stack_in_double_precision(name, flat, data, promises):
+#: What a stack's update may differ by from the loop's in double precision; all nets but the named ones keep to 1e-9.
+DEEP = {
+    "torchvision:resnet18": 1e-9,
+    # Its last batch norms see one pixel of each image: in a batch of few images they divide by a spread of almost
+    # nothing, layer after layer. The most that was measured is 2e-6, after steps of 8 and 4 images.
+    "torchvision:shufflenet_v2_x0_5": 1e-5,
+    "resnet10-gn": 1e-9,
+    "resnet10-bn": 1e-9,
+    "resnet10-bn-imagenet": 1e-9,
+    "resnet18-gn": 1e-9,
+    "resnet18-bn-imagenet": 1e-9,
+    "resnet34-gn-imagenet": 1e-9,
+    "resnet34-bn-imagenet": 1e-9,
+}
+QUICK = "torchvision:shufflenet_v2_x0_5"
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in DEEP]
+)
+def test_deep_networks_stack_in_double_precision(name, flat, data, promises):
     model = flat(lambda: make_model(name, SHAPE, CLASSES), torch.float64)
     alone, together = promises(model, [0, 6, 12], [0, 6]), promises(model, [0, 6, 12], [0, 6])
     LoopBackEnd(model, data).run(alone)
     StackedBackEnd(model, data, 4096).run(together)
-    _agree(together, alone, model, 1e-9)
+    _agree(together, alone, model, DEEP[name])
 
 
 @pytest.mark.parametrize("name", ["dense", "branches"])
