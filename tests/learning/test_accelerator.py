@@ -66,6 +66,15 @@ def on_both_devices(folder: Path, configs: dict[str, dict]) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
+def test_a_short_run_of_late_updates_has_the_same_bytes_off_the_processor(tmp_path):
+    few = {"rounds": 2, "devices": {"count": 6}, "learning": {"pretrain": False, "steps": 2}}
+    found = on_both_devices(tmp_path, {"run": config(SETTINGS["late updates"] | few, back_end="auto")})["run"]
+    assert found["accelerator"] == found["processor"]
+    assert found["accelerator"]["back_end"] == "stacked"
+    assert found["operations"] > 300
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("back_end", "names"),
     [
@@ -81,6 +90,7 @@ def test_policies_protocols_and_models_run_off_the_processor_to_the_same_bytes(t
         assert len(found["processor"]["files"]) > 5
 
 
+@pytest.mark.slow
 def test_small_steps_can_be_recorded_and_auto_stacks_dense_nets_alone_off_the_processor(tmp_path):
     """The emulated device refuses what would wait for it, or for the processor, while a step is recorded."""
     many = {"rounds": 8, "data": {"augment": "flip"}, "learning": {"pretrain": False}, "evaluation": {"samples": 50}}

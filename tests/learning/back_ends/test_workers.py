@@ -76,6 +76,7 @@ def _same_bits(spread, alone):
         assert (one.result.update_norm, one.result.loss_rms) == (other.result.update_norm, other.result.loss_rms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet10-bn", "torchvision:shufflenet_v2_x0_5"])
 def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, data, promises):
     model, back_end = make(name)
@@ -121,6 +122,7 @@ def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_
         assert not torch.equal(one.result.update, other.result.update)
 
 
+@pytest.mark.slow
 def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(make, two, data, promises):
     model, back_end = make("fedteddi-cnn", mixed=True)
     alone, spread, single = promises(model, *EDGES), promises(model, *EDGES), promises(model, *EDGES)
@@ -158,6 +160,7 @@ def test_a_worker_killed_at_work_is_named_with_what_to_do_and_the_others_end(two
     assert not any(process.is_alive() for process in _processes(back_end))
 
 
+@pytest.mark.slow
 def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, data, promises):
     model, back_end = make("mlp")
     spread, alone = promises(model, *EDGES), promises(model, *EDGES)
@@ -175,6 +178,7 @@ def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_nam
         back_end.run(promises(model, *EDGES))
 
 
+@pytest.mark.slow
 def test_a_worker_that_ends_in_an_error_of_its_own_points_to_it_and_not_to_memory(make, promises, capfd):
     model, back_end = make("mlp")
     (broken,) = promises(model, [0, 8])
@@ -189,6 +193,7 @@ def test_a_worker_that_ends_in_an_error_of_its_own_points_to_it_and_not_to_memor
     assert "IndexError" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_begin_is_named(data, promises):
     model = FlatModel(new_model("mlp", SHAPE, CLASSES, 5), CPU)
     back_end = WorkersBackEnd(model, data, functools.partial(os._exit, 7), 1)
@@ -249,6 +254,7 @@ def _gone(pid):
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="needs /proc")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_the_workers_of_a_process_that_is_gone_end_too(how, tmp_path):
