@@ -87,7 +87,7 @@ class IntervalTable:
         # A stay shorter than a step of the clock may hold at no instant that the clock can show.
         missed = np.flatnonzero(np.isfinite(when_s))
         missed = missed[np.spacing(when_s[missed]) > self._shortest_s]
-        limit_s = t_s + LENGTHS_LIMIT * np.broadcast_to(self._lengths_of(ids), len(ids))
+        limit_s = np.asarray(t_s) + LENGTHS_LIMIT * np.broadcast_to(self._lengths_of(ids), len(ids))
         while len(missed := missed[~self.available(ids[missed], when_s[missed])]):
             when_s[missed] = self._start_of_next(ids[missed], when_s[missed])
             when_s = np.where(when_s > limit_s, np.inf, when_s)

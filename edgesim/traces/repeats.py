@@ -6,12 +6,12 @@ begun yet.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
 
-def instants_s(cycle: ArrayLike, length_s: ArrayLike, within_s: ArrayLike) -> Floats:
+def instants_s(cycle: Floats | float, length_s: Floats | float, within_s: Floats | float) -> Floats:
     """The least floating-point instants at or behind ``cycle * length_s + within_s`` (at most the length) as reals.
 
     Finite arguments that broadcast together; the result has their shape. For every floating-point instant t,
@@ -19,7 +19,7 @@ def instants_s(cycle: ArrayLike, length_s: ArrayLike, within_s: ArrayLike) -> Fl
     """
     lengths_s = np.asarray(length_s, dtype=np.float64)
     over = np.asarray(within_s) >= lengths_s
-    whole, rest_s = np.asarray(cycle + over * 1.0), np.where(over, 0.0, within_s)
+    whole, rest_s = np.asarray(cycle) + over, np.where(over, 0.0, within_s)
     when_s = np.asarray(whole * lengths_s + rest_s)
     while np.any(early := _is_before(when_s, whole, lengths_s, rest_s)):
         when_s = np.where(early, np.nextafter(when_s, np.inf), when_s)

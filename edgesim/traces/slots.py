@@ -91,7 +91,7 @@ class Slots:
         return (int(self._slot(t_s)) + 1) * self.slot_s
 
     def _slot(self, t_s: ArrayLike) -> Integers:
-        """The slot of each instant: slot k begins at the floating-point number k times ``slot_s`` and nowhere before."""
+        """The slot of each instant: slot k begins at the floating-point product k ``slot_s``, and nowhere before."""
         instants_s = np.asarray(t_s, dtype=np.float64)
         slots: Integers = np.floor(instants_s / self.slot_s).astype(np.int64)
         # The division is rounded, and may name the slot on the other side of an edge.
