@@ -37,7 +37,9 @@ def draws(slots, probability=0.5):
 
 
 @pytest.mark.parametrize("interruption", ["abort", "pause"])
-@pytest.mark.parametrize("knobs", [{}, {"close": "deadline"}, {"delay_knowledge": "reported"}], ids=str)
+@pytest.mark.parametrize(
+    "knobs", [{"leftover": "equal_finish"}, {"admission": "count", "count": 5, "allocator": "equal_share"}], ids=str
+)
 @pytest.mark.parametrize("model", [{"model": "bernoulli", "probability": 0.5}, {"model": "markov"}], ids=str)
 def test_nobody_leaves_in_the_middle_of_a_round(tmp_path, model, knobs, interruption):
     _, rounds, acts = run(tmp_path / "run", 60, model, interruption=interruption, **knobs)
