@@ -57,7 +57,10 @@ def complete(config: RunConfig) -> RunConfig:
     config = config.resolved()
     options = resolve_options(config.selection.policy, config.selection.options)
     selection = type(config.selection).model_validate({"policy": config.selection.policy, **options})
-    presence = models.resolve_options(config.availability.model, config.availability.options, config.round.tmax_s)
+    has_rounds = config.round.protocol == "synchronous"
+    presence = models.resolve_options(
+        config.availability.model, config.availability.options, config.round.tmax_s, has_rounds
+    )
     chosen = {"model": config.availability.model, "interruption": config.availability.interruption}
     availability = type(config.availability).model_validate(chosen | presence)
     data = partitions.resolve(config.data)

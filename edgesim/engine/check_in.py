@@ -1,6 +1,6 @@
 """Who is there: the candidates of a round, or a sleep until there are enough of them."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -8,38 +8,83 @@ import simpy
 from numpy.typing import NDArray
 
 from edgesim.devices.battery import Batteries
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, Kind, rounding_s
+from edgesim.engine.presence import need_progress
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
+
+Integers = NDArray[np.int64]
 
 STEP_LIMIT = 100_000
 """Instants looked at for enough devices that are both there and charged, before the search is given up."""
 
 
 def check_in(
-    clock: Clock, world: World, batteries: Batteries | None, at_least: int
-) -> Generator[simpy.Event, Any, NDArray[np.int64] | None]:
-    """Ids of the devices available and charged now, ascending; sleeps until there are ``at_least``.
+    clock: Clock, world: World, batteries: Batteries | None, meet_slot: Callable[[], None]
+) -> Generator[simpy.Event, Any, Integers | None]:
+    """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
     None if that never comes. A device whose upload is still on the air is there; it is the round that passes it over.
+    Where presence goes by rounds, ``meet_slot`` is called whenever a slot has begun.
+
+    Raises `EdgesimError`.
     """
+    if isinstance(world.availability, ByRounds):
+        return (yield from _draw(clock, world, world.availability, batteries, meet_slot))
+    # Where a sum of the clock lies some last bits before a change of presence that it stands for, the round begins at
+    # the change: else those who leave there would be lost as soon as they have checked in.
+    change_s = world.availability.next_change(clock.now)
+    if change_s - clock.now <= rounding_s(world.config.round.tmax_s, clock.now):
+        yield clock.at(change_s, Kind.WAKE)
+    at_least = world.config.round.min_candidates
     everyone = np.arange(world.config.devices.count, dtype=np.int64)
     while True:
-        there = world.availability.available(everyone, clock.now)
-        if batteries is not None:
-            there = there & batteries.ready(everyone, clock.now)
-        if np.count_nonzero(there) >= at_least:
-            return everyone if there.all() else everyone[there]
+        ids = _ready(clock, world, batteries)
+        if len(ids) >= at_least:
+            return ids
         # Looked at again after the sleep: who was at work when it began may have less charge than was possible then.
         when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now)
         if np.isinf(when_s):
             return None
+        need_progress(when_s, clock.now, f"{at_least} devices available{'' if batteries is None else ' and charged'}")
         yield clock.at(when_s, Kind.WAKE)
 
 
+def _draw(
+    clock: Clock, world: World, presence: ByRounds, batteries: Batteries | None, meet_slot: Callable[[], None]
+) -> Generator[simpy.Event, Any, Integers | None]:
+    """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
+    knobs = world.config.round
+    for _ in range(STEP_LIMIT):
+        presence.begin_slot()
+        meet_slot()
+        ids = _ready(clock, world, batteries)
+        if len(ids) >= knobs.min_candidates:
+            return ids
+        if batteries is not None:
+            charged_s, until_s = batteries.ready_s()
+            if np.count_nonzero(np.isfinite(charged_s) & (until_s >= clock.now)) < knobs.min_candidates:
+                return None
+        yield clock.at(clock.now + knobs.tmax_s, Kind.WAKE)
+    raise EdgesimError(
+        f"availability: in {STEP_LIMIT} slots up to {clock.now:g} s, never {knobs.min_candidates} of "
+        f"{presence.device_count} devices at once; {presence.remedy} or lower round.min_candidates"
+    )
+
+
+def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
+    """Devices available and charged now, ascending."""
+    everyone = np.arange(world.config.devices.count, dtype=np.int64)
+    there = world.availability.available(everyone, clock.now)
+    if batteries is not None:
+        there = there & batteries.ready(everyone, clock.now)
+    return everyone if there.all() else everyone[there]
+
+
 def next_time_with(
-    count: int, availability: Availability, batteries: Batteries | None, ids: NDArray[np.int64], t_s: float
+    count: int, availability: Availability, batteries: Batteries | None, ids: Integers, t_s: float
 ) -> float:
     """First instant >= ``t_s`` with at least ``count`` devices available and charged; inf if there is none."""
     if batteries is None:

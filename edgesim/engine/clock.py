@@ -3,7 +3,13 @@
 from enum import IntEnum
 from heapq import heappush
 
+import numpy as np
 import simpy
+
+
+def rounding_s(length_s: float, t_s: float) -> float:
+    """How far apart two instants around ``t_s`` may lie that stand for the same one, where rounds have a length."""
+    return 1e-9 * length_s + 4 * float(np.spacing(t_s))
 
 
 class Kind(IntEnum):

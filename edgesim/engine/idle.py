@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.devices.battery import Batteries
+from edgesim.engine.presence import need_progress
 from edgesim.traces.availability import Availability
 
 Integers = NDArray[np.int64]
@@ -60,6 +61,8 @@ class Idle:
             ids, until_s = ids[ever], until_s[ever]
             back_s = self.availability.next_available(ids, np.maximum(ready_s[ever], t_s))
             back_s = np.where(back_s <= until_s, back_s, np.inf)
+        if len(ids):
+            need_progress(float(back_s.min()), t_s, f"device {ids[np.argmin(back_s)]}")
         for pair in zip(back_s[np.isfinite(back_s)].tolist(), ids[np.isfinite(back_s)].tolist(), strict=True):
             heappush(self.away, pair)
         return self.away[0][0] if self.away else math.inf

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from edgesim.engine.clock import Clock
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
+from edgesim.errors import EdgesimError
+from edgesim.traces.by_rounds import ByRounds
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,28 @@ class Presence:
         return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
 
     @property
-    def back_s(self) -> Callable[[Task], float] | None:
-        """What work asks when its device has left: when it goes on, inf if never; None where the work is lost."""
+    def back_s(self) -> Callable[[Task], float | None] | None:
+        """What work asks when its device has left, as `RoundSignals.back_s` says; None where the work is lost."""
         return self._back_s if self.world.config.availability.interruption == "pause" else None
 
-    def _back_s(self, task: Task) -> float:
+    def _back_s(self, task: Task) -> float | None:
+        if isinstance(self.world.availability, ByRounds):
+            return math.inf
         ids = np.array([task.device])
         back_s = float(self.world.availability.next_available(ids, self.clock.now)[0])
-        if math.isfinite(back_s):
-            task.leaves_s = self.leaves_later_s(task.device, back_s)
+        if math.isinf(back_s):
+            return None
+        task.leaves_s = self.leaves_later_s(task.device, back_s)
         return back_s
+
+
+def need_progress(when_s: float, now_s: float, what: str) -> None:
+    """Raises `EdgesimError` where presence names an instant that has passed for what does not hold now.
+
+    To sleep until then would be to ask again at the same clock, for ever.
+    """
+    if when_s <= now_s:
+        raise EdgesimError(
+            f"availability: asked at {now_s!r} s for the next time with {what}, which is not now, the model of "
+            f"presence answers {when_s!r} s; its answers contradict each other"
+        )

@@ -100,7 +100,7 @@ class Server:
 
         def step(number: RoundNumber) -> Step:
             started = time.perf_counter()
-            ids = yield from check_in(self.clock, self.world, batteries, config.round.min_candidates)
+            ids = yield from check_in(self.clock, self.world, batteries, protocol.meet_slot)
             if ids is None:
                 return False, None
             samples = self.work_samples[number.frame][ids]

@@ -12,13 +12,13 @@ import simpy
 from numpy.typing import NDArray
 
 from edgesim.devices.energy import activity_energy_j
-from edgesim.engine.clock import Kind
+from edgesim.engine.clock import Kind, rounding_s
 from edgesim.engine.decision import Timeline, admit, needs_hz, share
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.report import RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
 from edgesim.engine.run_protocol import RunProtocol
-from edgesim.engine.work import RoundSignals, Task, work
+from edgesim.engine.work import RoundSignals, Task, meet, work
 from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport, RoundView
@@ -80,6 +80,23 @@ class Carried:
 
 
 @dataclass
+class Series:
+    """Rounds of one deadline that began each where the one before was due.
+
+    The clock's sum over them would drift from the multiples of the deadline, at which slots of presence have edges.
+    """
+
+    start_s: float
+    tmax_s: float
+    rounds: int = 0
+
+    @property
+    def due_s(self) -> float:
+        """When the last of them is due."""
+        return self.start_s + self.rounds * self.tmax_s
+
+
+@dataclass
 class Synchronous(RunProtocol):
     """The synchronous protocol; its state: who was selected how often, whose upload is still on the air, batteries."""
 
@@ -90,6 +107,24 @@ class Synchronous(RunProtocol):
     """Latecomers by device."""
     merged_in_cloud: bool = True
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
+    series: Series | None = None
+    """The rounds up to the last one that began each where the one before was due."""
+
+    def meet_slot(self) -> None:
+        """A slot of presence by rounds begins: latecomers leave their work or go on with it."""
+        late = [one for one in self.carried.values() if one.process.is_alive]
+        if self.world.config.availability.interruption == "ignore" or not late:
+            return
+        here = self.world.availability.available(np.array([one.task.device for one in late]), self.clock.now)
+        for one, is_here in zip(late, here.tolist(), strict=True):
+            meet(self.clock, one.task, one.process, is_here)
+
+    def _deadline_s(self, now_s: float) -> float:
+        """When a round that begins now is due."""
+        if self.series is None or self.series.due_s != now_s or self.series.tmax_s != self.tmax_s:
+            self.series = Series(now_s, self.tmax_s)
+        self.series.rounds += 1
+        return self.series.due_s
 
     def round(
         self, number: RoundNumber, ids: Integers, samples: Integers, check_in_wall_s: float
@@ -109,7 +144,7 @@ class Synchronous(RunProtocol):
             number,
             now_s,
             self.tmax_s,
-            now_s + self.tmax_s,
+            self._deadline_s(now_s),
             ids,
             self.backhaul.broadcast_s(self.merged_in_cloud),
             self.learner.open_round(number.round, number.frame),
@@ -187,7 +222,7 @@ class Synchronous(RunProtocol):
             self.bands,
             this.decision,
             this.deadline_s,
-            1e-9 * this.tmax_s + 4 * float(np.spacing(this.deadline_s)),
+            rounding_s(this.tmax_s, this.deadline_s),
             lambda task: self._on_computed(this, task),
             lambda task: self._on_arrived(this, task),
             lambda _: None,
@@ -195,7 +230,7 @@ class Synchronous(RunProtocol):
             self._on_phase,
         )
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
-        horizon_s = this.deadline_s if knobs.late == "drop" else math.inf
+        horizon_s = this.deadline_s - signals.tolerance_s if knobs.late == "drop" else math.inf
         leaves_s = self.presence.leaves_s(ids, self.clock.now, horizon_s)
         this.training.start(ids)
         station = self.world.population.station[ids]

@@ -55,7 +55,7 @@ class Task:
     resumes: Phase = "planned"
     """What a device that is away goes on with."""
     back_s: float = math.inf
-    """When a device that is away is back."""
+    """When a device that is away is back; inf where that is told (`meet`)."""
     taken: bool | None = None
     """Whether the scheduler took the device; None before the decision."""
     bandwidth_hz: float = 0.0
@@ -86,8 +86,9 @@ class RoundSignals:
     computed: Callable[[Task], None]
     arrived: Callable[[Task], None]
     dropped: Callable[[Task], None]
-    back_s: Callable[[Task], float] | None
-    """When a device that has left goes on with its work, inf if never; None where its work is lost at once."""
+    back_s: Callable[[Task], float | None] | None
+    """When a device that has left goes on with its work: inf where that is told (`meet`), None if never; None in place
+    of it where its work is lost at once."""
     draws: Callable[[Task], float]
     """Hears that a device draws what its new phase takes; answers when its battery will be empty."""
 
@@ -101,13 +102,27 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
         if task.phase == "planned":
             task.phase, task.since_s = "broadcast", clock.now
         while task.phase != "ended":
-            yield from _PHASES[task.phase](clock, task, signals)
+            try:
+                yield from _PHASES[task.phase](clock, task, signals)
+            except simpy.Interrupt as interrupt:
+                if interrupt.cause not in _MET:
+                    raise
+                _MET[interrupt.cause](clock, task, signals)
     except simpy.Interrupt as interrupt:
         if task.phase == "upload" and task.upload is not None:
             signals.bands[task.station].end(task.upload)
         _cut(clock, task, interrupt.cause or ("late" if task.taken else "unscheduled"), signals)
         if task.fate == "late" and task.spans and task.spans[-1].activity == "upload":
             task.spans[-1].outcome = "late"
+
+
+def meet(clock: Clock, task: Task, process: simpy.Process, here: bool) -> None:
+    """Tell a device at work whether it is there from now on, where no clock says so before (presence by rounds)."""
+    task.leaves_s = math.inf if here else clock.now
+    if here and task.phase == "away":
+        process.interrupt("back")
+    elif not here and task.phase in ("download", "compute", "upload"):
+        process.interrupt("left")
 
 
 # Each of these plays one phase to its end, from what the record says of it, and enters the next one.
@@ -195,7 +210,12 @@ def _cross(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.E
 
 def _stay_away(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
     """Wait until the device is back, and go on with what it was at."""
-    yield clock.at(task.back_s, Kind.WAKE, task.device)
+    yield clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, Kind.WAKE, task.device)
+    _come_back(clock, task, signals)
+
+
+def _come_back(clock: Clock, task: Task, signals: RoundSignals) -> None:
+    """Go on with what the device was at when it left."""
     if task.resumes == "upload":
         assert task.upload is not None
         _begin_sending(clock, task, task.upload.remaining_bits, signals)
@@ -259,14 +279,27 @@ def _leave(clock: Clock, task: Task, signals: RoundSignals) -> None:
     Whose battery is empty does not come back to the same task.
     """
     empty = clock.now < task.leaves_s
-    back_s = math.inf if signals.back_s is None or empty else signals.back_s(task)
-    if math.isinf(back_s):
+    back_s = None if signals.back_s is None or empty else signals.back_s(task)
+    if back_s is None:
         _cut(clock, task, "dropped", signals)
         signals.dropped(task)
         return
     _log(clock, task, "paused")
     task.resumes, task.back_s = task.phase, back_s
     _enter(clock, task, "away", signals)
+
+
+def _break_off(clock: Clock, task: Task, signals: RoundSignals) -> None:
+    """The device has left in the middle of an activity, which nothing has foretold."""
+    if task.phase == "upload":
+        assert task.upload is not None
+        signals.bands[task.station].end(task.upload)
+    else:
+        task.left_s = task.since_s + task.left_s - clock.now
+    _leave(clock, task, signals)
+
+
+_MET: dict[str, Callable[[Clock, Task, RoundSignals], None]] = {"left": _break_off, "back": _come_back}
 
 
 def _cut(clock: Clock, task: Task, outcome: Outcome, signals: RoundSignals) -> None:

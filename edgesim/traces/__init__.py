@@ -1,6 +1,7 @@
 """Traces: which device is available when, how fast it computes, what its link carries."""
 
 from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
@@ -10,6 +11,7 @@ from edgesim.traces.slots import Slots
 __all__ = [
     "MODELS",
     "Availability",
+    "ByRounds",
     "IntervalTable",
     "Intervals",
     "Slots",

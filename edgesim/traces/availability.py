@@ -1,4 +1,7 @@
-"""Who is available when: one protocol for all models, whose answers depend on no earlier question."""
+"""Who is available when: one protocol for all models, whose answers depend on no earlier question.
+
+Answers are exact: at an instant that is answered, what was asked for holds, and at no instant of the clock before it.
+"""
 
 from typing import Protocol
 
@@ -27,3 +30,6 @@ class Availability(Protocol):
 
     def next_time_with(self, count: int, t_s: float) -> float:
         """First instant >= ``t_s`` with at least ``count`` devices available; inf if there is none."""
+
+    def next_change(self, t_s: float) -> float:
+        """First instant > ``t_s`` at which any device may come or leave; inf if none is known."""

@@ -3,14 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from edgesim.errors import EdgesimError
 from edgesim.traces.intervals import Floats, Integers, Intervals
+from edgesim.traces.repeats import instants_s
 
 Booleans = NDArray[np.bool_]
 
 _AT_ONCE = 1 << 12
 LENGTHS_LIMIT = 50
-"""Lengths of the longest recording that are searched where recordings of different length are repeated."""
+"""Lengths of the longest recording that are searched ahead; what has not come by then counts as never."""
+
+_WINDOWS = 8
+"""Windows in which each of these lengths is searched where recordings of different length are repeated."""
 
 
 class Coincidence:
@@ -59,26 +62,43 @@ class Coincidence:
     def next_time_with(self, count: int, t_s: float) -> float:
         """First instant >= ``t_s`` with at least ``count`` devices available; inf if there is none.
 
-        Raises `EdgesimError` where repeated recordings of different lengths do not show it in `LENGTHS_LIMIT`
-        lengths of the longest.
+        Also where recordings are repeated and it does not come in `LENGTHS_LIMIT` lengths of the longest.
         """
         if count > self._device_count:
             return np.inf
         if self._apart is not None:
             return self._search(self._apart, count, t_s)
-        cycle, phase_s = divmod(t_s, self._length_s) if np.isfinite(self._length_s) else (0.0, t_s)
+        cycle, phase_s = self._cycle_and_phase(t_s)
         if self.count_at(phase_s) >= count:
             return t_s
-        later_s = self._first_start_with(count, int(np.searchsorted(self._starts_s, phase_s, "right")))
-        if np.isinf(later_s) and np.isfinite(self._length_s):
-            later_s, cycle = self._first_start_with(count, 0), cycle + 1
-        if not cycle or np.isinf(later_s):
-            return later_s
-        when_s = cycle * self._length_s + later_s
-        while divmod(when_s, self._length_s) < (cycle, later_s):
-            # Rounded down, it would lie before the start that it stands for.
-            when_s = float(np.nextafter(when_s, np.inf))
-        return when_s
+        last_cycle = cycle + LENGTHS_LIMIT
+        while cycle <= last_cycle:
+            later_s = self._first_start_with(count, int(np.searchsorted(self._starts_s, phase_s, "right")))
+            if np.isinf(later_s) and np.isfinite(self._length_s):
+                later_s, cycle = self._first_start_with(count, 0), cycle + 1
+            if not cycle or np.isinf(later_s):
+                return later_s
+            when_s = float(instants_s(cycle, self._length_s, later_s))
+            cycle, phase_s = self._cycle_and_phase(when_s)
+            # A stay shorter than a step of the clock may hold at no instant that the clock can show.
+            if self.count_at(phase_s) >= count:
+                return when_s
+        return np.inf
+
+    def next_change(self, t_s: float) -> float:
+        """First instant > ``t_s`` at which anybody comes or leaves; inf if there is none.
+
+        Of recordings in step alone; where they are repeated, the seam counts too.
+        """
+        cycle, phase_s = self._cycle_and_phase(t_s)
+        edges_s = [self._length_s]
+        for sorted_s in (self._starts_s, self._ends_s):
+            edges_s += sorted_s[np.searchsorted(sorted_s, phase_s, "right") :][:1].tolist()
+        first_s = min(edges_s)
+        return float(instants_s(cycle, self._length_s, first_s)) if np.isfinite(self._length_s) else first_s
+
+    def _cycle_and_phase(self, t_s: float) -> tuple[float, float]:
+        return divmod(t_s, self._length_s) if np.isfinite(self._length_s) else (0.0, t_s)
 
     def count_at(self, t_s: ArrayLike) -> Integers:
         """Devices available at instants within the recording, of their shape."""
@@ -110,33 +130,31 @@ class Coincidence:
         return np.inf
 
     def _search(self, apart: Intervals, count: int, t_s: float) -> float:
-        """As `next_time_with`, window by window: recordings of different lengths never repeat together."""
+        """As `next_time_with`, window by window: recordings of different lengths need not repeat together."""
         if len(np.unique(apart.device)) < count:
             return np.inf
-        window_s = self._length_s / 8
-        begin_s = t_s
-        while begin_s < t_s + LENGTHS_LIMIT * self._length_s:
-            starts_s, ends_s = _unrolled(apart, begin_s, begin_s + window_s)
-            candidates_s = np.append(begin_s, starts_s[starts_s > begin_s])
+        for window in range(_WINDOWS * LENGTHS_LIMIT):
+            begin_s, until_s = (t_s + step * self._length_s / _WINDOWS for step in (window, window + 1))
+            starts_s, ends_s = _unrolled(apart, begin_s, until_s)
+            candidates_s = np.append(begin_s, starts_s[(starts_s > begin_s) & (starts_s <= until_s)])
             begun = np.searchsorted(starts_s, candidates_s, "right")
             enough = np.flatnonzero(begun - np.searchsorted(ends_s, candidates_s, "right") >= count)
             if len(enough):
                 return float(candidates_s[enough[0]])
-            begin_s += window_s
-        raise EdgesimError(
-            f"{apart.name}: in {LENGTHS_LIMIT} times its length from {t_s:g} s on, never {count} of "
-            f"{self._device_count} devices at once; lower round.min_candidates"
-        )
+        return np.inf
 
 
-def _unrolled(apart: Intervals, begin_s: float, end_s: float) -> tuple[Floats, Floats]:
-    """Sorted starts and ends of the repeated periods that overlap a window."""
+def _unrolled(apart: Intervals, begin_s: float, until_s: float) -> tuple[Floats, Floats]:
+    """Sorted starts and ends of the repeated periods that overlap a window, and of some around it."""
     lengths_s = apart.length_s[apart.device]
     starts_s, ends_s = [np.empty(0)], [np.empty(0)]
-    cycle = np.floor((begin_s - apart.end_s) / lengths_s) + 1
+    # Rounded either way, one repetition too many changes no count, one too few would.
+    cycle = np.floor((begin_s - apart.end_s) / lengths_s)
+    bound_s = until_s + 4 * np.spacing(until_s)
     # A short recording comes round several times within a window.
-    while np.any(inside := cycle * lengths_s + apart.start_s <= end_s):
-        starts_s.append((cycle * lengths_s + apart.start_s)[inside])
-        ends_s.append((cycle * lengths_s + apart.end_s)[inside])
+    while np.any(inside := cycle * lengths_s + apart.start_s <= bound_s):
+        laps, length_s = cycle[inside], lengths_s[inside]
+        starts_s.append(instants_s(laps, length_s, apart.start_s[inside]))
+        ends_s.append(instants_s(laps, length_s, apart.end_s[inside]))
         cycle = cycle + 1
     return np.sort(np.concatenate(starts_s)), np.sort(np.concatenate(ends_s))

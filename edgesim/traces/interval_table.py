@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from edgesim.device_keys import DeviceKeys
 from edgesim.errors import EdgesimError
-from edgesim.traces.coincidence import Coincidence
+from edgesim.traces.coincidence import LENGTHS_LIMIT, Coincidence
 from edgesim.traces.intervals import Floats, Integers, Intervals, counts_over_time
+from edgesim.traces.repeats import instants_s
 
 Booleans = NDArray[np.bool_]
 
@@ -43,6 +44,7 @@ class IntervalTable:
         # A last row that holds at no instant, for looks behind the last row and, by -1, before the first.
         self._start_s = np.append(intervals.start_s, np.inf)
         self._end_s = np.append(intervals.end_s, -np.inf)
+        self._shortest_s = float(np.min(intervals.end_s - intervals.start_s, initial=np.inf))
         self._first_row = np.searchsorted(intervals.device, np.arange(self.device_count + 1))
         most = int(np.diff(self._first_row).max(initial=0))
         self._strides = [1 << bit for bit in reversed(range(most.bit_length()))]
@@ -79,6 +81,21 @@ class IntervalTable:
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` (a scalar or [n]) at which each device is available, [n]; inf if there is none."""
+        when_s = self._start_of_next(ids, t_s)
+        if self.after_end != "wrap":
+            return when_s
+        # A stay shorter than a step of the clock may hold at no instant that the clock can show.
+        missed = np.flatnonzero(np.isfinite(when_s))
+        missed = missed[np.spacing(when_s[missed]) > self._shortest_s]
+        limit_s = np.asarray(t_s) + LENGTHS_LIMIT * np.broadcast_to(self._lengths_of(ids), len(ids))
+        while len(missed := missed[~self.available(ids[missed], when_s[missed])]):
+            when_s[missed] = self._start_of_next(ids[missed], when_s[missed])
+            when_s = np.where(when_s > limit_s, np.inf, when_s)
+            missed = missed[np.isfinite(when_s[missed])]
+        return when_s
+
+    def _start_of_next(self, ids: Integers, t_s: ArrayLike) -> Floats:
+        """``t_s`` where a device is there, else where its next interval begins, [n]."""
         cycle, phase_s = self._cycle_and_phase(ids, t_s)
         first, behind = self._first_row[ids], self._first_row[ids + 1]
         row = self._last_begun(ids, phase_s)
@@ -104,6 +121,12 @@ class IntervalTable:
         if self.after_end == "raise" and count <= self.device_count:
             self._refuse_beyond(when_s >= self.length_s, f"the next time that {count} devices are available")
         return when_s
+
+    def next_change(self, t_s: float) -> float:
+        """As `Availability` says; not known (inf) where recordings of very many lengths are repeated."""
+        if self._coincidence.in_step:
+            return self._coincidence.next_change(t_s)
+        return min((fleet.next_change(t_s) for _, _, fleet in self._fleets), default=np.inf)
 
     def counts_over_time(self) -> tuple[Floats, Integers]:
         """Instants at which the number of devices online changes, and that number from there on, [k] each.
@@ -195,13 +218,7 @@ class IntervalTable:
         finite = np.isfinite(within_s)
         if not np.any(cycle) or not np.any(finite):
             return within_s
-        instant_s = np.where(finite, cycle * np.where(finite, lengths_s, 0.0) + np.where(finite, within_s, 0.0), np.inf)
-        # Rounded down, it would lie in the interval that it ends, or before the one that it begins.
-        for _ in range(3):
-            laps, phase_s = np.divmod(np.where(finite, instant_s, 0.0), lengths_s)
-            early = finite & ((laps < cycle) | ((laps == cycle) & (phase_s < within_s)))
-            instant_s = np.where(early, np.nextafter(instant_s, np.inf), instant_s)
-        return instant_s
+        return np.where(finite, instants_s(cycle, lengths_s, np.where(finite, within_s, 0.0)), np.inf)
 
     def _refuse_beyond(self, asked: np.bool_ | bool, what: str) -> None:
         if asked:

@@ -18,13 +18,10 @@ SLOT_LIMIT = 100_000
 _AT_ONCE = 2**18
 """Draws that are looked at together while stays are followed, which bounds the memory."""
 
-_EDGE_SLOTS = 1e-6
-"""A clock this close before a slot's edge is taken to be at the edge."""
-
 
 @dataclass(frozen=True)
 class Slots:
-    """Who is there in each slot; `Availability` for every such model."""
+    """Who is there in each slot of equal length in seconds; `Availability` for every such model."""
 
     device_count: int
     slot_s: float
@@ -48,7 +45,7 @@ class Slots:
         # Counted from each device's own slot: whom else one asks about changes no answer.
         last = slot + SLOT_LIMIT
         if np.isfinite(horizon_s):
-            last = np.minimum(last, self._slot(horizon_s - 2 * _EDGE_SLOTS * self.slot_s))
+            last = np.minimum(last, self._slot(np.nextafter(horizon_s, -np.inf)))
         staying, ahead = np.flatnonzero(here & (slot < last)), 1
         while len(staying):
             ahead = max(1, min(ahead, _AT_ONCE // len(staying), int((last - slot)[staying].max())))
@@ -89,9 +86,17 @@ class Slots:
                 return t_s if slot == first else slot * self.slot_s
         raise self._never(f"{count} of {self.device_count} devices at once", t_s)
 
+    def next_change(self, t_s: float) -> float:
+        """The next edge."""
+        return (int(self._slot(t_s)) + 1) * self.slot_s
+
     def _slot(self, t_s: ArrayLike) -> Integers:
-        slots: Integers = np.floor(np.asarray(t_s, dtype=np.float64) / self.slot_s + _EDGE_SLOTS).astype(np.int64)
-        return slots
+        """The slot of each instant: slot k begins at the floating-point product k ``slot_s``, and nowhere before."""
+        instants_s = np.asarray(t_s, dtype=np.float64)
+        slots: Integers = np.floor(instants_s / self.slot_s).astype(np.int64)
+        # The division is rounded, and may name the slot on the other side of an edge.
+        slots = slots - (slots * self.slot_s > instants_s)
+        return np.asarray(slots + ((slots + 1) * self.slot_s <= instants_s))
 
     def _never(self, who: str, t_s: float) -> EdgesimError:
         return EdgesimError(

@@ -62,6 +62,9 @@ class Leaves:
     def next_time_with(self, count, t_s):
         return t_s
 
+    def next_change(self, t_s):
+        return self.t_s if t_s < self.t_s else np.inf
+
 
 class InOrder:
     """Offers devices in a given order."""

@@ -258,13 +258,22 @@ def test_a_run_of_known_end_is_refused_at_once_by_a_shorter_trace() -> None:
     assert wrapped.for_run_until(1e9) is wrapped
 
 
-def test_recordings_of_different_length_that_never_meet_are_given_up_with_a_remedy() -> None:
+def test_recordings_of_different_length_that_do_not_meet_in_sight_never_do() -> None:
     # Both cycles are whole minutes: device 0 is there at even seconds only, device 1 at odd ones.
     rows = [(0, float(2 * k), 2.0 * k + 1) for k in range(10)] + [(1, 2.0 * k + 1, 2.0 * k + 2) for k in range(20)]
     asked = table(rows, "wrap", [20.0, 40.0], 2)
     assert asked.next_time_with(1, 7.0) == 7.0
-    with pytest.raises(EdgesimError, match=r"never 2 of 2 devices at once; lower round\.min_candidates"):
-        asked.next_time_with(2, 3.5)
+    assert asked.next_time_with(2, 3.5) == np.inf
+
+
+def test_a_stay_too_short_for_the_clock_to_show_is_passed_over() -> None:
+    # At 1e9 s the clock goes in steps of 1.2e-7 s; stays of 1e-9 s at 5.3 s of every 10 lie between two of them.
+    rows = [(0, 5.3, 5.3 + 1e-9), (1, 5.3, 5.3 + 1e-9), (1, 7.0, 8.0)]
+    for lengths_s in ([10.0, 10.0], [10.0, 20.0]):
+        asked, ids = table(rows, "wrap", lengths_s, 2), np.arange(2)
+        assert asked.next_available(ids, 1e9).tolist() == [np.inf, 1e9 + 7.0]
+        assert asked.next_time_with(1, 1e9) == 1e9 + 7.0
+        assert asked.next_time_with(2, 1e9) == np.inf
 
 
 @pytest.fixture(scope="module")

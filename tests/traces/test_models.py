@@ -147,11 +147,18 @@ def test_the_config_chooses_the_model(tmp_path: Path) -> None:
     assert recorded.next_available(np.array([1]), 5.0).tolist() == [12.0]
 
 
-def test_resolving_writes_out_defaults_and_the_slot_that_hangs_on_the_deadline() -> None:
-    assert resolve_options("markov", {}, 0.8) == {"join_probability": 0.2, "leave_probability": 0.2, "slot_s": 0.8}
-    assert resolve_options("bernoulli", {"slot_s": 3.0}, 0.8)["slot_s"] == 3.0
-    assert resolve_options("always", {}, 0.8) == {}
-    assert resolve_options("table", {"file": "x.csv"}, 0.8)["after_end"] == "raise"
+def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol() -> None:
+    chances = {"join_probability": 0.2, "leave_probability": 0.2}
+    assert resolve_options("markov", {}, 0.8, True) == {"slots": "rounds", "slot_s": None, **chances}
+    assert resolve_options("markov", {}, 0.8, False) == {"slots": None, "slot_s": 0.8, **chances}
+    for has_rounds in (True, False):
+        found = resolve_options("bernoulli", {"slot_s": 3.0}, 0.8, has_rounds)
+        assert (found["slots"], found["slot_s"]) == (None, 3.0)
+        assert resolve_options("solar", {}, 0.8, has_rounds)["slot_s"] == 0.8
+        assert resolve_options("always", {}, 0.8, has_rounds) == {}
+        assert resolve_options("table", {"file": "x.csv"}, 0.8, has_rounds)["after_end"] == "raise"
+    with pytest.raises(EdgesimError, match=r"availability\.slots = 'rounds' is for round\.protocol = 'synchronous'"):
+        resolve_options("bernoulli", {"slots": "rounds"}, 0.8, False)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +176,10 @@ def test_resolving_writes_out_defaults_and_the_slot_that_hangs_on_the_deadline()
         ("table", {}, r"availability \(model 'table'\): file: field required"),
         ("table", {"file": "nowhere"}, "traces: no file 'nowhere'"),
         ("table", {"file": "x", "after_end": "loop"}, r"after_end: .*'raise', 'wrap' or 'absent'"),
-        ("bernoulli", {}, r"availability\.slot_s: expected"),
+        ("markov", {}, r"availability\.slot_s: expected"),
+        ("markov", {"slots": "round"}, r"slots: input should be 'rounds'"),
+        ("markov", {"slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds, not of slots ="),
+        ("solar", {"slots": "rounds"}, r"availability\.slots: is an option of model = 'bernoulli' or 'markov', not of"),
         ("periodic", {"on_s": 9e9}, r"on_s \(9e\+09\) must not be above period_s"),
         ("round_robin", {"groups": 2, "turn_s": 5.0, "overlap_s": 6.0}, r"overlap_s \(6\) must not be above .* 5 s"),
     ],

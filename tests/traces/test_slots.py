@@ -46,13 +46,17 @@ def test_availability_changes_only_at_the_edges_of_slots() -> None:
     assert model.available(ids, 4.0 * SLOT_S).tolist() != inside[0]
 
 
-@pytest.mark.parametrize("slot_s", [0.1, 0.7, 0.8, 1.2])
-def test_a_clock_that_adds_up_slots_sees_each_slot_once(slot_s: float) -> None:
+@pytest.mark.parametrize("slot_s", [0.1, 0.3, 0.7, 0.8, 1.2, 1 / 3])
+def test_a_slot_begins_at_its_edge_and_nowhere_before(slot_s: float) -> None:
     model, ids = bernoulli(slot_s=slot_s), np.arange(20)
-    t_s = 0.0
-    for slot in range(500):
-        assert model.available(ids, t_s).tolist() == model.available(ids, (slot + 0.5) * slot_s).tolist(), slot
-        t_s += slot_s
+    within = [model.available(ids, (slot + 0.5) * slot_s).tolist() for slot in range(2000)]
+    for slot in range(1, 2000):
+        edge_s = slot * slot_s
+        assert model.available(ids, edge_s).tolist() == within[slot], slot
+        for before_s in (np.nextafter(edge_s, 0.0), edge_s - 1e-7 * slot_s):
+            assert model.available(ids, before_s).tolist() == within[slot - 1], slot
+            assert model.next_change(before_s) == edge_s
+        assert model.next_change(edge_s) == (slot + 1) * slot_s
 
 
 def test_a_bernoulli_stretch_ends_with_the_first_slot_missed() -> None:
@@ -95,15 +99,14 @@ def test_who_never_leaves_stays_without_end_and_nobody_looks_for_it() -> None:
     assert isinstance(made, Always)
 
 
-def test_a_stretch_that_ends_with_the_round_is_not_cut_short_by_rounding_of_the_clock() -> None:
-    # The clock after adding up slots lies some last bits off the slot's edge, on either side.
+def test_a_stretch_that_ends_at_the_horizon_has_no_end_before_it() -> None:
     model, ids = bernoulli(0.5, 50), np.arange(50)
     for edge in (30, 31, 77):
         here, gone = model.available(ids, edge * SLOT_S), ~model.available(ids, (edge + 1) * SLOT_S)
         assert (here & gone).any()
-        for off_s in (-1e-12, 0.0, 1e-12):
-            until_s = model.available_until(ids, edge * SLOT_S + off_s, (edge + 1) * SLOT_S + off_s)
-            assert np.all(until_s[here] == np.inf)
+        end_s = (edge + 1) * SLOT_S
+        assert np.all(model.available_until(ids, edge * SLOT_S, end_s)[here] == np.inf)
+        assert np.all(model.available_until(ids, edge * SLOT_S, np.nextafter(end_s, np.inf))[here & gone] == end_s)
 
 
 def test_the_next_time_with_enough_devices_is_now_or_the_start_of_a_slot() -> None:

@@ -52,12 +52,9 @@ def facts(availability: Availability) -> dict[str, Any]:
     return {"unobserved_share": share} | ({"unobserved_as": availability.unobserved_as} if share else {})
 
 
-def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float) -> dict[str, Any]:
-    """All options of a model, defaults included, a slot left open as the round's deadline; raises `EdgesimError`."""
-    found = _checked(model, options).model_dump()
-    if "slot_s" in found and found["slot_s"] is None:
-        found["slot_s"] = tmax_s
-    return found
+def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float, has_rounds: bool) -> dict[str, Any]:
+    """All options of a model, with defaults and what hangs on the protocol written out; raises `EdgesimError`."""
+    return _checked(model, options).resolved(tmax_s, has_rounds).model_dump()
 
 
 def _checked(model: str, options: Mapping[str, Any]) -> Model:

@@ -32,6 +32,10 @@ class Always:
         """``t_s``; inf if there are fewer than ``count`` devices at all."""
         return t_s if count <= self.device_count else np.inf
 
+    def next_change(self, t_s: float) -> float:
+        """Never: ``inf``."""
+        return np.inf
+
 
 class AlwaysModel(Model):
     """No options."""

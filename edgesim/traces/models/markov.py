@@ -4,20 +4,17 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability, Booleans, Integers
-from edgesim.traces.models.options import Model, slot_length_s
-from edgesim.traces.slots import Slots
+from edgesim.traces.availability import Booleans, Integers
+from edgesim.traces.models.options import Slotted
 
 
-class Markov(Model):
+class Markov(Slotted):
     """Draws: stream ``availability``, indexed by the slot; the first slot is drawn from the stationary law."""
 
     join_probability: float = Field(0.2, gt=0, lt=1)
     """Chance that an absent device is there in the next slot."""
     leave_probability: float = Field(0.2, gt=0, lt=1)
     """Chance that a device that is there is absent in the next slot."""
-    slot_s: float | None = Field(None, gt=0)
-    """Length of a slot; the round's deadline when absent."""
 
     def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
         """Whether each device is there in its slot, [n].
@@ -46,11 +43,6 @@ class Markov(Model):
             back[open_] -= 1
         return there
 
-    def make(self, device_count: int, streams: Streams) -> Availability:
-        """The chain of every device."""
-        return Slots(
-            device_count,
-            slot_length_s(self.slot_s),
-            lambda ids, slots: self.in_slot(ids, slots, streams),
-            f"raise availability.join_probability ({self.join_probability:g})",
-        )
+    def remedy(self) -> str:
+        """More who join."""
+        return f"raise availability.join_probability ({self.join_probability:g})"

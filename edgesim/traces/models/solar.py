@@ -1,8 +1,11 @@
 """Devices that run on sunlight: each is there with a probability that follows its own day.
 
 The timed-random participation of the DPFL benchmark, p_i(t), for clients spread over longitudes: the sun's height,
-p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over the day.
+p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over the day. The sun goes by the clock, so its
+slots are lengths of time, of which each has one draw: a device can leave in the middle of a round.
 """
+
+from typing import Self
 
 import numpy as np
 from pydantic import Field
@@ -21,6 +24,10 @@ class Solar(Model):
     day_s: float = Field(DAY_S, gt=0)
     slot_s: float | None = Field(None, gt=0)
     """Length of a slot; the round's deadline when absent."""
+
+    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
+        """With its slot written out."""
+        return self if self.slot_s is not None else self.model_copy(update={"slot_s": tmax_s})
 
     def probability(self, ids: Integers, t_s: Floats, streams: Streams) -> Floats:
         """Chance of presence in a slot that begins at ``t_s``, [n]."""

@@ -1,0 +1,135 @@
+"""The server's sleep: it wakes at instants at which what it waits for holds, or says that it cannot."""
+
+import signal
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.engine.check_in import check_in
+from edgesim.engine.clock import Clock
+from edgesim.engine.idle import Idle
+from edgesim.errors import EdgesimError
+from edgesim.records import read_table
+
+
+@contextmanager
+def at_most(seconds):
+    """A run that asks for ever at one clock would keep the tests from ending."""
+
+    def give_up(*_):
+        raise AssertionError(f"not over after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run(folder, rounds, availability, devices=None, **knobs):
+    values = {
+        "rounds": rounds,
+        "devices": devices or {"count": 30},
+        "radio": {"channel": "free-space"},
+        "availability": availability,
+        "round": {"payload_bits": 1e6, **knobs},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    result = simulation.run(parse(values, "test"), folder)
+    return result, read_table(folder, "rounds"), read_table(folder, "activities")
+
+
+WITHOUT_ROUNDS = {"protocol": "asynchronous", "admission": "count", "count": 1}
+
+
+@pytest.mark.parametrize("knobs", [{}, WITHOUT_ROUNDS], ids=["rounds", "asynchronous"])
+def test_repeated_recordings_of_different_length_and_fractional_times_do_not_stop_the_clock(tmp_path, knobs):
+    (tmp_path / "trace.csv").write_text("device,start_s,end_s,length_s\n0,18.8,23.5,75.6\n1,2.7,8.4,97.5\n")
+    trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "wrap"}
+    with at_most(20):
+        result, _, acts = run(tmp_path / "run", 200, trace, devices={"count": 2}, tmax_s=3.0, **knobs)
+    assert result.reason == "all rounds done"
+    assert set(acts["device"]) == {0, 1}
+    for device, start_s, end_s, length_s in ((0, 18.8, 23.5, 75.6), (1, 2.7, 8.4, 97.5)):
+        mine = acts[acts["device"] == device]
+        begun_s, ended_s = mine["t_start_s"].to_numpy() % length_s, mine["t_end_s"].to_numpy() % length_s
+        assert np.all((begun_s >= start_s) & (ended_s <= end_s + 1e-9))
+
+
+def test_a_run_whose_devices_do_not_meet_again_in_sight_ends_and_says_so(tmp_path):
+    # Device 0 is there at even seconds alone, device 1 at odd ones.
+    (tmp_path / "trace.csv").write_text("device,start_s,end_s,length_s\n0,0,1,2\n1,1,2,4\n1,3,4,4\n")
+    trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "wrap"}
+    result, rounds, _ = run(tmp_path / "run", 5, trace, devices={"count": 2}, min_candidates=2)
+    assert (result.status, len(rounds)) == ("finished", 0)
+    assert result.reason == "fewer than 2 devices are ever available again"
+
+
+class Contradicts:
+    """Says that nobody is there, and that all will be at the very instant that is asked about."""
+
+    def available(self, ids, t_s):
+        return np.zeros(len(ids), dtype=bool)
+
+    def available_until(self, ids, t_s, horizon_s=np.inf):
+        return np.broadcast_to(t_s, len(ids))
+
+    def next_available(self, ids, t_s):
+        return np.broadcast_to(t_s, len(ids))
+
+    def next_time_with(self, count, t_s):
+        return t_s
+
+    def next_change(self, t_s):
+        return np.inf
+
+
+def test_a_server_that_would_wake_without_progress_says_what_it_asked_for():
+    config = parse({"devices": {"count": 3}, "round": {"min_candidates": 2}}, "test")
+
+    class World:
+        availability = Contradicts()
+
+    World.config = config
+    clock = Clock(7.25)
+    process = clock.process(check_in(clock, World, None, lambda: None))
+    said = r"availability: asked at 7\.25 s for the next time with 2 devices available, .* answers 7\.25 s"
+    with at_most(10), pytest.raises(EdgesimError, match=said):
+        clock.run(process)
+    idle = Idle(Contradicts(), None, np.ones(3, dtype=bool))
+    with pytest.raises(EdgesimError, match=r"asked at 7\.25 s for the next time with device 0, which is not now"):
+        idle.next_back_s(7.25)
+
+
+@pytest.mark.parametrize(("tmax_s", "slot_s"), [(0.7, 0.7), (0.3, 0.1), (0.6, 0.2), (1.2, 0.4), (0.7, 2.1)])
+def test_no_round_opens_some_last_bits_before_the_edge_at_which_its_devices_leave(tmp_path, tmax_s, slot_s):
+    half = {"model": "bernoulli", "probability": 0.5, "slot_s": slot_s}
+    knobs = {"tmax_s": tmax_s, "close": "deadline", "computes": "selected", "admission": "count", "count": 3}
+    _, rounds, acts = run(tmp_path / "run", 200, half, devices={"count": 12}, **knobs, download_s=0.05)
+    # To the clock's rounding all rounds are one deadline long, and where slots are as long, they are the same numbers.
+    start_s = rounds["t_start_s"].to_numpy()
+    assert start_s == pytest.approx(np.arange(200) * tmax_s, abs=1e-9)
+    if tmax_s == slot_s:
+        assert start_s.tolist() == [k * tmax_s for k in range(200)]
+    # Everybody at work is there for a slot's length from an edge on, at which each of these rounds begins.
+    began_s = acts["round"].map(dict(zip(rounds["round"], start_s, strict=True)))
+    lost = acts[acts["outcome"] == "dropped"]
+    assert ((lost["t_end_s"] - began_s[lost.index]) > 0.99 * min(slot_s, tmax_s)).all()
+    assert rounds["selected"].sum() > 500
+
+
+def test_who_stays_until_the_deadline_up_to_rounding_stays_for_the_round(tmp_path):
+    """A device too slow to be taken leaves a last bit before the deadline at which all work is broken off."""
+    before_s = float(np.nextafter(1.0, 0.0))
+    (tmp_path / "trace.csv").write_text(f"device,start_s,end_s\n0,0,{before_s!r}\n1,0,9\n")
+    (tmp_path / "speed.csv").write_text("device,s_per_sample\n0,300\n1,0.001\n")
+    trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "absent"}
+    _, _, acts = run(tmp_path / "run", 1, trace, devices={"count": 2, "profile": str(tmp_path / "speed.csv")})
+    slow = acts.query("device == 0")
+    assert slow[["activity", "t_end_s", "outcome"]].to_numpy().tolist() == [["compute", 1.0, "unscheduled"]]
