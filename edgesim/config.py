@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from edgesim.errors import EdgesimError
 
@@ -169,11 +169,12 @@ class RoundConfig(Section):
     admission: Literal["band", "count"] = "band"
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
-    allocator: Literal["least", "equal_share", "equal_finish", "proportional"] = "least"
+    allocator: Literal["least", "equal_share", "proportional"] = "least"
     """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
     gives what ``equal_share`` gives."""
     leftover: Literal["idle", "equal_finish"] = "idle"
-    """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
+    """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish. Uploads that do
+    not fit into the band have a common finish after the deadline."""
     close: Literal["arrivals", "deadline"] = "arrivals"
     late: Literal["drop", "keep"] = "drop"
     """Whether the work of devices taken that have not arrived at the close is broken off, or goes on into the next
@@ -184,6 +185,16 @@ class RoundConfig(Section):
     of ``devices.profile`` (``"link"``, for ``radio.sharing = "own"``)."""
     payload_bits: Literal["model"] | float = "model"
     """Bits of one upload; ``"model"`` is 32 times the number of trainable parameters."""
+
+    @field_validator("allocator", mode="before")
+    @classmethod
+    def _one_name_for_equal_finish(cls, value: object) -> object:
+        if value == "equal_finish":
+            raise ValueError(
+                "'equal_finish' is what becomes of the band that least bandwidths leave over; set round.leftover = "
+                "'equal_finish' and leave allocator out"
+            )
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,6 +1,7 @@
 """The radio: path loss, shadowing, fading, Shannon rate, least bandwidth and the sharing of a band."""
 
 from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
 from edgesim.channels.allocators.equal_finish import equal_finish_s
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.channels.capacity import CapacityTable, CapacityTables
@@ -33,6 +34,7 @@ __all__ = [
     "Shadowing",
     "ShannonLink",
     "SharedLink",
+    "equal_finish",
     "equal_finish_s",
     "lasting_power_gain",
     "line_of_sight",

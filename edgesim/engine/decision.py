@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import ALLOCATORS, Request
+from edgesim.channels import ALLOCATORS, Request, equal_finish
 from edgesim.engine.world import World
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
@@ -157,7 +157,7 @@ def share(
 ) -> Floats:
     """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config."""
     knobs = world.config.round
-    allocate = ALLOCATORS["equal_finish" if knobs.leftover == "equal_finish" else knobs.allocator]
+    allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
     ids = timeline.ids[taken]
     rx_power_w, ready_s, needs = world.rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
     shares_hz = np.empty(len(taken))

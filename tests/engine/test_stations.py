@@ -194,12 +194,14 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-@pytest.mark.parametrize("allocator", ["equal_share", "equal_finish", "proportional"])
-def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, allocator):
+@pytest.mark.parametrize(
+    "way", [{"allocator": "equal_share"}, {"leftover": "equal_finish"}, {"allocator": "proportional"}], ids=str
+)
+def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, way):
     values = {
         "rounds": 3,
         "radio": {"channel": "recorded-capacity", "sharing": sharing},
-        "round": {"payload_bits": 1e6, "tmax_s": 2.0, "allocator": allocator},
+        "round": {"payload_bits": 1e6, "tmax_s": 2.0, **way},
         "learning": {"training": "none"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
@@ -207,13 +209,13 @@ def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, allo
     assert (rounds["arrived"] > 0).all()
     done = acts[(acts["activity"] == "upload") & (acts["outcome"] == "done")]
     assert done["bits"].to_numpy() == pytest.approx(1e6)
-    if allocator == "equal_finish" and sharing == "reserved":
+    if "leftover" in way and sharing == "reserved":
         ends = done.groupby("round")["t_end_s"]
         assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("allocator", ["least", "equal_finish"])
-def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, allocator):
+@pytest.mark.parametrize("leftover", ["idle", "equal_finish"])
+def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
     (tmp_path / "dry.csv").write_text("t_s,bps\n0,20000000\n1,0\n")
     (tmp_path / "dry.toml").write_text(
         'name = "dry"\nsource = "test"\n[capacity]\nfile = "dry.csv"\nafter_end = "hold"\n'
@@ -221,7 +223,7 @@ def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, allocator):
     values = {
         "rounds": 2,
         "radio": {"channel": str(tmp_path / "dry.toml")},
-        "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "allocator": allocator},
+        "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover},
         "learning": {"training": "none"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
