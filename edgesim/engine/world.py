@@ -13,7 +13,6 @@ from edgesim.channels import (
     OwnLinks,
     RecordedEnvironment,
     RecordedLink,
-    ShannonLink,
     line_of_sight,
     mean_power_gain,
     power_factor,
@@ -59,7 +58,7 @@ class World:
             return self.own_links
         if isinstance(self.environment, RecordedEnvironment):
             return RecordedLink(self.environment.capacity, float(self.bands_hz[station]))
-        return ShannonLink(self.environment.noise_w_per_hz)
+        return self.environment.link()
 
     def gain(self, ids: Integers, round: int | Integers) -> Floats:
         """Average power gain (path loss and shadowing) of each device to its station in a round, linear, [n].
