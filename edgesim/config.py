@@ -166,6 +166,9 @@ class RoundConfig(Section):
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
     plan_quantile: float | None = Field(None, gt=0, lt=1)
     """Quantile of each device's delay law to plan on (``planned``); 0.95 when absent."""
+    outage: float | None = Field(None, gt=0, lt=1)
+    """Each upload is planned on the gain that its fading falls below with this probability, such as 0.05, so that this
+    share of reserved uploads misses the deadline; on the average gain when absent."""
     admission: Literal["band", "count"] = "band"
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
@@ -204,6 +207,11 @@ class RoundConfig(Section):
             raise ValueError("count is needed by, and only by, admission = 'count'")
         if self.leftover != "idle" and self.allocator != "least":
             raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; leave leftover out")
+        if self.outage is not None and self.admission == "count" and self.allocator != "least":
+            raise ValueError(
+                f"outage is for uploads planned by least bandwidths; admission = 'count' with allocator = "
+                f"{self.allocator!r} plans none"
+            )
         for key, kind in (("report_by_s", "reported"), ("plan_quantile", "planned")):
             if getattr(self, key) is not None and self.delay_knowledge != kind:
                 raise ValueError(f"{key} is for delay_knowledge = {kind!r}, not {self.delay_knowledge!r}")
@@ -244,6 +252,7 @@ _OF_ROUNDS = {
     "leftover",
     "min_candidates",
     "moving_deadline",
+    "outage",
     "over_commitment",
 }
 
@@ -430,6 +439,10 @@ class RunConfig(Section):
             )
         if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
             raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
+        if self.round.outage is not None and self.radio.sharing == "own":
+            raise ValueError("round.outage is for bands whose uploads fade; radio.sharing = 'own' has neither")
+        if self.round.outage is not None and self.radio.fading == "none":
+            raise ValueError("round.outage plans on fading: set radio.fading = 'rayleigh', or leave outage out")
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
         if self.learning.aggregation == "safa":

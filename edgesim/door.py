@@ -84,6 +84,9 @@ def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: 
         remedy += (
             f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
+    if knobs.outage is not None:
+        share = f"{world.outage_factor:.3g} of the average gain"
+        remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "

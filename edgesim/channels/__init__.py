@@ -14,7 +14,7 @@ from edgesim.channels.environment import (
     load_environment,
     mean_power_gain,
 )
-from edgesim.channels.fading import Fading, power_factor
+from edgesim.channels.fading import Fading, outage_factor, power_factor
 from edgesim.channels.link import Link, OwnLinks, RecordedLink, RecordedOwnLinks, ShannonLink, SharedLink
 from edgesim.channels.link_file import LinkRows, load_links, read_links, write_links
 
@@ -42,6 +42,7 @@ __all__ = [
     "load_links",
     "mean_power_gain",
     "min_bandwidth_hz",
+    "outage_factor",
     "power_factor",
     "rate_bps",
     "read_links",

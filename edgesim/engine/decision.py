@@ -49,7 +49,7 @@ class Timeline:
 def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
     """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where none does."""
     ids = timeline.ids[rows]
-    rx_power_w, ready_s = world.rx_power_w(ids, round), timeline.ready_s(world, rows)
+    rx_power_w, ready_s = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows)
     need_hz = np.empty(len(ids))
     for station, there in world.by_station(ids):
         need_hz[there] = world.link(station).least_hz(
@@ -159,7 +159,7 @@ def share(
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
     ids = timeline.ids[taken]
-    rx_power_w, ready_s, needs = world.rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
+    rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
     shares_hz = np.empty(len(taken))
     for station, there in world.by_station(ids) if len(taken) else ():
         request = Request(

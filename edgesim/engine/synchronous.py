@@ -256,7 +256,7 @@ class Synchronous(RunProtocol):
                     world,
                     timeline,
                     need_hz,
-                    Column(len(ids), lambda rows: world.rx_power_w(ids[rows], number.round)),
+                    Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], number.round)),
                     station,
                     bands_hz,
                     invited,
