@@ -97,6 +97,13 @@ def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floa
     return np.array(taken, dtype=np.int64)
 
 
+def exceed(need_hz: Floats, station: Integers, bands_hz: Floats) -> bool:
+    """Whether least bandwidths [n] add up to more than the band of some ``station`` [n], one of ``bands_hz`` [M]."""
+    total_hz = np.bincount(station, weights=need_hz, minlength=len(bands_hz))
+    # Admission adds them up in another order: an excess of rounding is none.
+    return bool(np.any(total_hz > bands_hz * (1 + 1e-9)))
+
+
 def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, limits: Floats) -> bool:
     """Whether one more fits into the band of its station; ``used`` grows if it does."""
     band, need_hz = station[row], float(needs_hz[row])
