@@ -170,6 +170,28 @@ def test_links_to_different_stations_are_drawn_apart(layout):
     assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
 
 
+def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_are_best(layout):
+    """By hand from the streams of each link: sight and shadowing are drawn per device and station, once per run."""
+    values = {
+        "devices": {"count": 2000},
+        "radio": {"channel": "umi-street-canyon"},
+        "topology": {"file": layout()},
+    }
+    config = simulation.complete(parse(values, "test"))
+    streams, ids = Streams(3), np.arange(2000)
+    world = simulation.make_world(config, streams)
+    law, people = world.environment.path_loss, world.population
+    sees, gains = [], []
+    for suffix, x_m in (("", -120.0), ("-1", 120.0)):
+        distance_m = np.maximum(np.hypot(people.x_m - x_m, people.y_m), 10.0)
+        sees.append(streams.uniform(f"los{suffix}", ids) < law.los_probability(distance_m))
+        shadow_db = np.where(sees[-1], 4.0, 7.82) * streams.normal(f"shadowing{suffix}", ids, 0)
+        gains.append(10 ** (-(law.loss_db(distance_m, sees[-1]) + shadow_db) / 10))
+    np.testing.assert_array_equal(people.station, np.argmax(gains, axis=0))
+    np.testing.assert_allclose(world.gain(ids, 5), np.max(gains, axis=0), rtol=1e-12)
+    assert 0.2 < np.mean(sees[0] != sees[1]) < 0.8
+
+
 def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_at_the_deadline(tmp_path):
     values = {
         "rounds": 4,
