@@ -1,7 +1,11 @@
 """``round.outage``: uploads planned on the gain that fading falls below with a probability, and the draw decides."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from edgesim import simulation
 from edgesim.channels import load_environment
@@ -10,6 +14,10 @@ from edgesim.content import find
 from edgesim.errors import EdgesimError
 from edgesim.records import read_table
 from edgesim.streams import Streams
+
+_spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
+golden = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(golden)
 
 SEEDS = 2
 
@@ -142,3 +150,31 @@ def test_a_plan_that_serves_nobody_says_that_the_outage_is_part_of_it(tmp_path):
         EdgesimError, match=r"with round.outage = 0.001 uploads are planned on 0.001 of the average gain"
     ):
         simulation.run(config(round_={"outage": 0.001, "payload_bits": 2e8}), tmp_path / "run")
+
+
+def least_hz(seconds: float, snr_hz: float) -> float:
+    """Bandwidth that carries the golden round's megabit in a time, by a root finder."""
+    return brentq(lambda hz: hz * np.log2(1 + snr_hz / hz) * seconds - 1e6, 1e3, 1e9, rtol=1e-13)
+
+
+def test_the_common_finish_is_planned_on_the_gain_of_the_quantile(tmp_path):
+    """In the golden round: the finish at which both uploads fill 500 kHz when p / n is -ln(0.6) of its mean."""
+    _, activities = golden.play(tmp_path, [0, 1], radio={"fading": "rayleigh"}, outage=0.4, leftover="equal_finish")
+    snr_hz = 1e8 * -np.log(0.6)
+    both_hz = lambda end_s: least_hz(end_s - 0.2, snr_hz) + least_hz(end_s - 0.5, snr_hz)  # noqa: E731
+    end_s = brentq(lambda end_s: both_hz(end_s) - 5e5, 0.75, 1.0, xtol=1e-13)
+    planned_hz = [least_hz(end_s - 0.2, snr_hz), least_hz(end_s - 0.5, snr_hz)]
+    assert activities.query("activity == 'upload'")["bandwidth_hz"].tolist() == pytest.approx(planned_hz, rel=1e-8)
+
+
+def test_a_policy_that_asks_how_long_uploads_take_hears_it_for_the_gain_planned_on(tmp_path, monkeypatch):
+    heard = []
+
+    class Asks(golden.InOrder):
+        def choose(self, view):
+            heard.append(view.outlook.upload_s(np.arange(3), 1))
+            return super().choose(view)
+
+    monkeypatch.setattr(golden, "InOrder", Asks)
+    golden.play(tmp_path, [0], radio={"fading": "rayleigh"}, outage=0.2)
+    assert heard[0] == pytest.approx([1e6 / (5e5 * np.log2(1 - 1e8 * np.log(0.8) / 5e5))] * 3)
