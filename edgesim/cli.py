@@ -57,6 +57,9 @@ def run(
             folder,
             on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
             on_start=lambda what: progress.update(task, text=what),
+            on_note=lambda _, note: progress.console.print(
+                f"note: {note}", style="yellow", highlight=False, markup=False
+            ),
         )
     if result.status != "finished":
         raise EdgesimError(f"{folder}: {result.reason}; the finished rounds are kept")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from edgesim.errors import EdgesimError
 
@@ -166,14 +166,18 @@ class RoundConfig(Section):
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
     plan_quantile: float | None = Field(None, gt=0, lt=1)
     """Quantile of each device's delay law to plan on (``planned``); 0.95 when absent."""
+    outage: float | None = Field(None, gt=0, lt=1)
+    """Each upload is planned on the gain that its fading falls below with this probability, such as 0.05, so that this
+    share of reserved uploads misses the deadline; on the average gain when absent."""
     admission: Literal["band", "count"] = "band"
     """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
-    allocator: Literal["least", "equal_share", "equal_finish", "proportional"] = "least"
+    allocator: Literal["least", "equal_share", "proportional"] = "least"
     """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
     gives what ``equal_share`` gives."""
     leftover: Literal["idle", "equal_finish"] = "idle"
-    """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish."""
+    """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish. Uploads that do
+    not fit into the band have a common finish after the deadline."""
     close: Literal["arrivals", "deadline"] = "arrivals"
     late: Literal["drop", "keep"] = "drop"
     """Whether the work of devices taken that have not arrived at the close is broken off, or goes on into the next
@@ -185,6 +189,16 @@ class RoundConfig(Section):
     payload_bits: Literal["model"] | float = "model"
     """Bits of one upload; ``"model"`` is 32 times the number of trainable parameters."""
 
+    @field_validator("allocator", mode="before")
+    @classmethod
+    def _one_name_for_equal_finish(cls, value: object) -> object:
+        if value == "equal_finish":
+            raise ValueError(
+                "'equal_finish' is what becomes of the band that least bandwidths leave over; set round.leftover = "
+                "'equal_finish' and leave allocator out"
+            )
+        return value
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.delay_knowledge == "reported" and self.computes != "candidates":
@@ -193,6 +207,11 @@ class RoundConfig(Section):
             raise ValueError("count is needed by, and only by, admission = 'count'")
         if self.leftover != "idle" and self.allocator != "least":
             raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; leave leftover out")
+        if self.outage is not None and self.admission == "count" and self.allocator != "least":
+            raise ValueError(
+                f"outage is for uploads planned by least bandwidths; admission = 'count' with allocator = "
+                f"{self.allocator!r} plans none"
+            )
         for key, kind in (("report_by_s", "reported"), ("plan_quantile", "planned")):
             if getattr(self, key) is not None and self.delay_knowledge != kind:
                 raise ValueError(f"{key} is for delay_knowledge = {kind!r}, not {self.delay_knowledge!r}")
@@ -233,6 +252,7 @@ _OF_ROUNDS = {
     "leftover",
     "min_candidates",
     "moving_deadline",
+    "outage",
     "over_commitment",
 }
 
@@ -419,6 +439,10 @@ class RunConfig(Section):
             )
         if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
             raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
+        if self.round.outage is not None and self.radio.sharing == "own":
+            raise ValueError("round.outage is for bands whose uploads fade; radio.sharing = 'own' has neither")
+        if self.round.outage is not None and self.radio.fading == "none":
+            raise ValueError("round.outage plans on fading: set radio.fading = 'rayleigh', or leave outage out")
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
         if self.learning.aggregation == "safa":

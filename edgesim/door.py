@@ -15,7 +15,9 @@ from edgesim.errors import EdgesimError
 from edgesim.selection.view import Selector
 from edgesim.traces.interval_table import IntervalTable
 
-_ROUNDS_LOOKED_AT = 10
+ROUNDS_LOOKED_AT = 10
+"""First rounds whose draws are looked at before a run begins."""
+
 _LONGEST_S = 1e6
 
 
@@ -84,6 +86,9 @@ def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: 
         remedy += (
             f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
+    if knobs.outage is not None:
+        share = f"{world.outage_factor:.3g} of the average gain"
+        remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "
@@ -106,8 +111,8 @@ def _least_need_hz(
     """The least ``radio.bandwidth_hz`` that serves any device in any of the first rounds; inf if none would do."""
     ids = np.arange(world.config.devices.count, dtype=np.int64)
     least_hz = math.inf
-    for number in range(1, _ROUNDS_LOOKED_AT + 1):
-        timeline = _timeline(world, backhaul, ids, samples, number, knobs, payload_bits)
+    for number in range(1, ROUNDS_LOOKED_AT + 1):
+        timeline = timeline_of_round(world, backhaul, ids, samples, number, knobs, payload_bits)
         if len(timeline.ids):
             needs = needs_hz(world, timeline, number, np.arange(len(timeline.ids)))
             share = world.topology.bandwidth_share[world.population.station[timeline.ids]]
@@ -141,7 +146,7 @@ def _deadline_that_would_do(world: World, backhaul: Backhaul, payload_bits: floa
     return remedy
 
 
-def _timeline(
+def timeline_of_round(
     world: World,
     backhaul: Backhaul,
     ids: NDArray[np.int64],
@@ -150,6 +155,7 @@ def _timeline(
     knobs: RoundConfig,
     payload_bits: float,
 ) -> Timeline:
+    """What the scheduler would know of some devices, [n] and their ``samples``, in one of the first rounds."""
     t_start_s = (number - 1) * knobs.tmax_s
     broadcast_s = backhaul.broadcast_s(True)
     due_s = knobs.tmax_s - backhaul.of_station_s

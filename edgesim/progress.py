@@ -26,7 +26,9 @@ class Message:
     rounds: int
     """Rounds done."""
     text: str
-    """Accuracy and simulated time, or what is being prepared."""
+    """Accuracy and simulated time, what is being prepared, or a note."""
+    note_about: str = ""
+    """What a note is about; empty for news of progress."""
 
 
 class Listener:
@@ -44,6 +46,10 @@ class Listener:
         if self._stop.is_set():
             raise KeyboardInterrupt
         self._queue.put(Message(self._run, 0, what))
+
+    def on_note(self, about: str, note: str) -> None:
+        """There is something that the user should know of the run."""
+        self._queue.put(Message(self._run, 0, note, about))
 
     def on_round(self, done: RoundDone) -> None:
         """The run finished a round; raises KeyboardInterrupt when the study is to stop."""
@@ -101,6 +107,8 @@ class Display:
         self._status: dict[str, str] = {}
         """How the runs that are over ended."""
         self._said: set[str] = set()
+        self._noted: set[str] = set()
+        """What notes were about that some run has given."""
         self._goes_on = False
         """Whether any run got anywhere: had a round or finished."""
         self._held: list[str] = []
@@ -133,6 +141,9 @@ class Display:
                 message = queue.get_nowait()
             except Empty:
                 return
+            if message.note_about:
+                self._note(message)
+                continue
             if message.run in self._status:
                 continue
             if message.run not in self._bars:
@@ -142,6 +153,13 @@ class Display:
             self._advance(message.run, message.rounds)
             if message.rounds:
                 self._get_on()
+
+    def _note(self, message: Message) -> None:
+        """Print a note, unless some run of the study has given one about the same thing."""
+        if message.note_about not in self._noted:
+            self._noted.add(message.note_about)
+            text = f"{message.run}: {message.text}"
+            self._console.print(text, highlight=False, markup=False, style="yellow")
 
     def ended(self, run: str, status: str, reason: str) -> None:
         """A run is over; a failure is printed at once, or as soon as any run gets anywhere.

@@ -39,6 +39,7 @@ _OPTIONS = (
     ("round.close", "close"),
     ("round.count", "count"),
     ("round.count", "participants"),
+    ("round.outage", "outage"),
     ("round.payload_bits", "payload_bits"),
     ("round.plan_quantile", "quantiles"),
     ("round.tmax_s", "tmax"),

@@ -95,6 +95,8 @@ def print_run(folder: Path, console: Console) -> None:
                 "no update arrived in any round, so the model stayed as it was: give more time (round.tmax_s) or band "
                 "(radio.bandwidth_hz), or take fewer devices (round.count)",
             )
+        for note in run.get("notes", {}).values():
+            table.add_row("note", note)
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")

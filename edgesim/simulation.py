@@ -29,6 +29,7 @@ from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
+from edgesim.notes import end_notes, start_notes
 from edgesim.selection import make_selector, resolve_options
 from edgesim.streams import Streams
 from edgesim.traces import models
@@ -79,12 +80,14 @@ def run(
     on_start: Callable[[str], None] = lambda _: None,
     target: float | None = None,
     cores: int | None = None,
+    on_note: Callable[[str, str], None] = lambda about, note: None,
 ) -> Result:
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files is reused, an unfinished one is run again. ``on_round`` hears
     of every round, ``on_start`` of what is being prepared. ``target`` is an accuracy that the start model must not have
     yet. ``cores`` is how many processor cores the run may keep busy, all of this process's when absent.
+    ``on_note`` hears before the first round what a user should know of the run, each with what it is about.
 
     Raises `EdgesimError`: on bad input before anything is written, and when the start model is good enough or
     training cannot be done. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
@@ -112,8 +115,11 @@ def run(
         backhaul = make_backhaul(world.topology, payload_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
         door.check_reach(world, backhaul, payload_bits, work_samples[1])
+        notes = start_notes(world, backhaul, payload_bits, work_samples[1])
+        for about, note in notes.items():
+            on_note(about, note)
         learner.prepare(on_start)
-        facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests}
+        facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
         clock = Clock()
         report = Report(writer, world.population)
@@ -154,7 +160,9 @@ def run(
             status, reason = "interrupted", "stopped by the user"
             raise
         finally:
-            writer.close(status, reason=reason, wall_s=round(time.perf_counter() - started, 3), t_end_s=clock.now)
+            wall_s = round(time.perf_counter() - started, 3)
+            notes = end_notes(config, notes, report.totals)
+            writer.close(status, reason=reason, wall_s=wall_s, t_end_s=clock.now, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
 
 

@@ -291,7 +291,7 @@ def _run_one(config: RunConfig, folder: Path, target: float | None, share: int) 
     listener = Listener(folder.name, config, _Worker.queue, _Worker.stop)
     listener.on_start("start")
     try:
-        result = simulation.run(config, folder, listener.on_round, listener.on_start, target, share)
+        result = simulation.run(config, folder, listener.on_round, listener.on_start, target, share, listener.on_note)
     except EdgesimError as error:
         return Ending("failed", str(error))
     except KeyboardInterrupt:

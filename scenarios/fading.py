@@ -1,24 +1,38 @@
-"""What does fading cost, and does re-sharing the band make up for it?
+"""What does fading cost, and what makes up for it: re-sharing the band, or planning with a margin?
 
 The scheduler plans on the average gain; under Rayleigh fading the upload lives with its own draw. Compares static with
-fading channels, reservations with a band that is shared anew at every start and end, and what is learnt.
+fading channels, reservations with a band that is shared anew at every start and end, plans on the average with plans on
+the gain that fading falls below with some probability (`round.outage`), and what is learnt.
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from edgesim.scenario import conclude, names, numbers, plain_errors
-from edgesim.study import Study, grid, run_study
+from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
+
+
+def ways_to_plan(
+    base: dict[str, Any], axes: dict[str, list[Any]], outages: list[float], seeds: int
+) -> list[PlannedRun]:
+    """Runs planned on the average gain, and where uploads fade also on that of each outage."""
+    runs = grid(base, axes, range(seeds), labels={"plan": "average"})
+    fading = axes | {"radio.fading": ["rayleigh"]}
+    for outage in outages:
+        with_margin = base | {"round": base["round"] | {"outage": outage}}
+        runs += grid(with_margin, fading, range(seeds), labels={"plan": f"outage-{outage:g}"})
+    return runs
 
 
 @plain_errors
 def main(
     policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random,fedteddi",
     channel: Annotated[str, typer.Option(help="Radio environment.")] = "fedteddi-macro",
+    outage: Annotated[str, typer.Option(help="Probabilities of a fade below the gain planned on.")] = "0.05",
     tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "1.0",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
@@ -26,7 +40,7 @@ def main(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/fading"),
 ) -> None:
-    """Compare static with fading channels and reserved with re-shared bands."""
+    """Compare static with fading channels, reserved with re-shared bands, and plans without and with a margin."""
     base = {"rounds": rounds, "radio": {"channel": channel}, "round": {"payload_bits": PAPER_CNN_BITS}}
     axes = {
         "selection.policy": names(policies),
@@ -34,8 +48,9 @@ def main(
         "radio.fading": ["none", "rayleigh"],
         "radio.sharing": ["reserved", "reshared"],
     }
-    run_study(Study(out.name, grid(base, axes, range(seeds)), target), out, jobs)
-    conclude(out, against=[("fading", "none"), ("sharing", "reserved")])
+    runs = ways_to_plan(base, axes, numbers(outage), seeds)
+    run_study(Study(out.name, runs, target), out, jobs)
+    conclude(out, against=[("fading", "none"), ("sharing", "reserved"), ("plan", "average")])
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ def refusal(values: dict) -> str:
             {"round": {"report_by_s": 0.9, "delay_knowledge": "planned"}},
             ["report_by_s is for delay_knowledge = 'reported', not 'planned'"],
         ),
+        (
+            {"round": {"allocator": "equal_finish"}},
+            ["round.allocator: 'equal_finish' is what becomes", "set round.leftover = 'equal_finish'"],
+        ),
+        ({"round": {"allocator": "most"}}, ["round.allocator", "'least', 'equal_share' or 'proportional'", "'most'"]),
         ({"devices": {"radius_m": 5.0}}, ["min_distance_m (10)", "radius_m (5)"]),
         ({"devices": {"battery_j": -5.0}}, ["devices.battery_j", "greater than 0", "-5.0"]),
         ({"devices": {"battery_j": 0.0}}, ["devices.battery_j", "greater than 0"]),

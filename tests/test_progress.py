@@ -39,3 +39,18 @@ def last_line(news: dict[str, int], endings: dict[str, str], error: type[BaseExc
 )
 def test_the_count_tells_the_rounds_done_and_the_runs_that_finished(news, endings, error, said):
     assert said in last_line(news, endings, error)
+
+
+def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():
+    file = io.StringIO()
+    queue: Queue[Message] = Queue()
+    for news in [("a", "range", "3 devices are far"), ("b", "range", "5 devices are far"), ("b", "band", "too many")]:
+        run, about, text = news
+        queue.put(Message(run, 0, text, about))
+    with Display(Console(file=file, width=200), "study", ROUNDS) as display:
+        display.listen(queue)
+        assert not display.has_started("a")
+    said = file.getvalue()
+    assert "a: 3 devices are far" in said
+    assert "b: too many" in said
+    assert "5 devices" not in said

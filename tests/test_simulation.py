@@ -415,9 +415,11 @@ def test_re_shared_bands_let_more_faded_uploads_through_than_reserved_ones(tmp_p
 
 
 @pytest.mark.parametrize("policy", ["random", "fed-cbs"])
-@pytest.mark.parametrize("allocator", ["least", "equal_share", "equal_finish", "proportional"])
-def test_any_allocator_works_with_any_policy_and_a_count(tmp_path, allocator, policy):
-    knobs = {"admission": "count", "count": 4, "allocator": allocator}
+@pytest.mark.parametrize(
+    "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
+)
+def test_any_way_to_share_works_with_any_policy_and_a_count(tmp_path, way, policy):
+    knobs = {"admission": "count", "count": 4, **way}
     simulation.run(config(policy, training="none", rounds=10, round=knobs), tmp_path)
     rounds = read_table(tmp_path, "rounds")
     assert rounds["selected"].tolist() == [4] * 10
@@ -427,12 +429,13 @@ def test_any_allocator_works_with_any_policy_and_a_count(tmp_path, allocator, po
 
 def test_equal_finish_ends_rounds_no_later_than_the_other_allocators(tmp_path):
     lengths = {}
-    for allocator in ("least", "equal_share", "equal_finish"):
-        knobs = {"admission": "count", "count": 3, "allocator": allocator, "tmax_s": 3.0}
-        folder = tmp_path / allocator
+    ways = {"least": {}, "equal_share": {"allocator": "equal_share"}, "equal_finish": {"leftover": "equal_finish"}}
+    for name, way in ways.items():
+        knobs = {"admission": "count", "count": 3, "tmax_s": 3.0, **way}
+        folder = tmp_path / name
         simulation.run(config(training="none", rounds=20, round=knobs, data={"dataset": "none"}), folder)
         rounds = read_table(folder, "rounds")
-        lengths[allocator] = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
+        lengths[name] = (rounds["t_end_s"] - rounds["t_start_s"]).to_numpy()
     assert (lengths["equal_finish"] <= lengths["equal_share"] + 1e-9).all()
     assert (lengths["equal_finish"] <= lengths["least"] + 1e-9).all()
     assert lengths["equal_finish"].sum() < 0.9 * lengths["equal_share"].sum()

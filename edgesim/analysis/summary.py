@@ -153,6 +153,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model stayed as it was.")
+    notes += _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
         notes.append(f"Not trained as asked for: {_some(replaced)}; edgesim show of the run says why.")
@@ -160,6 +161,15 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
     return notes
+
+
+def _notes_of_runs(study: Study) -> list[str]:
+    """What the finished runs note in their ``run.json``, each subject once, in the words of the first of them."""
+    found: dict[str, list[tuple[Run, str]]] = {}
+    for run in study.finished:
+        for about, note in read_run(run.folder).get("notes", {}).items():
+            found.setdefault(about, []).append((run, note))
+    return [f"{_some([run for run, _ in told])}: {told[0][1]}." for told in found.values()]
 
 
 def _some(runs: Sequence[Run]) -> str:

@@ -1,6 +1,7 @@
 """The radio: path loss, shadowing, fading, Shannon rate, least bandwidth and the sharing of a band."""
 
 from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
 from edgesim.channels.allocators.equal_finish import equal_finish_s
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.channels.capacity import CapacityTable, CapacityTables
@@ -13,7 +14,7 @@ from edgesim.channels.environment import (
     load_environment,
     mean_power_gain,
 )
-from edgesim.channels.fading import Fading, power_factor
+from edgesim.channels.fading import Fading, outage_factor, power_factor
 from edgesim.channels.link import Link, OwnLinks, RecordedLink, RecordedOwnLinks, ShannonLink, SharedLink
 from edgesim.channels.link_file import LinkRows, load_links, read_links, write_links
 
@@ -33,6 +34,7 @@ __all__ = [
     "Shadowing",
     "ShannonLink",
     "SharedLink",
+    "equal_finish",
     "equal_finish_s",
     "lasting_power_gain",
     "line_of_sight",
@@ -40,6 +42,7 @@ __all__ = [
     "load_links",
     "mean_power_gain",
     "min_bandwidth_hz",
+    "outage_factor",
     "power_factor",
     "rate_bps",
     "read_links",

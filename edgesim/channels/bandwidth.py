@@ -1,4 +1,6 @@
-"""Shannon rate of a share of the band, and the least share that uploads a payload in time."""
+"""Shannon rate of a share of the band, which may be capped, and the least share that uploads a payload in time."""
+
+import math
 
 import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
@@ -15,11 +17,16 @@ _LOSS_SERIES = np.concatenate([[0.0], (-1.0) ** (_TERMS + 1) / (_TERMS + 1)])
 _LOSS_SLOPE = polyder(_LOSS_SERIES)
 
 
-def rate_bps(bandwidth_hz: ArrayLike, rx_power_w: ArrayLike, noise_w_per_hz: ArrayLike) -> NDArray[np.float64]:
-    """Shannon rate B log2(1 + p / (B n)) in bit/s, 0 at 0 Hz.
+def rate_bps(
+    bandwidth_hz: ArrayLike,
+    rx_power_w: ArrayLike,
+    noise_w_per_hz: ArrayLike,
+    max_bps_per_hz: float = math.inf,
+) -> NDArray[np.float64]:
+    """Shannon rate B log2(1 + p / (B n)) in bit/s, at most ``max_bps_per_hz`` times B; 0 at 0 Hz.
 
-    Arguments are finite scalars or arrays that broadcast together; the result is float64 of that shape.
-    FedTeddi, section III-B2.
+    The first three arguments are finite scalars or arrays that broadcast together; the result is float64 of that
+    shape. FedTeddi, section III-B2; the truncation is that of 3GPP TR 36.942, annex A.2.
     """
     bandwidth, power, noise = np.broadcast_arrays(
         *(np.asarray(value, dtype=np.float64) for value in (bandwidth_hz, rx_power_w, noise_w_per_hz))
@@ -27,19 +34,26 @@ def rate_bps(bandwidth_hz: ArrayLike, rx_power_w: ArrayLike, noise_w_per_hz: Arr
     snr = np.zeros(bandwidth.shape)
     np.divide(power, bandwidth * noise, out=snr, where=bandwidth > 0)
     rate: NDArray[np.float64] = (bandwidth * np.log1p(snr) / _LN2)[()]
-    return rate
+    if math.isinf(max_bps_per_hz):
+        return rate
+    return np.minimum(rate, max_bps_per_hz * bandwidth)
 
 
 def min_bandwidth_hz(
-    payload_bits: ArrayLike, time_left_s: ArrayLike, rx_power_w: ArrayLike, noise_w_per_hz: ArrayLike
+    payload_bits: ArrayLike,
+    time_left_s: ArrayLike,
+    rx_power_w: ArrayLike,
+    noise_w_per_hz: ArrayLike,
+    max_bps_per_hz: float = math.inf,
 ) -> NDArray[np.float64]:
-    """Least bandwidth that uploads the payload in the time left, in Hz.
+    """Least bandwidth that uploads the payload in the time left, in Hz, at the rate of `rate_bps`.
 
-    Arguments are scalars or arrays that broadcast together; the result is float64 of that shape, ``inf``
-    where no bandwidth suffices (no time left, or the wide-band limit ``rx_power / (noise ln 2)`` is not above
-    the rate needed).
+    The first four arguments are scalars or arrays that broadcast together; the result is float64 of that shape,
+    ``inf`` where no bandwidth suffices (no time left, or the wide-band limit ``rx_power / (noise ln 2)`` is not
+    above the rate needed).
 
-    FedTeddi, eq. 14; Shi et al., IEEE TWC 2020, Theorem 1 (branch -1 of Lambert W).
+    FedTeddi, eq. 14; Shi et al., IEEE TWC 2020, Theorem 1 (branch -1 of Lambert W). Both the Shannon rate and its cap
+    rise with the bandwidth, so the least bandwidth of their minimum is the greater of the two needs.
     """
     payload, time_left, power, noise = np.broadcast_arrays(
         *(np.asarray(value, dtype=np.float64) for value in (payload_bits, time_left_s, rx_power_w, noise_w_per_hz))
@@ -54,6 +68,9 @@ def min_bandwidth_hz(
     bandwidth[usual] = payload[usual] * _LN2 / (time_left[usual] * _lambert_gap(gamma[usual]))
     if near_limit.any():
         bandwidth[near_limit] = power[near_limit] / (noise[near_limit] * _snr_near_limit(gamma[near_limit]))
+    if math.isfinite(max_bps_per_hz):
+        capped_hz = payload[feasible] / (max_bps_per_hz * time_left[feasible])
+        bandwidth[feasible] = np.maximum(bandwidth[feasible], capped_hz)
     return bandwidth[()]
 
 

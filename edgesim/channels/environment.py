@@ -1,6 +1,7 @@
 """A radio environment, read from a TOML file under ``channels/``: a path-loss law with its noise, or a record."""
 
 import difflib
+import math
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +15,7 @@ from edgesim.channels.decibels import ratio_from_db, watts_from_dbm
 from edgesim.channels.fading import Fading
 from edgesim.channels.laws import LAWS
 from edgesim.channels.laws.law import Law
+from edgesim.channels.link import ShannonLink
 from edgesim.config import Section, read_toml, validate
 from edgesim.content import find
 from edgesim.errors import EdgesimError
@@ -36,6 +38,10 @@ class Environment(Section):
     noise_dbm_per_hz: float = Field(-174.0, ge=-250, le=-100)
     """Thermal noise at 290 K; no receiver is free of noise."""
     noise_figure_db: float = Field(ge=0, le=100)
+    snr_gap_db: float = Field(0.0, ge=0, le=30)
+    """How much more SNR than Shannon's formula says a rate takes; 0 for ideal codes."""
+    max_bps_per_hz: float | None = Field(None, gt=0, le=100)
+    """Highest spectral efficiency that a modulation and code reaches; no cap when absent."""
 
     @model_validator(mode="after")
     def _one_place_for_the_deviation(self) -> Self:
@@ -53,6 +59,15 @@ class Environment(Section):
     def noise_w_per_hz(self) -> float:
         """Noise density of the receiver, noise figure included, in W/Hz."""
         return float(watts_from_dbm(self.noise_dbm_per_hz + self.noise_figure_db))
+
+    def link(self) -> ShannonLink:
+        """What a band carries: Shannon's rate behind the SNR gap, up to the cap.
+
+        Rate min(B log2(1 + p / (gap B n)), cap B), so that the gap acts as a factor on the noise (Mogensen et al.,
+        IEEE VTC Spring 2007; truncated as in 3GPP TR 36.942, annex A.2).
+        """
+        cap = math.inf if self.max_bps_per_hz is None else self.max_bps_per_hz
+        return ShannonLink(self.noise_w_per_hz * float(ratio_from_db(self.snr_gap_db)), cap)
 
 
 class RecordedEnvironment(Section):

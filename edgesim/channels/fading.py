@@ -1,5 +1,6 @@
 """Block fading: one power factor of mean 1 for each upload, on top of the average gain."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -19,3 +20,11 @@ def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int | ND
     if kind == "none":
         return np.ones(np.shape(ids))
     return streams.exponential("fading", ids, round)
+
+
+def outage_factor(kind: Fading, outage: float) -> float:
+    """The power factor that fading falls below with probability ``outage``, above 0 and below 1.
+
+    ``rayleigh``: the quantile -ln(1 - outage) of Exp(1) (Tse and Viswanath, section 5.4.1). ``none``: 1.
+    """
+    return 1.0 if kind == "none" else -math.log1p(-outage)

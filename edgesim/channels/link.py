@@ -65,15 +65,18 @@ class SharedLink(Protocol):
 
 @dataclass(frozen=True)
 class ShannonLink:
-    """Rate B log2(1 + p / (B n)): FedTeddi, section III-B2; least bandwidths by its eq. 14."""
+    """Rate B log2(1 + p / (B n)), at most ``max_bps_per_hz`` times B: FedTeddi, section III-B2 and eq. 14."""
 
     noise_w_per_hz: float
+    """n: noise density of the receiver, times the environment's SNR gap."""
+    max_bps_per_hz: float = math.inf
+    """Highest spectral efficiency that a modulation and code reaches; inf without a cap."""
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
     ) -> Floats:
-        """Least bandwidths by Lambert W, [n]."""
-        return min_bandwidth_hz(bits, end_s - start_s, rx_power_w, self.noise_w_per_hz)
+        """Least bandwidths by Lambert W and by the cap, [n]."""
+        return min_bandwidth_hz(bits, end_s - start_s, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Rate times airtime."""
@@ -85,7 +88,7 @@ class ShannonLink:
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The rate, which is the same at all instants, [n]."""
-        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz)
+        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
 
     def known_until_s(self, device: int) -> float:
         """Never."""
@@ -96,14 +99,15 @@ class ShannonLink:
 
     def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """Rates times airtime, [n]."""
-        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz) * (end_s - start_s)
+        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz) * (end_s - start_s)
 
     def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
         """Start plus bits over rates, [n]."""
-        return start_s + bits / rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz)
+        return start_s + bits / rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
 
     def _rate_bps(self, bandwidth_hz: float, rx_power_w: float) -> float:
-        return bandwidth_hz * math.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
+        shannon_bps = bandwidth_hz * math.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
+        return min(shannon_bps, self.max_bps_per_hz * bandwidth_hz)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.channels import ALLOCATORS, Request
+from edgesim.channels import ALLOCATORS, Request, equal_finish
 from edgesim.engine.world import World
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
@@ -49,7 +49,7 @@ class Timeline:
 def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
     """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where none does."""
     ids = timeline.ids[rows]
-    rx_power_w, ready_s = world.rx_power_w(ids, round), timeline.ready_s(world, rows)
+    rx_power_w, ready_s = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows)
     need_hz = np.empty(len(ids))
     for station, there in world.by_station(ids):
         need_hz[there] = world.link(station).least_hz(
@@ -95,6 +95,13 @@ def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floa
     except StopIteration:
         pass
     return np.array(taken, dtype=np.int64)
+
+
+def exceed(need_hz: Floats, station: Integers, bands_hz: Floats) -> bool:
+    """Whether least bandwidths [n] add up to more than the band of some ``station`` [n], one of ``bands_hz`` [M]."""
+    total_hz = np.bincount(station, weights=need_hz, minlength=len(bands_hz))
+    # Admission adds them up in another order: an excess of rounding is none.
+    return bool(np.any(total_hz > bands_hz * (1 + 1e-9)))
 
 
 def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, limits: Floats) -> bool:
@@ -157,9 +164,9 @@ def share(
 ) -> Floats:
     """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config."""
     knobs = world.config.round
-    allocate = ALLOCATORS["equal_finish" if knobs.leftover == "equal_finish" else knobs.allocator]
+    allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
     ids = timeline.ids[taken]
-    rx_power_w, ready_s, needs = world.rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
+    rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
     shares_hz = np.empty(len(taken))
     for station, there in world.by_station(ids) if len(taken) else ():
         request = Request(

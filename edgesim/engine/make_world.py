@@ -30,6 +30,11 @@ def make_world(config: RunConfig, streams: Streams) -> World:
     environment = load_environment(config.radio.channel)
     if isinstance(environment, RecordedEnvironment):
         _refuse_draws(config)
+    elif config.round.outage is not None and (config.radio.fading or environment.fading) == "none":
+        raise EdgesimError(
+            f"round.outage = {config.round.outage:g} plans on fading, which {config.radio.channel!r} does not have; "
+            "set radio.fading = 'rayleigh', or leave outage out"
+        )
     availability = models.make_availability(config.availability, config.devices.count, streams, config.stop_at_s)
     keys = availability.keys if isinstance(availability, IntervalTable) else None
     population = make_population(config.devices, streams, keys)
@@ -70,6 +75,10 @@ def _refuse_draws(config: RunConfig) -> None:
             raise EdgesimError(
                 f"radio.{key}: {radio.channel!r} is a recorded capacity, in which it is contained; leave the key out"
             )
+    if config.round.outage is not None:
+        raise EdgesimError(
+            f"round.outage plans on fading, which the recorded capacity {radio.channel!r} contains; leave it out"
+        )
 
 
 def _attach(

@@ -26,7 +26,7 @@ class PlannedOutlook:
     need_hz: Column
     """Least bandwidths, [n]."""
     rx_power_w: Column
-    """Average received powers, [n]."""
+    """Received powers that uploads are planned on, [n]."""
     station: Integers
     """The station of each, [n]."""
     bands_hz: Floats
@@ -54,7 +54,7 @@ class PlannedOutlook:
         return np.asarray(self.timeline.due_s[self.station[rows]])
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
-        """Payload over the mean rate of an equal share of the station's band, on average gain, [n]."""
+        """Payload over the mean rate of an equal share of the station's band, on the gain planned on, [n]."""
         ids, start_s = self.timeline.ids[rows], self.timeline.t_start_s
         end_s = start_s + float(self.timeline.due_s.max())
         share = min(1.0, len(self.bands_hz) / max(at_once, 1))

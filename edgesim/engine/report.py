@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -41,6 +41,27 @@ class RoundRow:
 
 
 @dataclass
+class Totals:
+    """Sums over the rounds of a run, for what is to be said of it at its end."""
+
+    rounds: int = 0
+    candidates: int = 0
+    selected: int = 0
+    overfull: int = 0
+    """Rounds in which the devices taken needed more than a band."""
+    joules: dict[str, float] = field(default_factory=dict)
+    """By activity."""
+
+    def add(self, row: RoundRow, rows: list[tuple[Task, Span]], energy_j: list[float]) -> None:
+        """Count a round in."""
+        self.rounds += 1
+        self.candidates += row.candidates
+        self.selected += row.selected
+        for (_, span), joules in zip(rows, energy_j, strict=True):
+            self.joules[span.activity] = self.joules.get(span.activity, 0.0) + joules
+
+
+@dataclass
 class Report:
     """Turns what happened into rows."""
 
@@ -48,6 +69,7 @@ class Report:
     population: Population
     batteries: Batteries | None = None
     """None for devices on mains."""
+    totals: Totals = field(default_factory=Totals)
     _told: int = 0
     """The last round that has its rows."""
     _idle_told_j: float = 0.0
@@ -107,6 +129,7 @@ class Report:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
         self._metrics(row.round, evaluation)
+        self.totals.add(row, rows, energy_j)
         self._told = row.round
         idle_j = self._idle_j(row.t_end_s)
         idle = {("idle_j", ""): idle_j} if idle_j else {}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from edgesim.devices.energy import activity_energy_j
 from edgesim.engine.clock import Kind, rounding_s
-from edgesim.engine.decision import Timeline, admit, needs_hz, share
+from edgesim.engine.decision import Timeline, admit, exceed, needs_hz, share
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.report import RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
@@ -291,7 +291,7 @@ class Synchronous(RunProtocol):
                     world,
                     timeline,
                     need_hz,
-                    Column(len(ids), lambda rows: world.rx_power_w(ids[rows], number.round)),
+                    Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], number.round)),
                     station,
                     bands_hz,
                     invited,
@@ -301,6 +301,7 @@ class Synchronous(RunProtocol):
                 feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
             taken = admit(self.selector, view, station, bands_hz, invited)
+            self.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             shares_hz = share(world, timeline, need_hz, taken, number.round, bands_hz)
             return np.searchsorted(all_ids, ids[taken]) if full.any() else taken, shares_hz
 

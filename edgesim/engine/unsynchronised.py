@@ -180,7 +180,7 @@ class Unsynchronised(RunProtocol):
                 world,
                 timeline,
                 need_hz,
-                Column(len(ids), lambda rows: world.rx_power_w(ids[rows], tasks[rows])),
+                Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], tasks[rows])),
                 station,
                 world.bands_hz,
                 self._places,

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from edgesim.channels import (
     Environment,
+    Fading,
     Link,
     OwnLinks,
     RecordedEnvironment,
     RecordedLink,
-    ShannonLink,
     line_of_sight,
     mean_power_gain,
+    outage_factor,
     power_factor,
 )
 from edgesim.config import RunConfig
@@ -59,7 +60,7 @@ class World:
             return self.own_links
         if isinstance(self.environment, RecordedEnvironment):
             return RecordedLink(self.environment.capacity, float(self.bands_hz[station]))
-        return ShannonLink(self.environment.noise_w_per_hz)
+        return self.environment.link()
 
     def gain(self, ids: Integers, round: int | Integers) -> Floats:
         """Average power gain (path loss and shadowing) of each device to its station in a round, linear, [n].
@@ -116,12 +117,31 @@ class World:
         """Average received power of each device in a round, [n]."""
         return self.population.tx_power_w[ids] * self.gain(ids, round)
 
+    @cached_property
+    def fading(self) -> Fading:
+        """How uploads fade: as the config says, or else the environment; a record contains its fading."""
+        if isinstance(self.environment, RecordedEnvironment):
+            return "none"
+        return self.config.radio.fading or self.environment.fading
+
+    @cached_property
+    def outage_factor(self) -> float:
+        """What uploads are planned on, as a share of the average gain."""
+        outage = self.config.round.outage
+        return 1.0 if outage is None else outage_factor(self.fading, outage)
+
+    def planned_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
+        """Received power that the scheduler plans each device's upload of a round on, [n].
+
+        The average, or with ``round.outage`` what fading falls below with that probability.
+        """
+        return self.rx_power_w(ids, round) * self.outage_factor
+
     def drawn_rx_power_w(self, ids: Integers, round: int | Integers) -> Floats:
         """Received power that each device's upload of a round lives with: the average times its fading, [n]."""
         if isinstance(self.environment, RecordedEnvironment):
             return self.rx_power_w(ids, round)
-        fading = self.config.radio.fading or self.environment.fading
-        return self.rx_power_w(ids, round) * power_factor(fading, self.streams, ids, round)
+        return self.rx_power_w(ids, round) * power_factor(self.fading, self.streams, ids, round)
 
     def download_s(self, ids: Integers, payload_bits: float) -> Floats | float:
         """How long each device takes to fetch the model, [n], or all of them."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from edgesim.channels import ALLOCATORS, Request, ShannonLink, min_bandwidth_hz, rate_bps
+from edgesim.channels import ALLOCATORS, Request, ShannonLink, equal_finish, min_bandwidth_hz, rate_bps
 
 NOISE_W_PER_HZ = 1e-20
 
@@ -27,11 +27,11 @@ def ends_s(request, bandwidth_hz):
 uploads = st.lists(st.tuples(st.floats(1e4, 1e7), st.floats(0, 2.5), st.floats(1e6, 1e9)), min_size=1, max_size=12)
 
 
-@pytest.mark.parametrize("name", sorted(ALLOCATORS))
+@pytest.mark.parametrize("allocate", [*ALLOCATORS.values(), equal_finish], ids=[*ALLOCATORS, "equal_finish"])
 @given(uploads, st.floats(1e5, 1e8))
-def test_every_allocator_gives_everyone_something_and_stays_within_the_band(name, rows, band_hz):
+def test_every_allocator_gives_everyone_something_and_stays_within_the_band(allocate, rows, band_hz):
     request = request_of(*zip(*rows, strict=True), band_hz)
-    bandwidth_hz = ALLOCATORS[name](request)
+    bandwidth_hz = allocate(request)
     assert (bandwidth_hz > 0).all()
     assert bandwidth_hz.sum() <= band_hz * (1 + 1e-9)
 
@@ -57,7 +57,7 @@ def test_no_sharing_of_the_band_ends_the_round_before_equal_finish(seed):
     request = request_of(
         rng.uniform(1e5, 5e6, count), rng.uniform(0, 1, count), 10 ** rng.uniform(6.5, 9, count), 2e6, 1.5
     )
-    bandwidth_hz = ALLOCATORS["equal_finish"](request)
+    bandwidth_hz = equal_finish(request)
     finish_s = ends_s(request, bandwidth_hz)
     assert finish_s == pytest.approx(np.full(count, finish_s.max()), rel=1e-6)
     # Variables scaled to 1: shares of the band, then T.
@@ -81,6 +81,6 @@ def test_no_sharing_of_the_band_ends_the_round_before_equal_finish(seed):
 
 def test_equal_finish_goes_beyond_a_deadline_that_cannot_be_met():
     request = request_of([1e7] * 4, [0.0] * 4, [1e8] * 4, 1e6, 1.0)
-    finish_s = ends_s(request, ALLOCATORS["equal_finish"](request))
+    finish_s = ends_s(request, equal_finish(request))
     assert finish_s.min() > 1.0
     assert finish_s == pytest.approx(np.full(4, finish_s[0]))

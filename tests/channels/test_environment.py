@@ -66,12 +66,12 @@ def test_fedteddis_cell_has_the_papers_numbers() -> None:
     cell = load_environment("fedteddi-macro")
     assert cell.path_loss.loss_db(250.0) == pytest.approx(105.4625, abs=5e-5)
     assert (cell.shadowing_std_db, cell.shadowing) == (8.0, "per_round")
-    assert cell.noise_w_per_hz == pytest.approx(3.981071706e-21, rel=1e-9)
+    assert cell.noise_w_per_hz == pytest.approx(3.981071706e-21, rel=1e-9, abs=0)
 
 
 def test_the_noise_figure_multiplies_the_noise() -> None:
     noisy = environment().model_copy(update={"noise_figure_db": 10.0})
-    assert noisy.noise_w_per_hz == pytest.approx(3.981071706e-20, rel=1e-9)
+    assert noisy.noise_w_per_hz == pytest.approx(3.981071706e-20, rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize(
@@ -258,6 +258,17 @@ def test_devices_are_in_sight_as_often_as_the_law_says(name: str, distance_m: fl
     deviation = np.sqrt(probability * (1 - probability) / len(IDS))
     # Four standard errors, and half a unit of the probability's last digit.
     assert abs(sees.mean() - probability) <= 4 * deviation + 5e-5
+
+
+def test_whether_a_device_sees_one_station_says_nothing_about_another() -> None:
+    """Links are drawn apart: at equal distances both see it, or both do not, as often as two coins agree."""
+    law, streams = load_environment("umi-street-canyon").path_loss, Streams(11)
+    distance_m = np.full(len(IDS), 60.0)
+    first, second = (line_of_sight(law, distance_m, streams, IDS, station) for station in (0, 1))
+    chance = float(law.los_probability(60.0))
+    agree = chance**2 + (1 - chance) ** 2
+    assert np.mean(first == second) == pytest.approx(agree, abs=4 * np.sqrt(agree * (1 - agree) / len(IDS)))
+    assert second.mean() == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / len(IDS)))
 
 
 def test_a_law_of_one_branch_is_always_in_sight() -> None:

@@ -90,14 +90,22 @@ def play(folder: Path, order, availability=None, devices=None, **knobs) -> tuple
 
 
 def play_rounds(
-    folder: Path, rounds: int, order, availability=None, devices=None, interruption="abort", staleness=None, **knobs
+    folder: Path,
+    rounds: int,
+    order,
+    availability=None,
+    devices=None,
+    interruption="abort",
+    staleness=None,
+    radio=None,
+    **knobs,
 ) -> None:
     """Some golden rounds, one after another."""
     config = simulation.complete(
         parse(
             {
                 "devices": {"count": 3, **(devices or {})},
-                "radio": {"bandwidth_hz": 500_000.0},
+                "radio": {"bandwidth_hz": 500_000.0, **(radio or {})},
                 "availability": {"interruption": interruption},
                 "round": {"tmax_s": 1.0, "payload_bits": 1e6, **knobs},
                 "staleness": staleness or {},

@@ -54,9 +54,11 @@ def test_a_latecomer_that_leaves_is_dropped_then_and_merged_nowhere(tmp_path):
     assert read_table(tmp_path, "updates").empty
 
 
-@pytest.mark.parametrize("allocator", ["least", "equal_share", "equal_finish", "proportional"])
-def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, allocator):
-    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, "allocator": allocator}
+@pytest.mark.parametrize(
+    "way", [{}, {"leftover": "equal_finish"}, {"allocator": "equal_share"}, {"allocator": "proportional"}], ids=str
+)
+def test_nobody_is_taken_while_latecomers_hold_the_whole_band(tmp_path, way):
+    knobs = {"tmax_s": 0.3, "late": "keep", "admission": "count", "count": 4, **way}
     config = parse(
         {
             "rounds": 12,

@@ -170,6 +170,28 @@ def test_links_to_different_stations_are_drawn_apart(layout):
     assert abs(np.corrcoef(shadow_db[~west], of_first_db[~west])[0, 1]) < 0.08
 
 
+def test_devices_join_and_use_the_station_whose_own_line_of_sight_and_shadowing_are_best(layout):
+    """By hand from the streams of each link: sight and shadowing are drawn per device and station, once per run."""
+    values = {
+        "devices": {"count": 2000},
+        "radio": {"channel": "umi-street-canyon"},
+        "topology": {"file": layout()},
+    }
+    config = simulation.complete(parse(values, "test"))
+    streams, ids = Streams(3), np.arange(2000)
+    world = simulation.make_world(config, streams)
+    law, people = world.environment.path_loss, world.population
+    sees, gains = [], []
+    for suffix, x_m in (("", -120.0), ("-1", 120.0)):
+        distance_m = np.maximum(np.hypot(people.x_m - x_m, people.y_m), 10.0)
+        sees.append(streams.uniform(f"los{suffix}", ids) < law.los_probability(distance_m))
+        shadow_db = np.where(sees[-1], 4.0, 7.82) * streams.normal(f"shadowing{suffix}", ids, 0)
+        gains.append(10 ** (-(law.loss_db(distance_m, sees[-1]) + shadow_db) / 10))
+    np.testing.assert_array_equal(people.station, np.argmax(gains, axis=0))
+    np.testing.assert_allclose(world.gain(ids, 5), np.max(gains, axis=0), rtol=1e-12)
+    assert 0.2 < np.mean(sees[0] != sees[1]) < 0.8
+
+
 def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_at_the_deadline(tmp_path):
     values = {
         "rounds": 4,
@@ -194,12 +216,14 @@ def test_on_a_recorded_capacity_reserved_uploads_carry_their_part_of_it_and_end_
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])
-@pytest.mark.parametrize("allocator", ["equal_share", "equal_finish", "proportional"])
-def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, allocator):
+@pytest.mark.parametrize(
+    "way", [{"allocator": "equal_share"}, {"leftover": "equal_finish"}, {"allocator": "proportional"}], ids=str
+)
+def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, way):
     values = {
         "rounds": 3,
         "radio": {"channel": "recorded-capacity", "sharing": sharing},
-        "round": {"payload_bits": 1e6, "tmax_s": 2.0, "allocator": allocator},
+        "round": {"payload_bits": 1e6, "tmax_s": 2.0, **way},
         "learning": {"training": "none"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")
@@ -207,13 +231,13 @@ def test_every_way_to_share_works_on_a_recorded_capacity(tmp_path, sharing, allo
     assert (rounds["arrived"] > 0).all()
     done = acts[(acts["activity"] == "upload") & (acts["outcome"] == "done")]
     assert done["bits"].to_numpy() == pytest.approx(1e6)
-    if allocator == "equal_finish" and sharing == "reserved":
+    if "leftover" in way and sharing == "reserved":
         ends = done.groupby("round")["t_end_s"]
         assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("allocator", ["least", "equal_finish"])
-def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, allocator):
+@pytest.mark.parametrize("leftover", ["idle", "equal_finish"])
+def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
     (tmp_path / "dry.csv").write_text("t_s,bps\n0,20000000\n1,0\n")
     (tmp_path / "dry.toml").write_text(
         'name = "dry"\nsource = "test"\n[capacity]\nfile = "dry.csv"\nafter_end = "hold"\n'
@@ -221,7 +245,7 @@ def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, allocator):
     values = {
         "rounds": 2,
         "radio": {"channel": str(tmp_path / "dry.toml")},
-        "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "allocator": allocator},
+        "round": {"payload_bits": 4e6, "admission": "count", "count": 10, "leftover": leftover},
         "learning": {"training": "none"},
     }
     simulation.run(parse(values, "test"), tmp_path / "run")

@@ -1,8 +1,11 @@
-"""How the uploads of a round share a band: one file each, one signature, one line here."""
+"""How the uploads of a round share a band: one file each, one signature, one line here.
+
+`equal_finish` is what ``round.leftover`` makes of least bandwidths, and no allocator of its own.
+"""
 
 from collections.abc import Callable
 
-from edgesim.channels.allocators import equal_finish, equal_share, least, proportional
+from edgesim.channels.allocators import equal_share, least, proportional
 from edgesim.channels.allocators.request import Floats, Request
 
 Allocator = Callable[[Request], Floats]
@@ -10,7 +13,6 @@ Allocator = Callable[[Request], Floats]
 ALLOCATORS: dict[str, Allocator] = {
     "least": least.allocate,
     "equal_share": equal_share.allocate,
-    "equal_finish": equal_finish.allocate,
     "proportional": proportional.allocate,
 }
 

@@ -20,7 +20,7 @@ class Request:
     ready_s: Floats
     """When each upload can begin, as the scheduler knows it."""
     rx_power_w: Floats
-    """Average received power."""
+    """Received power that the uploads are planned on."""
     need_hz: Floats
     """Least bandwidth that meets the deadline; inf where none does."""
     link: Link

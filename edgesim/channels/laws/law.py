@@ -1,6 +1,7 @@
 """What a path-loss law is: a checked set of parameters and a function from distance to decibels."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,9 @@ class Law(Section):
     answers the other two questions as well.
     """
 
+    fitted_for: ClassVar[str] = "any distance"
+    """The distances that the law was fitted for."""
+
     @abstractmethod
     def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
         """Path loss in dB at horizontal distances above 0 m, where ``los`` holds and where not; they broadcast."""
@@ -24,6 +28,10 @@ class Law(Section):
     def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
         """Chance of line of sight at horizontal distances, elementwise: 1 for a law of one branch."""
         return np.ones(np.shape(distance_m))
+
+    def beyond_fit(self, distance_m: ArrayLike) -> NDArray[np.bool_]:
+        """Whether horizontal distances lie outside of what the law was fitted for, elementwise."""
+        return np.zeros(np.shape(distance_m), dtype=bool)
 
     def shadowing_std_db(self, los: ArrayLike) -> NDArray[np.float64] | None:
         """The law's own shadowing deviation in dB, elementwise; None where the environment file states one."""

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +54,13 @@ class Tr38901Law(Law):
 
 class StreetLaw(Tr38901Law):
     """The outdoor laws, UMa and UMi: a steeper slope beyond a breakpoint, a street that gets lost from sight."""
+
+    fitted_for: ClassVar[str] = "horizontal distances of 10 m to 5 km"
+
+    def beyond_fit(self, distance_m: ArrayLike) -> NDArray[np.bool_]:
+        """Below 10 m or above 5 km (table 7.4.1-1), elementwise."""
+        distance = np.asarray(distance_m, dtype=np.float64)
+        return (distance < 10.0) | (distance > 5000.0)
 
     @property
     def breakpoint_m(self) -> float:
