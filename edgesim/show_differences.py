@@ -23,7 +23,7 @@ _DIFFERENCES = {
     "joules_to_target": ("joules", "{:+.0f}"),
     "final_accuracy": ("accuracy", "{:+.3f}"),
 }
-_OUTCOMES = {"rounds_to_target": "rounds to accuracy {:g}", "final_accuracy": "final accuracy"}
+_OUTCOMES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
 """What policies are compared by, each in a table of its own."""
 _TESTED = (
     f"p: paired t test over seeds, corrected by Holm for all comparisons of its {{}}; intervals are not corrected. "
@@ -32,7 +32,10 @@ _TESTED = (
 
 
 def print_comparison(folder: Path, console: Console) -> None:
-    """What a study's policies differ by from its reference, a table per outcome; nothing where nothing was learnt."""
+    """What a study's policies differ by from its reference, a table per outcome; nothing where nothing was learnt.
+
+    Of pairs of runs with one seed; where one of them never reached the target, a pair is left out of the first table.
+    """
     study = read_study(folder)
     table = summarise_differences(differences(folder, "policy", study.reference))
     outcomes = {name: text for name, text in _OUTCOMES.items() if name in table}
@@ -43,8 +46,7 @@ def print_comparison(folder: Path, console: Console) -> None:
     others = [knob for knob in varied if knob != "policy"]
     for name, text in outcomes.items():
         shown = Table(
-            title=f"{folder}: {text.format(study.target)}, difference to {study.reference} seed by seed "
-            f"({span(table['pairs'], 'pairs')})",
+            title=f"{text.format(study.target)}: difference to {study.reference}",
             title_justify="left",
             box=box.SIMPLE_HEAD,
             padding=0,
@@ -53,7 +55,7 @@ def print_comparison(folder: Path, console: Console) -> None:
         )
         for knob in varied:
             shown.add_column(knob, no_wrap=True)
-        for heading in ("difference", "p"):
+        for heading in ("pairs", "difference", "p"):
             shown.add_column(heading, justify="right", no_wrap=True)
         shown.add_column("reading", no_wrap=True)
         previous = None
@@ -63,11 +65,9 @@ def print_comparison(folder: Path, console: Console) -> None:
                 shown.add_section()
             previous = section
             left_out = int(row["never"]) if name in TO_TARGET else 0
-            counted = f" ({row['pairs'] - left_out} of {row['pairs']} pairs)" if left_out else ""
-            p = _p_value(row[f"{name}_p_holm"])
-            shown.add_row(
-                *(plain(row[knob]) for knob in varied), _difference(row, name), p, row[f"{name}_reading"] + counted
-            )
+            pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
+            cells = (pairs, _difference(row, name), _p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"])
+            shown.add_row(*(plain(row[knob]) for knob in varied), *cells)
         print_whole(console, shown)
     console.print(_TESTED.format("table"), highlight=False)
     _note_left_out(table, console)
