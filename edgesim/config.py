@@ -381,9 +381,20 @@ class LearningConfig(Section):
 class EvaluationConfig(Section):
     """When and on what the global model is tested: always test images of the classes seen so far."""
 
-    every: int = Field(1, ge=1)
+    every: int | None = Field(None, ge=1)
+    """Test at the end of every so many rounds (without rounds: models made); 1 when neither this nor every_s is given.
+    The last round of a frame is tested in any case."""
+    every_s: float | None = Field(None, ge=0.001)
+    """Test, at each multiple of so many simulated seconds, the model in force then, each model once: how often one
+    looks does then not hang on the protocol. The last model of a frame is tested in any case, at its row's end."""
     samples: int | None = Field(None, ge=1)
     """Size of a fixed sample of the test images; all of them when absent."""
+
+    @model_validator(mode="after")
+    def _by_rounds_or_by_time(self) -> Self:
+        if self.every is not None and self.every_s is not None:
+            raise ValueError("give every (rounds) or every_s (simulated seconds), not both")
+        return self
 
 
 class SelectionConfig(BaseModel):
@@ -426,6 +437,9 @@ class RunConfig(Section):
             raise ValueError("data.dataset = 'none' is for learning.training = 'none'")
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
             raise ValueError(f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})")
+        every_s = self.evaluation.every_s
+        if self.stop_at_s is not None and every_s is not None and every_s > self.stop_at_s:
+            raise ValueError(f"evaluation.every_s ({every_s:g}) must not be above stop_at_s ({self.stop_at_s:g})")
         if self.radio.sharing == "own" and self.devices.profile is None and self.devices.links is None:
             raise ValueError(
                 "radio.sharing = 'own' needs devices.links, or devices.profile, a file with the column link_bps"
@@ -496,7 +510,17 @@ class RunConfig(Section):
         rounds = self.rounds
         if rounds is None and self.stop_at_s is None:
             rounds = 60
-        update = {"rounds": rounds, "devices": devices, "learning": learning, "round": round_, "staleness": staleness}
+        evaluation = self.evaluation
+        if evaluation.every is None and evaluation.every_s is None:
+            evaluation = evaluation.model_copy(update={"every": 1})
+        update = {
+            "rounds": rounds,
+            "devices": devices,
+            "learning": learning,
+            "round": round_,
+            "staleness": staleness,
+            "evaluation": evaluation,
+        }
         return self.model_copy(update=update)
 
 

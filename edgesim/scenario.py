@@ -11,12 +11,14 @@ from typing import ParamSpec, TypeVar
 from rich.console import Console
 
 from edgesim import plain
-from edgesim.analysis.differences import differences, summarise_differences
+from edgesim.analysis.differences import differences, summarise_differences, write_differences
+from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
 from edgesim.plots.style import save
-from edgesim.show import print_differences, print_study
+from edgesim.show import print_study
+from edgesim.show_differences import print_differences
 
 __all__ = ["conclude", "counts", "names", "numbers", "plain_errors", "short_names", "stop_if_failed"]
 
@@ -104,14 +106,16 @@ def short_names(files: Sequence[str]) -> list[str]:
 
 
 def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
-    """Print a study's table and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
+    """Print a study's tables and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
 
-    For every knob with one of its values ``against`` which to hold the others, also their paired differences to it: a
-    table, ``differences-KNOB.csv`` and a figure. ``answers`` are what the study found, a sentence or two each; they
-    stand below the tables.
+    What its policies differ by from its reference stands in ``differences-policy.csv``. For every knob with one of its
+    values ``against`` which to hold the others, also their paired differences to it: a table, ``differences-KNOB.csv``
+    and a figure. ``answers`` are what the study found, a sentence or two each; they stand below the tables.
     """
     console = Console()
     print_study(study_folder, console)
+    if found := differences(study_folder, "policy", read_study(study_folder).reference):
+        write_differences(study_folder, "policy", summarise_differences(found))
     for knob, reference in against:
         _compare(study_folder, knob, reference, console)
     with console.status("drawing the figures"):
@@ -141,6 +145,6 @@ def _compare(study_folder: Path, knob: str, reference: str, console: Console) ->
     found = differences(study_folder, knob, reference)
     if found:
         table = summarise_differences(found)
-        table.to_csv(study_folder / f"differences-{knob}.csv", index=False, lineterminator="\n")
+        write_differences(study_folder, knob, table)
         print_differences(table, reference, console)
         save(draw_differences(found, reference), study_folder / "plots" / f"differences-{knob}")

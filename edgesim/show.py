@@ -10,22 +10,26 @@ import numpy as np
 import pandas as pd
 from rich import box
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
 from edgesim import records
 from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
+from edgesim.analysis.metrics import tests
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.skew import holdings, skew
-from edgesim.analysis.summary import footnotes, summarise
+from edgesim.analysis.summary import TO_STAY, TO_TARGET, footnotes, summarise
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
+from edgesim.show_differences import print_comparison
+from edgesim.table_text import number, plain, print_whole, span
 
 #: Column of the summary -> (title, format).
 _LEARNING = {
     "rounds_to_target": ("rounds", "{:.1f}"),
-    "not_reached": ("never", "{:.0f}"),
+    "rounds_to_stay": ("stays", "{:.1f}"),
+    "saving": ("saving", "{:+.1%}"),
     "seconds_to_target": ("seconds", "{:.1f}"),
+    "seconds_to_stay": ("stays", "{:.1f}"),
     "joules_to_target": ("joules", "{:.0f}"),
     "final_accuracy": ("accuracy", "{:.3f}"),
 }
@@ -53,19 +57,6 @@ _SKEW = (
     ("\nmost", "emd", "max", "{:.2f}"),
 )
 _SKEW_NOTE = "EMD: sum over classes of |share of a device - share of all|, from 0 to 2"
-_DIFFERENCES = {
-    "scheduled": ("scheduled", "{:+.2f}"),
-    "arrived": ("arrived", "{:+.2f}"),
-    "miss_rate": ("missed", "{:+.3f}"),
-    "seconds_to_target": ("seconds", "{:+.1f}"),
-    "joules_to_target": ("joules", "{:+.0f}"),
-    "final_accuracy": ("accuracy", "{:+.3f}"),
-}
-_WITH_INTERVAL = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
-_COMPARISONS = {
-    "rounds_to_target": (("saving", "saving", "{:+.1%}"), ("p", "rounds_p", "{:.4f}")),
-    "final_accuracy": (("p", "accuracy_p", "{:.3f}"),),
-}
 
 
 def print_run(folder: Path, console: Console) -> None:
@@ -109,7 +100,9 @@ def print_run(folder: Path, console: Console) -> None:
         tested = rounds.dropna(subset="test_accuracy")
         if len(tested):
             last = tested.iloc[-1]
-            table.add_row("last test", f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}")
+            at_s = tests(tested, metrics)["t_s"].iloc[-1]
+            scores = f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
+            table.add_row("last test", f"{scores}, at {at_s:,.3f} s")
     console.print(table)
     _print_data(records.read_table(folder, "devices"), console)
     if len(rounds):
@@ -130,7 +123,7 @@ def print_skews(folder: Path, console: Console) -> None:
     skews: dict[tuple[str, ...], list[pd.DataFrame]] = {}
     study = read_study(folder)
     for run in study.finished:
-        knobs = [_plain(run.knobs[name]) if name in run.knobs else "" for name in study.knob_names]
+        knobs = [plain(run.knobs[name]) if name in run.knobs else "" for name in study.knob_names]
         for holding in holdings(run.devices):
             skews.setdefault((*knobs, holding.when), []).append(skew(holding.counts))
     rows = [(names, functools.reduce(operator.add, found) / len(found)) for names, found in skews.items()]
@@ -193,51 +186,19 @@ def print_study(folder: Path, console: Console) -> None:
     summary = _summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
     same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
-    told = ", ".join(f"{knob} {_plain(summary[knob].iloc[0])}" for knob in same)
-    told = ", ".join(filter(None, [told, f"{summary['seeds'].max()} seeds"]))
+    told = ", ".join(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same)
+    told = ", ".join(filter(None, [told, span(summary["seeds"], "seeds")]))
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
     if any(name in summary for name in _LEARNING):
         target = study.target
         goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
+        goal = goal and f"{goal}until it stays, "
         print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, _TIMING))
+    print_comparison(folder, console)
     for note in footnotes(summary, folder):
         console.print(note, highlight=False)
-
-
-def print_differences(table: pd.DataFrame, reference: str, console: Console) -> None:
-    """Paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them."""
-    knobs = list(table.columns[: table.columns.get_loc("pairs")])
-    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
-    shown = Table(
-        title=f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {table['pairs'].max()} seeds",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-        show_edge=False,
-    )
-    measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
-    for knob in varied:
-        shown.add_column(knob, no_wrap=True)
-    censored = bool(table["never"].any())
-    for heading in [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]:
-        shown.add_column(heading, justify="right", no_wrap=True)
-    for row in table.to_dict("records"):
-        cells = [
-            f"{_number(row[name], form)} ± {_number(row[f'{name}_high'] - row[name], form.replace('+', ''))}"
-            for name, (_, form) in measures.items()
-        ]
-        never = [str(row["never"])] if censored else []
-        shown.add_row(*(_plain(row[knob]) for knob in varied), *never, *cells)
-    print_whole(console, shown)
-    if censored:
-        console.print(
-            "never: pairs of which a run never reached the target; it counts as one round more than it had, so "
-            "differences of seconds and joules with such pairs say little.",
-            highlight=False,
-        )
 
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
@@ -251,7 +212,7 @@ def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str
         shown.add_column(heading, justify="right", no_wrap=True)
     for row in frame.to_dict("records"):
         shown.add_row(
-            *(_plain(row[knob]) for knob in varied), *(_number(row[name], form) for name, (_, form) in columns.items())
+            *(plain(row[knob]) for knob in varied), *(number(row[name], form) for name, (_, form) in columns.items())
         )
     print_whole(console, shown)
 
@@ -262,37 +223,24 @@ def _summary(folder: Path) -> pd.DataFrame:
     if not path.is_file() or path.stat().st_mtime_ns < (folder / "study.json").stat().st_mtime_ns:
         return summarise(folder)
     try:
-        return pd.read_csv(path)
+        summary = pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise EdgesimError(f"{path}: cannot be read: {error}; remove it to have it made anew") from None
-
-
-def print_whole(console: Console, table: Table) -> None:
-    """Print a table in its full width: on a narrow terminal its lines wrap, but nothing is cut off."""
-    wide = console.options.update(width=10_000)
-    least = Measurement.get(console, wide, table).maximum
-    if least > console.width:
-        # The width of a print is bounded by the console's, a table's own is not.
-        table.width = least
-    console.print(table, crop=False)
+    # Of before runs that never reach the target were told apart.
+    return summarise(folder) if "rounds_to_target" in summary and "rounds_to_stay" not in summary else summary
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
     """One row per combination of knobs, a rule where a knob other than the policy changes."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
-    # With one policy, or one seed, there is nothing to compare.
-    comparisons = [column for group in _COMPARISONS.values() for _, column, _ in group if column in summary]
-    summary = summary.drop(columns=[column for column in comparisons if summary[column].isna().all()])
-    shown = {name: look for name, look in columns.items() if name in summary}
-    if "not_reached" in shown and not summary["not_reached"].any():
-        del shown["not_reached"]
+    # With one policy there is nothing to compare.
+    shown = {
+        name: look for name, look in columns.items() if name in summary and (name != "saving" or summary[name].any())
+    }
     for knob in knobs:
         table.add_column(knob, no_wrap=True)
-    for name, (heading, _) in shown.items():
+    for heading, _ in shown.values():
         table.add_column(heading, justify="right", no_wrap=True)
-        for comparison, column, _ in _COMPARISONS.get(name, ()):
-            if column in summary:
-                table.add_column(comparison, justify="right", no_wrap=True)
     others = [knob for knob in knobs if knob != "policy"]
     if others:
         summary = summary.sort_values(others, kind="stable")
@@ -302,30 +250,21 @@ def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping
         if previous is not None and section != previous and "policy" in knobs:
             table.add_section()
         previous = section
-        table.add_row(*(_plain(row[knob]) for knob in knobs), *_cells(row, shown))
+        cells = [mean_text(row, name, form) for name, (_, form) in shown.items()]
+        table.add_row(*(plain(row[knob]) for knob in knobs), *cells)
     return table
 
 
-def _cells(row: Mapping[Any, Any], shown: Mapping[str, tuple[str, str]]) -> list[str]:
-    cells = []
-    for name, (_, form) in shown.items():
-        text = _number(row[name], form)
-        if name in _WITH_INTERVAL and not pd.isna(row[f"{name}_low"]):
-            text += f" ± {_number(row[f'{name}_high'] - row[name], form)}"
-        cells.append(text)
-        cells += [
-            "<0.001" if column.endswith("_p") and row[column] < 0.001 else _number(row[column], look)
-            for _, column, look in _COMPARISONS.get(name, ())
-            if column in row
-        ]
-    return cells
+def mean_text(row: Mapping[Any, Any], name: str, form: str) -> str:
+    """A measure of a row of the summary: the mean with its interval, or what it is more than, with how many got there.
 
-
-def _plain(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:g}"
-    return str(value)
-
-
-def _number(value: Any, form: str) -> str:
-    return "" if value is None or pd.isna(value) else form.format(value)
+    Only measures of learning have their interval shown.
+    """
+    if name in TO_TARGET + TO_STAY and row["seeds"]:
+        got_there = row["seeds"] - row["not_reached" if name in TO_TARGET else "not_stayed"]
+        if got_there < row["seeds"]:
+            return f"> {number(row[f'{name}_bound'], form)} ({got_there:.0f} of {row['seeds']:.0f})"
+    text = number(row[name], form)
+    if name in (*TO_TARGET, *TO_STAY, "final_accuracy") and not pd.isna(row[f"{name}_low"]):
+        text += f" ± {number(row[f'{name}_high'] - row[name], form)}"
+    return text

@@ -19,6 +19,7 @@ from edgesim import door, processes, records
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.evaluations import tests_by_time
 from edgesim.engine.make_world import make_world
 from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
@@ -122,7 +123,7 @@ def run(
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
         clock = Clock()
-        report = Report(writer, world.population)
+        report = Report(writer, world.population, holds_rows=tests_by_time(config))
         server = Server(
             clock,
             world,
@@ -149,6 +150,7 @@ def run(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
             reason = _advance(clock, server, _round_numbers(numbers), config)
+            server.evaluations.end(clock.now)
             report.end()
             learner.save(folder)
             status = "finished"
@@ -160,6 +162,7 @@ def run(
             status, reason = "interrupted", "stopped by the user"
             raise
         finally:
+            report.tell_row()
             wall_s = round(time.perf_counter() - started, 3)
             notes = end_notes(config, notes, report.totals)
             writer.close(status, reason=reason, wall_s=wall_s, t_end_s=clock.now, notes=notes)

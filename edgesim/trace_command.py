@@ -12,7 +12,7 @@ from edgesim.device_keys import models_in_short
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.plain import plain_errors
-from edgesim.show import print_whole
+from edgesim.table_text import print_whole
 from edgesim.trace_tables import anatomy_table, capacity_table, links_table, not_observed, profile_table
 from edgesim.traces.convert import convert, need_presence, settle
 from edgesim.traces.convert_links import convert_links

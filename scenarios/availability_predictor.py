@@ -29,8 +29,8 @@ from edgesim.plots import style
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
 from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
 from edgesim.scenario import counts, names, plain_errors, short_names
-from edgesim.show import print_whole
 from edgesim.streams import Streams
+from edgesim.table_text import print_whole
 from edgesim.traces import make_availability
 from edgesim.traces.interval_file import read_intervals
 

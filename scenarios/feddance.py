@@ -65,6 +65,7 @@ SKEWS: dict[str, tuple[str, Any]] = {
 
 BESIDE = {
     "rounds": ("rounds", "{:.1f}"),
+    "rounds_bound": ("or more than", "{:.1f}"),
     "never": ("never", "{:.0f}"),
     "speed_up": ("speed-up", "{:.2f}"),
     "paper_speed_up": ("the paper's speed-ups", "{}"),

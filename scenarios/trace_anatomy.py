@@ -14,8 +14,8 @@ from edgesim.errors import EdgesimError
 from edgesim.plots import style
 from edgesim.plots.trace import draw_anatomy
 from edgesim.scenario import plain_errors, short_names
-from edgesim.show import print_whole
 from edgesim.streams import Streams
+from edgesim.table_text import print_whole
 from edgesim.trace_tables import anatomy_table
 from edgesim.traces.convert import settle
 from edgesim.traces.models.renewal import Renewal

@@ -7,19 +7,35 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.runs import Run, read_study
-from edgesim.analysis.statistics import mean_interval
+from edgesim.analysis.statistics import Interval, holm, mean_interval, paired_t_p, reading
 from edgesim.analysis.summary import Measures, measure_rounds
 
-MEASURES = ("scheduled", "arrived", "miss_rate", "seconds_to_target", "joules_to_target", "final_accuracy")
+WORDS = {
+    "scheduled": ("fewer", "more"),
+    "arrived": ("fewer", "more"),
+    "miss_rate": ("fewer", "more"),
+    "rounds_to_target": ("fewer", "more"),
+    "seconds_to_target": ("sooner", "later"),
+    "joules_to_target": ("less", "more"),
+    "final_accuracy": ("lower", "higher"),
+}
+"""Measures that are compared, and what a negative and a positive difference of each are called."""
+MEASURES = tuple(WORDS)
+
+LEVEL_SHARE, LEVEL_POINTS = 0.1, 0.01
+"""Within what a difference counts as none: a tenth of the reference's mean, or one point of accuracy or misses."""
+_IN_POINTS = ("final_accuracy", "miss_rate")
 
 
 class Difference(NamedTuple):
-    """One run, and by how much its measures exceed those of its partner."""
+    """One run, and by how much its measures exceed those of its partner; censored ones are absent."""
 
     run: Run
     values: Measures
     censored: bool
-    """Whether one of the two never reached the target, so that it counts as one round more than it had."""
+    """Whether one of the two never reached the target, so that nothing is known of how much sooner the other did."""
+    partner: Measures
+    """The partner's own measures."""
 
 
 def differences(study_folder: Path, knob: str, reference: str | float) -> list[Difference]:
@@ -39,7 +55,8 @@ def differences(study_folder: Path, knob: str, reference: str | float) -> list[D
         mine, theirs = of[run.folder], of[partner.folder]
         values = {name: mine[name] - theirs[name] for name in MEASURES if name in mine and name in theirs}
         known = {name: value for name, value in values.items() if not np.isnan(value)}
-        found.append(Difference(run, known, mine.get("reached") == 0.0 or theirs.get("reached") == 0.0))
+        censored = mine.get("reached") == 0.0 or theirs.get("reached") == 0.0
+        found.append(Difference(run, known, censored, theirs))
     return found
 
 
@@ -51,21 +68,50 @@ def _pairs(run: Run, partner: Run, knob: str) -> bool:
 def summarise_differences(found: list[Difference]) -> pd.DataFrame:
     """One row per combination of knobs: ``pairs`` of seeds, and each measure's mean with its 95 % t interval.
 
-    ``never`` counts the pairs of which one run never reached the target. Columns of a measure: its name, and that with
-    ``_low`` and ``_high``.
+    ``never`` counts the pairs of which one run never reached the target; rounds, seconds and joules to it leave them
+    out. Columns of a measure: its name, and that with ``_low``, ``_high``, ``_p`` (paired t test), ``_p_holm`` (the
+    same corrected for all rows of the column) and ``_reading`` (`edgesim.analysis.statistics.reading`).
     """
     names = list(dict.fromkeys(name for one in found for name in one.run.knobs))
-    pairs: dict[tuple[object, ...], list[Difference]] = {}
+    groups: dict[tuple[object, ...], list[Difference]] = {}
     for one in found:
-        pairs.setdefault(tuple(one.run.knobs.get(name) for name in names), []).append(one)
-    rows = []
-    for key, of_key in pairs.items():
-        group = [one.values for one in of_key]
-        never = sum(one.censored for one in of_key)
-        row: dict[str, object] = dict(zip(names, key, strict=True)) | {"pairs": len(group), "never": never}
-        for name in MEASURES:
-            if any(name in values for values in group):
-                mean, low, high = mean_interval([values[name] for values in group if name in values])
-                row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
-        rows.append(row)
-    return pd.DataFrame(rows)
+        groups.setdefault(tuple(one.run.knobs.get(name) for name in names), []).append(one)
+    table = pd.DataFrame(
+        [
+            dict(zip(names, key, strict=True)) | {"pairs": len(group), "never": sum(one.censored for one in group)}
+            for key, group in groups.items()
+        ]
+    )
+    for name in MEASURES:
+        if any(name in one.values for one in found):
+            columns = _compared(name, list(groups.values()))
+            table = pd.concat([table, columns.set_axis([f"{name}{end}" for end in columns], axis=1)], axis=1)
+    return table
+
+
+def write_differences(study_folder: Path, knob: str, table: pd.DataFrame) -> Path:
+    """Write such a table as ``differences-KNOB.csv`` into the study's folder and return its path."""
+    path = study_folder / f"differences-{knob}.csv"
+    table.to_csv(path, index=False, lineterminator="\n")
+    return path
+
+
+def _compared(measure: str, groups: list[list[Difference]]) -> pd.DataFrame:
+    """The columns of one measure, a row per group, named by what follows the measure's name."""
+    values = [[one.values[measure] for one in group if measure in one.values] for group in groups]
+    means = [mean_interval(sample) for sample in values]
+    p = [paired_t_p(sample, np.zeros(len(sample))) for sample in values]
+    corrected = holm(p)
+    texts = [
+        reading(mean, float(in_all), _margin(measure, group), *WORDS[measure])
+        for mean, in_all, group in zip(means, corrected, groups, strict=True)
+    ]
+    table = pd.DataFrame(means, columns=Interval._fields).rename(columns={"mean": "", "low": "_low", "high": "_high"})
+    return table.assign(_p=p, _p_holm=corrected, _reading=texts)
+
+
+def _margin(measure: str, group: list[Difference]) -> float:
+    if measure in _IN_POINTS:
+        return LEVEL_POINTS
+    theirs = [one.partner[measure] for one in group if measure in one.values]
+    return LEVEL_SHARE * float(np.mean(theirs)) if theirs else 0.0

@@ -14,7 +14,7 @@ FINAL_EVALUATIONS = 5
 
 
 class Reached(NamedTuple):
-    """When a target was reached; ``reached`` is false when ``value`` only stands in for "never"."""
+    """When a target was reached; where ``reached`` is false it was not by ``value``, the last test: it is censored."""
 
     value: float
     reached: bool
@@ -31,48 +31,72 @@ def evaluations(rounds: pd.DataFrame) -> pd.DataFrame:
     return rounds[rounds["test_accuracy"].notna()].sort_values("round")
 
 
-def rounds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
-    """First evaluated round at or above the target accuracy; last round + 1 when there is none.
+def tests(rounds: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+    """What was known of the accuracy when: columns ``round``, ``t_s`` and ``accuracy``, in order of time.
 
-    Raises `EdgesimError` unless the target lies above the start accuracy ``start``.
+    A model tested by ``evaluation.every_s`` has a row for each instant (``tested_at_s``) at which it was in force, any
+    other the one of its row's end. The start model has none.
     """
-    row = _first_at(rounds, target, start)
-    if row is None:
-        return Reached(float(rounds["round"].max()) + 1.0, False)
-    return Reached(float(row["round"]), True)
+    evaluated = evaluations(rounds)
+    table = pd.DataFrame(
+        {"round": evaluated["round"], "t_s": evaluated["t_end_s"], "accuracy": evaluated["test_accuracy"]}
+    )
+    instants = metrics[metrics["name"] == "tested_at_s"][["round", "value"]]
+    if len(instants):
+        table = table.merge(instants, on="round", how="left")
+        table["t_s"] = table["value"].fillna(table["t_s"])
+    return table[["round", "t_s", "accuracy"]].sort_values(["round", "t_s"]).reset_index(drop=True)
 
 
-def seconds_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
-    """Simulated seconds at the end of the first evaluated round at or above the target accuracy.
+def rounds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
+    """First round whose model was tested at or above the target accuracy; of a run without one the last tested.
 
-    A run that never gets there counts as one more round of its mean length. Raises `EdgesimError` unless the target
-    lies above ``start``.
+    ``tests`` as from `tests`, at least one. Raises `EdgesimError` unless the target lies above the start accuracy.
     """
-    row = _first_at(rounds, target, start)
-    if row is None:
-        end_s = simulated_s(rounds)
-        return Reached(end_s + end_s / len(rounds), False)
-    return Reached(float(row["t_end_s"]), True)
+    row, reached = _first_at(tests, target, start)
+    return Reached(float(row["round"]), reached)
 
 
-def joules_to_target(rounds: pd.DataFrame, target: float, start: float) -> Reached:
-    """Energy that the devices have spent at the end of the first evaluated round at or above the target accuracy.
-
-    A run that never gets there counts as one more round of its mean energy. Raises `EdgesimError` unless the target
-    lies above ``start``.
-    """
-    row = _first_at(rounds, target, start)
-    if row is None:
-        return Reached(float(rounds["energy_j"].sum() + rounds["energy_j"].mean()), False)
-    return Reached(float(rounds.loc[rounds["round"] <= row["round"], "energy_j"].sum()), True)
+def seconds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
+    """Simulated seconds until the first test at or above the target accuracy; as `rounds_to_target`."""
+    row, reached = _first_at(tests, target, start)
+    return Reached(float(row["t_s"]), reached)
 
 
-def _first_at(rounds: pd.DataFrame, target: float, start: float) -> pd.Series | None:
+def joules_to_target(tests: pd.DataFrame, rounds: pd.DataFrame, target: float, start: float) -> Reached:
+    """Energy that the devices spent in the rounds up to that of `rounds_to_target`."""
+    row, reached = _first_at(tests, target, start)
+    return Reached(float(rounds.loc[rounds["round"] <= row["round"], "energy_j"].sum()), reached)
+
+
+def rounds_to_stay(tests: pd.DataFrame, target: float, start: float) -> Reached:
+    """First round from whose test on no test of the run is below the target accuracy; as `rounds_to_target`."""
+    row, reached = _stays_from(tests, target, start)
+    return Reached(float(row["round"]), reached)
+
+
+def seconds_to_stay(tests: pd.DataFrame, target: float, start: float) -> Reached:
+    """Simulated seconds until the test of `rounds_to_stay`."""
+    row, reached = _stays_from(tests, target, start)
+    return Reached(float(row["t_s"]), reached)
+
+
+def _first_at(tests: pd.DataFrame, target: float, start: float) -> tuple[pd.Series, bool]:
+    _refuse_low(target, start)
+    there = tests[tests["accuracy"] >= target]
+    return (there.iloc[0], True) if len(there) else (tests.iloc[-1], False)
+
+
+def _stays_from(tests: pd.DataFrame, target: float, start: float) -> tuple[pd.Series, bool]:
+    _refuse_low(target, start)
+    below = np.flatnonzero(tests["accuracy"] < target)
+    first = below[-1] + 1 if len(below) else 0
+    return (tests.iloc[first], True) if first < len(tests) else (tests.iloc[-1], False)
+
+
+def _refuse_low(target: float, start: float) -> None:
     if target <= start:
         raise EdgesimError(f"target {target:g} must lie above the start accuracy {start:g}; choose a higher target")
-    evaluated = evaluations(rounds)
-    there = evaluated[evaluated["test_accuracy"] >= target]
-    return there.iloc[0] if len(there) else None
 
 
 def saving(rounds: float, reference_rounds: float) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.records import read_config, read_run, read_table
@@ -74,6 +75,11 @@ class Run:
     def metrics(self) -> pd.DataFrame:
         """Table ``metrics``."""
         return read_table(self.folder, "metrics")
+
+    @property
+    def tests(self) -> pd.DataFrame:
+        """Rounds, instants and accuracies of the models tested, as `edgesim.analysis.metrics.tests`."""
+        return tests(self.rounds, self.metrics)
 
     @property
     def bandwidth_hz(self) -> float:

@@ -46,7 +46,8 @@ def pair_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> tup
 def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided p of the paired t test of [n] pairs; NaN for fewer than two pairs.
 
-    Differences without any spread give p = 1 when they are zero and p = 0 otherwise (t is infinite).
+    Differences without any spread have no t: they give p = 1 when they are zero, and otherwise that of the sign test,
+    2^(1 - n), since few whole numbers (rounds) may well be equal by chance.
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     count = differences.size
@@ -54,33 +55,34 @@ def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
         return float("nan")
     mean, spread = differences.mean(), differences.std(ddof=1)
     if spread == 0.0:
-        return 1.0 if mean == 0.0 else 0.0
+        return 1.0 if mean == 0.0 else 2.0 ** (1 - count)
     return float(2 * stats.t.sf(abs(mean) / (spread / np.sqrt(count)), count - 1))
 
 
-def wilcoxon_p(first: ArrayLike, second: ArrayLike) -> float:
-    """Two-sided exact p of Wilcoxon's signed-rank test of [n] pairs; NaN without pairs.
+def holm(p: ArrayLike) -> Floats:
+    """p-values [n] corrected by Holm's step-down method for all comparisons made; NaN (not made) stays NaN.
 
-    Zero differences are left out (p = 1 when all are zero) and ties share their mean rank. The null
-    distribution is that of the observed ranks under all 2^n signs, so it is exact with ties too (rounds tie
-    often). Wilcoxon, Biometrics Bulletin 1(6), 1945.
+    Holm, Scandinavian Journal of Statistics 6(2), 1979.
     """
-    differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    if differences.size == 0:
-        return float("nan")
-    differences = differences[differences != 0.0]
-    if differences.size == 0:
-        return 1.0
-    # Mean ranks are multiples of one half: doubled, the rank sum is an integer index.
-    doubled = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)
-    distribution = np.ones(1)
-    for rank in doubled:
-        distribution = (np.pad(distribution, (0, rank)) + np.pad(distribution, (rank, 0))) / 2
-    positive = int(doubled[differences > 0].sum())
-    tail = min(distribution[: positive + 1].sum(), distribution[positive:].sum())
-    return float(min(1.0, 2 * tail))
+    # It takes a second to import, which a timing-only study need not wait for.
+    from statsmodels.stats.multitest import multipletests
+
+    corrected = np.array(p, dtype=np.float64)
+    made = ~np.isnan(corrected)
+    if made.any():
+        corrected[made] = multipletests(corrected[made], method="holm")[1]
+    return corrected
 
 
-def wilcoxon_floor(pairs: int) -> float:
-    """Least two-sided p that Wilcoxon's signed-rank test can give with that many pairs: 2^(1 - pairs)."""
-    return 2.0 ** (1 - pairs)
+def reading(difference: Interval, corrected_p: float, margin: float, below: str, above: str) -> str:
+    """A difference in words: ``below`` or ``above``, ``level``, or ``not distinguishable``.
+
+    ``below`` and ``above`` where the corrected p is under 1 - `LEVEL`; ``level`` where the whole interval lies within
+    ``margin`` of zero; empty without an interval, since one pair tells nothing.
+    """
+    if np.isnan(difference.low):
+        return ""
+    if corrected_p < 1 - LEVEL:
+        return below if difference.mean < 0 else above
+    within = -margin < difference.low and difference.high < margin
+    return "level" if within else "not distinguishable"

@@ -7,13 +7,14 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import metrics
-from edgesim.analysis.runs import Knob, Run, Study, read_study
-from edgesim.analysis.statistics import mean_interval, pair_by_seed, paired_t_p, wilcoxon_floor, wilcoxon_p
+from edgesim.analysis.runs import Knob, Run, read_study
+from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
 from edgesim.records import read_run
 
-LEARNING_MEASURES = ("rounds_to_target", "seconds_to_target", "joules_to_target", "final_accuracy")
+TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
+TO_STAY = ("rounds_to_stay", "seconds_to_stay")
 TIMING_MEASURES = (
     "scheduled",
     "arrived",
@@ -33,7 +34,9 @@ Key = tuple[Knob | None, ...]
 def measure(run: Run, target: float | None) -> Measures:
     """All measures of one run by name; those that it does not have are absent.
 
-    ``reached`` is 1 or 0. Raises `EdgesimError` for a target that is not above the run's start accuracy.
+    ``reached`` and ``stayed`` (at the target accuracy until the end) are 1 or 0; where they are 0, what a run took to
+    get there is absent, and ``<measure>_bound`` says what it had taken by its last test. Raises `EdgesimError` for a
+    target that is not above the run's start accuracy.
     """
     rounds, activities = run.rounds, run.activities
     values = measure_rounds(run, target) | {
@@ -67,28 +70,32 @@ def _speed(run: Run, target: float) -> Measures:
     if start is None:
         raise EdgesimError(f"{run.folder}: metrics has no test_accuracy of round 0, which a target needs; run it again")
     try:
-        rounds, reached = metrics.rounds_to_target(run.rounds, target, start)
-        seconds, _ = metrics.seconds_to_target(run.rounds, target, start)
-        joules, _ = metrics.joules_to_target(run.rounds, target, start)
+        tests = run.tests
+        found = {
+            "rounds_to_target": metrics.rounds_to_target(tests, target, start),
+            "seconds_to_target": metrics.seconds_to_target(tests, target, start),
+            "joules_to_target": metrics.joules_to_target(tests, run.rounds, target, start),
+            "rounds_to_stay": metrics.rounds_to_stay(tests, target, start),
+            "seconds_to_stay": metrics.seconds_to_stay(tests, target, start),
+        }
     except EdgesimError as error:
         raise EdgesimError(f"{run.folder}: {error}") from None
-    return {
-        "rounds_to_target": rounds,
-        "seconds_to_target": seconds,
-        "joules_to_target": joules,
-        "reached": float(reached),
-    }
+    values = {name if one.reached else f"{name}_bound": one.value for name, one in found.items()}
+    reached, stayed = (float(found[name].reached) for name in ("rounds_to_target", "rounds_to_stay"))
+    return values | {"reached": reached, "stayed": stayed}
 
 
 def summarise(study_folder: Path) -> pd.DataFrame:
     """One row per combination of knobs, in the plan's order; raises `EdgesimError`.
 
     Columns: the knobs; ``seeds`` (finished runs) and ``left_out`` (failed or unfinished ones); every measure
-    that some run has, as its mean over seeds with ``_low`` and ``_high`` (95 % t interval). With a target
-    ``not_reached`` counts the runs that never got there, and against the reference policy at the same other
-    knobs, over the seeds that both finished (``pairs``), stand ``saving`` (1 - ratio of the mean rounds) and
-    ``rounds_p`` (Wilcoxon signed-rank). ``accuracy_p`` is the paired t test of the final accuracy. The
-    reference's own rows have no comparison.
+    that some run has, as its mean over seeds with ``_low`` and ``_high`` (95 % t interval).
+
+    With a target ``not_reached`` counts the runs that never got there, and ``not_stayed`` those not above it at their
+    end. The rounds, seconds and joules to it are those of the runs that did, NaN where none did. Where some did not,
+    ``<measure>_bound`` is the mean in which these count as what they had taken by their last test: the mean over all
+    seeds lies above it. Against the reference policy at the same other knobs stands ``saving`` (1 - ratio of the mean
+    rounds), over the seeds on which both got there (``pairs``); the reference's own rows have none.
     """
     study = read_study(study_folder)
     names = study.knob_names
@@ -106,13 +113,12 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     for key, group in groups.items():
         row: dict[str, object] = dict(zip(names, key, strict=True))
         row |= {"seeds": len(group), "left_out": left_out.get(key, 0)}
-        for name in LEARNING_MEASURES:
-            if name in present:
-                row |= _averages(group, name)
         if "reached" in present:
-            row["not_reached"] = sum(values.get("reached") == 0.0 for values in group.values())
-        if "final_accuracy" in present and "policy" in names:
-            row |= _comparison(group, _reference_group(groups, names, key, study.reference), study.target)
+            row |= _reaching(group, TO_TARGET, "reached") | _reaching(group, TO_STAY, "stayed")
+            if "policy" in names:
+                row |= _comparison(group, _reference_group(groups, names, key, study.reference))
+        if "final_accuracy" in present:
+            row |= _averages(group, "final_accuracy")
         for name in TIMING_MEASURES:
             if name in present:
                 row |= _averages(group, name)
@@ -142,14 +148,20 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     notes = ["Means over seeds, with 95 % t intervals."]
     if "not_reached" in summary:
         missed, total = int(summary["not_reached"].sum()), int(summary["seeds"].sum())
-        counted = "they count as one round more than they had."
+        fell = int(summary["not_stayed"].sum()) - missed
         notes.append(
-            f"Target accuracy {study.target:.4g}: {missed} of {total} runs never reached it; {counted}"
-            if missed
-            else f"Target accuracy {study.target:.4g}: all {total} runs reached it."
+            f"Target accuracy {study.target:.4g}: "
+            + (f"{missed} of {total} runs never reached it" if missed else f"all {total} runs reached it")
+            + (f", and {fell} that did were below it at their end." if fell else ".")
         )
-    if "pairs" in summary:
-        notes += _comparison_notes(summary, study)
+        if missed or fell:
+            notes.append(
+                "> b (k of n): k of n runs got there. The mean lies above b, in which the others count as what they "
+                "had taken by their last test; they are in no interval, saving or p."
+            )
+        notes.append("stays: from then on no test of the run is below the target.")
+    if "pairs" in summary and not (summary["pairs"] > 0).any() and set(summary["policy"]) != {study.reference}:
+        notes.append(f"No run of the reference policy {study.reference!r} that reached the target to compare with.")
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model stayed as it was.")
@@ -178,29 +190,21 @@ def _some(runs: Sequence[Run]) -> str:
     return runs[0].folder.name + (f" and {others} other{'s'[: others > 1]}" if others else "")
 
 
-def _comparison_notes(summary: pd.DataFrame, study: Study) -> list[str]:
-    pairs = sorted({int(count) for count in summary["pairs"].dropna() if count > 0})
-    if set(summary["policy"]) == {study.reference}:
-        return []
-    if not pairs:
-        return [f"No finished run of the reference policy {study.reference!r} to compare with."]
-    rounds = "rounds by Wilcoxon signed-rank, " if "rounds_p" in summary else ""
-    notes = [
-        f"Compared with {study.reference} on the same seeds: {rounds}accuracy by paired t; "
-        "p-values are not corrected for the number of comparisons."
-    ]
-    if rounds:
-        notes += [
-            f"With {count} {'seed' if count == 1 else 'seeds'} the Wilcoxon p cannot go below "
-            f"{wilcoxon_floor(count):.4g}."
-            for count in pairs
-        ]
-    return notes
-
-
 def _averages(group: Mapping[int, Measures], name: str) -> dict[str, float]:
     mean, low, high = mean_interval([values[name] for values in group.values() if name in values])
     return {name: mean, f"{name}_low": low, f"{name}_high": high}
+
+
+def _reaching(group: Mapping[int, Measures], names: Sequence[str], got_there: str) -> dict[str, float]:
+    """What it took the runs that got there, the bounds where some did not, and how many did not."""
+    missed = sum(values.get(got_there) == 0.0 for values in group.values())
+    row: dict[str, float] = {}
+    for name in names:
+        taken = [
+            values[name if values[got_there] else f"{name}_bound"] for values in group.values() if got_there in values
+        ]
+        row |= _averages(group, name) | {f"{name}_bound": float(np.mean(taken)) if missed else np.nan}
+    return row | {f"not_{got_there}": missed}
 
 
 def _reference_group(
@@ -213,25 +217,12 @@ def _reference_group(
     return groups.get((*key[:place], reference, *key[place + 1 :]), {})
 
 
-def _comparison(
-    group: Mapping[int, Measures], reference: Mapping[int, Measures], target: float | None
-) -> dict[str, float]:
-    mine, theirs = _paired(group, reference, "final_accuracy")
-    row: dict[str, float] = {
-        "pairs": mine.size if reference else np.nan,
-        "accuracy_p": paired_t_p(mine, theirs),
-    }
-    if target is not None:
-        mine, theirs = _paired(group, reference, "rounds_to_target")
-        row["saving"] = metrics.saving(float(mine.mean()), float(theirs.mean())) if mine.size else np.nan
-        row["rounds_p"] = wilcoxon_p(mine, theirs)
-    return row
-
-
-def _paired(
-    group: Mapping[int, Measures], reference: Mapping[int, Measures], name: str
-) -> tuple[np.ndarray, np.ndarray]:
-    def of(runs: Mapping[int, Measures]) -> dict[int, float]:
-        return {seed: values[name] for seed, values in runs.items() if name in values}
-
-    return pair_by_seed(of(group), of(reference))
+def _comparison(group: Mapping[int, Measures], reference: Mapping[int, Measures]) -> dict[str, float]:
+    mine, theirs = pair_by_seed(
+        *(
+            {seed: of["rounds_to_target"] for seed, of in runs.items() if of.get("reached")}
+            for runs in (group, reference)
+        )
+    )
+    saving = metrics.saving(float(mine.mean()), float(theirs.mean())) if mine.size else np.nan
+    return {"pairs": mine.size if reference else np.nan, "saving": saving}

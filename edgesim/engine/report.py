@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,10 @@ class Report:
     batteries: Batteries | None = None
     """None for devices on mains."""
     totals: Totals = field(default_factory=Totals)
+    holds_rows: bool = False
+    """Whether the row of a model that is not tested yet waits until the model is replaced, as it may be until then."""
+    _held: dict[str, list[Any]] = field(default_factory=dict)
+    """Row of ``rounds`` that waits; empty when none does."""
     _told: int = 0
     """The last round that has its rows."""
     _idle_told_j: float = 0.0
@@ -98,7 +103,8 @@ class Report:
         """Rows of ``activities``, ``updates``, ``metrics`` and ``rounds``.
 
         A task has its rows in the round in which it ends; ``ended`` are those of this one. ``values`` are further rows
-        of ``metrics`` by (name, key).
+        of ``metrics`` by (name, key). With ``holds_rows`` the row of ``rounds`` of a model that is not tested yet waits
+        for `tell_row`.
         """
         rows = [(task, span) for task in sorted(ended, key=lambda task: task.device) for span in task.spans]
         energy_j = [
@@ -128,25 +134,50 @@ class Report:
         if merged.loss is not None:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
-        self._metrics(row.round, evaluation)
         self.totals.add(row, rows, energy_j)
         self._told = row.round
         idle_j = self._idle_j(row.t_end_s)
         idle = {("idle_j", ""): idle_j} if idle_j else {}
         charge = battery_values(self.batteries, row.t_end_s) if self.batteries else {}
         self._write_metrics(row.round, {**values, **_wasted(rows, energy_j), **idle, **charge})
+        self._held = {name: [value] for name, value in vars(row).items()} | {
+            "bits_up": [sum(span.bits for _, span in rows if span.activity == "upload")],
+            "energy_j": [sum(energy_j) + idle_j],
+            "train_loss": [_train_loss(merged)],
+        }
+        if not self.holds_rows:
+            self.tell_row(evaluation)
+        elif evaluation is not None:
+            self.tell_row(evaluation, [row.t_end_s])
+
+    def tell_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
+        """Write the row of ``rounds`` that waits, if one does, with the test of its model.
+
+        ``instants_s`` are rows ``tested_at_s`` of ``metrics``: when the model told last, whether tested now or before,
+        was in force. They are told by ``holds_rows`` alone; otherwise a test belongs to its row's end.
+        """
+        self._metrics(self._told, evaluation)
         self.writer.write(
-            "rounds",
-            {name: [value] for name, value in vars(row).items()}
-            | {
-                "bits_up": [sum(span.bits for _, span in rows if span.activity == "upload")],
-                "energy_j": [sum(energy_j) + idle_j],
-                "train_loss": [_train_loss(merged)],
-                "test_loss": [evaluation.loss if evaluation else None],
-                "test_accuracy": [evaluation.accuracy if evaluation else None],
-                "macro_f1": [evaluation.macro_f1 if evaluation else None],
+            "metrics",
+            {
+                "round": [self._told] * len(instants_s),
+                "name": ["tested_at_s"] * len(instants_s),
+                "key": [""] * len(instants_s),
+                "value": list(instants_s),
             },
         )
+        # Taken before it is written: interrupted in between, a run lacks the row rather than having it twice.
+        row, self._held = self._held, {}
+        if row:
+            self.writer.write(
+                "rounds",
+                row
+                | {
+                    "test_loss": [evaluation.loss if evaluation else None],
+                    "test_accuracy": [evaluation.accuracy if evaluation else None],
+                    "macro_f1": [evaluation.macro_f1 if evaluation else None],
+                },
+            )
 
     def end(self) -> None:
         """What idling has taken of each device, where an empty battery may have ended it."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from edgesim.devices.battery import Batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock
+from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.presence import Presence
 from edgesim.engine.report import Report
 from edgesim.engine.uplink import Band
@@ -36,3 +37,4 @@ class RunProtocol:
     batteries: Batteries | None
     """None for devices on mains."""
     presence: Presence
+    evaluations: Evaluations

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
+from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.presence import Presence
 from edgesim.engine.report import Report
 from edgesim.engine.rounds import RoundNumber
@@ -28,7 +30,7 @@ from edgesim.selection.view import Selector
 ALL_DONE = "all rounds done"
 
 Step = Generator[simpy.Event, Any, tuple[bool, Evaluation | None]]
-"""One step of a run: whether it could be done at all, and the evaluation at its end, if there was one."""
+"""One step of a run: whether it could be done at all, and the last evaluation in its course, if there was one."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,11 @@ class Server:
     work_samples: list[NDArray[np.int64]]
     """Samples that each device processes in a round, per frame, [devices]."""
     on_round: Callable[[Progress], None]
+
+    @cached_property
+    def evaluations(self) -> Evaluations:
+        """When the model is tested."""
+        return Evaluations(self.world.config, self.learner, self.report)
 
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
@@ -92,6 +99,7 @@ class Server:
             self.backhaul,
             batteries,
             Presence(self.clock, self.world),
+            self.evaluations,
         )
         if config.round.protocol != "synchronous":
             return Unsynchronised(*parts, next_task=np.ones(config.devices.count, dtype=np.int64)).next_model

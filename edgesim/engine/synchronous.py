@@ -129,7 +129,7 @@ class Synchronous(RunProtocol):
     def round(
         self, number: RoundNumber, ids: Integers, samples: Integers, check_in_wall_s: float
     ) -> Generator[simpy.Event, Any, Evaluation | None]:
-        """One round among the checked-in ``ids`` that process ``samples`` each; its evaluation, if there was one.
+        """One round among the checked-in ``ids`` that process ``samples`` each; the last evaluation in its course.
 
         ``check_in_wall_s`` is the wall time that finding them took.
         """
@@ -162,9 +162,11 @@ class Synchronous(RunProtocol):
         over = self._end_or_carry(this)
         # The interrupts above are events of this instant; the rows are complete once they have run.
         yield self.clock.timeout(0)
+        with this.timed("evaluate"):
+            tested = self.evaluations.before_merge(self.clock.now)
         merged, staleness = self._merge(this, over)
         yield from self._average_in_cloud(number)
-        evaluation = self._conclude(this, over, merged, staleness)
+        evaluation = self._conclude(this, over, merged, staleness) or tested
         if knobs.moving_deadline is not None:
             length_s = self.clock.now - this.t_start_s
             self.tmax_s = moved_deadline_s(knobs.moving_deadline, length_s, self.tmax_s)
@@ -407,10 +409,8 @@ class Synchronous(RunProtocol):
         self, this: OpenRound, over: list[Carried], merged: Merged, staleness: list[int]
     ) -> Evaluation | None:
         """Evaluate and write the rows."""
-        evaluation = None
-        if this.number.round % self.world.config.evaluation.every == 0 or this.number.last_of_frame:
-            with this.timed("evaluate"):
-                evaluation = self.learner.evaluate(this.number.frame)
+        with this.timed("evaluate"):
+            evaluation = self.evaluations.of_row(this.number)
         tasks = list(this.tasks.values())
         fates = [task.fate for task in tasks if task.taken]
         row = RoundRow(

@@ -109,10 +109,11 @@ class Unsynchronised(RunProtocol):
                     self._alarm(back_s)
             yield self._wake
             self._wake = self.clock.event()
+        tested = self.evaluations.before_merge(self.clock.now)
         merged, ages = self._absorb(number)
         if number.last_of_frame:
             yield from self._break_off()
-        evaluation = self._conclude(number, t_start_s, merged, ages)
+        evaluation = self._conclude(number, t_start_s, merged, ages) or tested
         self.report.timing(number.round, {"round": time.perf_counter() - started})
         return True, evaluation
 
@@ -304,9 +305,7 @@ class Unsynchronised(RunProtocol):
 
     def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, ages: list[int]) -> Evaluation | None:
         """Evaluate and write the rows."""
-        evaluation = None
-        if number.round % self.world.config.evaluation.every == 0 or number.last_of_frame:
-            evaluation = self.learner.evaluate(number.frame)
+        evaluation = self.evaluations.of_row(number)
         fates = [task.fate for task in self.over]
         bandwidth_hz = self.world.bands_hz.sum() / self._places
         row = RoundRow(

@@ -87,6 +87,8 @@ class TorchLearner:
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
+        self._made_in = 0
+        """The round that made the global model."""
         self._best: tuple[float, Tensor] | None = None
 
     @property
@@ -102,6 +104,7 @@ class TorchLearner:
 
     def take(self, server: int, weights: Tensor, counted: float) -> None:
         """A server has a new model, into which it merged updates that count so much together."""
+        self._made_in = self._round
         self.server_weights[server] = weights
         self._counted[server] += counted
         self.global_weights = hierarchical.average(self.server_weights, self._counted)
@@ -112,6 +115,7 @@ class TorchLearner:
 
     def hand_out(self, weights: Tensor) -> None:
         """All servers go on from one model, [P]."""
+        self._made_in = self._round
         self.global_weights = weights
         self.server_weights = [weights] * len(self._counted)
         self._counted = np.zeros(len(self._counted))
@@ -185,7 +189,7 @@ class TorchLearner:
             samples = self._test_samples(frame)
             evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples], self.cores)
             if not np.isfinite(evaluation.loss):
-                raise Diverged(f"round {self._round}: the test loss is not finite; lower learning.lr")
+                raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
             if self._in_frame and self._keeps_best(frame):
                 self._consider(frame)
         return evaluation

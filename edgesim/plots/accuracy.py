@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from edgesim.analysis.metrics import evaluations, start_accuracy
+from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import Run
 from edgesim.analysis.statistics import mean_interval
 from edgesim.plots.groups import Panel, Series
@@ -103,9 +103,9 @@ def curve(series: Series, over: Over) -> tuple[Floats, Floats]:
 
 
 def _path(run: Run, over: Over) -> tuple[Floats, Floats]:
-    evaluated = evaluations(run.rounds)
-    at = evaluated["round" if over == "rounds" else "t_end_s"].to_numpy(dtype=np.float64)
-    values = evaluated["test_accuracy"].to_numpy(dtype=np.float64)
+    tests = run.tests.drop_duplicates("round") if over == "rounds" else run.tests
+    at = tests["round" if over == "rounds" else "t_s"].to_numpy(dtype=np.float64)
+    values = tests["accuracy"].to_numpy(dtype=np.float64)
     start = start_accuracy(run.metrics)
     if start is None:
         return at, values

@@ -101,6 +101,7 @@ _NAMES = {
     "miss_rate": "miss rate",
     "infeasible_share": "infeasible share",
     "spectral_efficiency_bps_per_hz": "spectral efficiency",
+    "rounds_to_target": "rounds to the target",
     "seconds_to_target": "time to the target",
     "joules_to_target": "energy to the target",
     "wasted_share_j": "wasted share of the energy",
@@ -113,6 +114,7 @@ _SYMBOLS = {"plan_quantile": "$q$"}
 _WHOLE_UNITS = {
     "devices": "count",
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",
+    "rounds_to_target": "count",
     "seconds_to_target": "s",
     "joules_to_target": "J",
     "wasted_share_j": "1",

@@ -30,7 +30,7 @@ def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
 def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> Figure:
     """Grouped bars: mean rounds over seeds with one standard deviation, a group per level, a bar per series.
 
-    No deviation is drawn below 0. A run that never gets to a level counts as its last round + 1; the number of such
+    No deviation is drawn below 0. A run that never gets to a level counts as its last round tested; the number of such
     runs stands above the bar, which is then hatched. Every level must lie above every run's start accuracy.
     """
     labels = labels_of(panels)
@@ -88,7 +88,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
 
 
 def _rounds(run: Run, level: float) -> Reached:
-    return rounds_to_target(run.rounds, level, _start(run))
+    return rounds_to_target(run.tests, level, _start(run))
 
 
 def _start(run: Run) -> float:

@@ -1,4 +1,4 @@
-"""One ARIMA model per device, as REFL asks of its devices (Abdelmoniem et al., EuroSys 2023); needs statsmodels.
+"""One ARIMA model per device, as REFL asks of its devices (Abdelmoniem et al., EuroSys 2023).
 
 The order is (1, 0, 1) with a constant: neither REFL nor those who compare against it give one.
 """
@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.errors import EdgesimError
 from edgesim.prediction.check_in_log import CheckInLog, need_future
 
 _ORDER = (1, 0, 1)
@@ -18,15 +17,12 @@ def chances(log: CheckInLog, ids: NDArray[np.int64], future_rounds: int) -> NDAr
     """Chance that each device is there in at least one of the next rounds, [n].
 
     1 - prod_k (1 - p_k) over the forecasts p_k, clipped to [0, 1]. A device that was always, or never, there within
-    the window is forecast to go on so. Raises `EdgesimError` for no rounds, or without statsmodels.
+    the window is forecast to go on so. Raises `EdgesimError` for no rounds.
     """
     need_future(future_rounds)
-    try:
-        from statsmodels.tsa.arima.model import ARIMA
-    except ImportError:
-        raise EdgesimError(
-            "availability predictor 'arima' needs statsmodels; install it with: pip install 'edgesim[arima]'"
-        ) from None
+    # It takes seconds to import, which the other predictors need not wait for.
+    from statsmodels.tsa.arima.model import ARIMA
+
     history = log.history(ids).astype(np.float64)
     forecast: NDArray[np.float64] = history[-1].copy()
     for column in np.flatnonzero(np.ptp(history, axis=0) > 0).tolist():

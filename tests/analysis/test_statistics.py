@@ -1,5 +1,4 @@
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -7,16 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from edgesim.analysis.statistics import (
-    mean_interval,
-    pair_by_seed,
-    paired_t_p,
-    wilcoxon_floor,
-    wilcoxon_p,
-)
-
-# Rounds of Random, FedTeddi and Fed-CBS in a prototype on digits, 5 seeds.
-RANDOM, FEDTEDDI, FEDCBS = [33, 26, 30, 42, 37], [22, 23, 20, 20, 14], [19, 18, 13, 17, 18]
+from edgesim.analysis.statistics import Interval, holm, mean_interval, pair_by_seed, paired_t_p, reading
 
 
 def test_the_interval_of_five_values_uses_the_tabulated_t_quantile():
@@ -57,38 +47,41 @@ def test_the_paired_t_test_agrees_with_scipy_wherever_the_differences_spread(pai
         assert paired_t_p(first, second) == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=1e-9)
 
 
-def test_paired_t_without_spread_is_certain_either_way_and_undefined_for_one_pair():
+def test_paired_t_without_spread_is_the_sign_tests_p_and_undefined_for_one_pair():
     assert paired_t_p([0.5, 0.75], [0.5, 0.75]) == 1.0
-    assert paired_t_p([0.75, 1.0], [0.5, 0.75]) == 0.0
+    assert paired_t_p([0.75, 1.0], [0.5, 0.75]) == stats.binomtest(2, 2).pvalue == 0.5
+    assert paired_t_p([9, 9, 9, 9, 9], [7, 7, 7, 7, 7]) == stats.binomtest(5, 5).pvalue
     assert math.isnan(paired_t_p([0.5], [0.4]))
 
 
-def test_five_seeds_all_better_reach_the_wilcoxon_floor_of_one_sixteenth():
-    assert wilcoxon_p(FEDTEDDI, RANDOM) == wilcoxon_floor(5) == 0.0625
-    assert wilcoxon_p(FEDCBS, RANDOM) == 0.0625
-
-
-def test_equal_rounds_on_every_seed_give_a_wilcoxon_p_of_one():
-    assert wilcoxon_p(RANDOM, RANDOM) == 1.0
-
-
-def test_wilcoxon_without_any_pair_is_undefined():
-    assert math.isnan(wilcoxon_p([], []))
+def test_holm_multiplies_the_least_p_by_all_comparisons_and_never_lets_a_larger_one_pass_below_it():
+    # By hand: 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, 0.5 x 1; those not made do not count.
+    assert holm([0.5, 0.01, np.nan, 0.03, 0.02]) == pytest.approx([0.5, 0.04, np.nan, 0.06, 0.06], nan_ok=True)
+    assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
+    assert np.isnan(holm([np.nan])).all()
 
 
 @settings(max_examples=50)
-@given(st.lists(st.integers(-30, 30).filter(bool), min_size=1, max_size=10, unique_by=abs))
-def test_wilcoxon_agrees_with_scipys_exact_test_when_nothing_ties(differences):
-    expected = stats.wilcoxon(differences, method="exact").pvalue
-    assert wilcoxon_p(differences, np.zeros(len(differences))) == pytest.approx(expected, rel=1e-12)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p):
+    """Largest number of ordered p-values each of which is below alpha over those that are left."""
+    alpha, ordered = 0.05, sorted(p)
+    rejected = next((k for k, value in enumerate(ordered) if value * (len(p) - k) > alpha), len(p))
+    assert (holm(p) <= alpha).sum() == rejected
 
 
-@settings(max_examples=50)
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=8).filter(any))
-def test_wilcoxon_with_ties_and_zeros_equals_the_count_over_all_signs(differences):
-    kept = [d for d in differences if d]
-    ranks = stats.rankdata(np.abs(kept))
-    seen = sum(rank for rank, d in zip(ranks, kept, strict=True) if d > 0)
-    sums = np.array([np.dot(ranks, signs) for signs in product((0, 1), repeat=len(kept))])
-    expected = min(1.0, 2 * min(np.mean(sums <= seen), np.mean(sums >= seen)))
-    assert wilcoxon_p(differences, [0] * len(differences)) == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize(
+    ("interval", "p", "expected"),
+    [
+        (Interval(-3, -5, -1), 0.01, "fewer"),
+        (Interval(3, 1, 5), 0.01, "more"),
+        (Interval(3, 1, 5), 0.06, "not distinguishable"),
+        (Interval(0.5, -0.9, 1.9), 0.4, "level"),
+        (Interval(0.5, -1.1, 2.1), 0.4, "not distinguishable"),
+        (Interval(-0.5, -2.1, 1.1), 0.4, "not distinguishable"),
+        (Interval(0.5, 0.1, 0.9), 0.01, "more"),
+        (Interval(0.5, np.nan, np.nan), np.nan, ""),
+    ],
+)
+def test_a_difference_is_level_only_where_its_whole_interval_lies_within_the_margin(interval, p, expected):
+    assert reading(interval, p, 2.0, "fewer", "more") == expected

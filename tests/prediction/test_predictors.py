@@ -1,11 +1,9 @@
 import math
-import sys
 
 import numpy as np
 import pytest
 from statsmodels.tsa.arima.model import ARIMA
 
-from edgesim.errors import EdgesimError
 from edgesim.prediction import PREDICTORS, CheckInLog
 from edgesim.prediction.poisson import once_or_more
 
@@ -44,14 +42,6 @@ def test_the_poisson_chance_is_one_minus_the_chance_of_none():
 def test_persistence_repeats_the_last_round(log):
     # The last round is 59, an odd one.
     assert PREDICTORS["persistence"](log, EVERYONE, 5).tolist()[:3] == [0, 1, 0]
-
-
-def test_arima_needs_its_extra(log, monkeypatch):
-    monkeypatch.setitem(sys.modules, "statsmodels.tsa.arima.model", None)
-    with pytest.raises(EdgesimError) as refusal:
-        PREDICTORS["arima"](log, EVERYONE, 5)
-    assert str(refusal.value).count("\n") == 0
-    assert "pip install 'edgesim[arima]'" in str(refusal.value)
 
 
 def test_arima_knows_a_rhythm_that_counts_alone_do_not(log):

@@ -1,0 +1,68 @@
+"""When the global model is tested, and which row of ``rounds`` gets the values."""
+
+from dataclasses import dataclass
+
+from edgesim.config import RunConfig
+from edgesim.engine.report import Report
+from edgesim.engine.rounds import RoundNumber
+from edgesim.learning.interface import Evaluation, Learner
+
+
+def tests_by_time(config: RunConfig) -> bool:
+    """Whether a resolved config tests at instants of simulated time, not at the ends of rounds."""
+    return config.evaluation.every_s is not None and config.learning.training == "real"
+
+
+@dataclass
+class Evaluations:
+    """The tests of one run: at every so many models, or of the model in force at each multiple of ``every_s``.
+
+    A model is in force from the merge that made it until the next merge. It is tested when it is about to be replaced,
+    if an instant has passed in the meantime: the server still has it then, and no event of the simulation is needed for
+    it. The last model of a frame is always tested, at its row's end; until the next merge it counts as in force.
+    """
+
+    config: RunConfig
+    learner: Learner
+    report: Report
+    _passed: int = 0
+    """Instants that have been told."""
+    _frame: int = 1
+    _untested: bool = False
+    """Whether the model in force has not been tested; the start model is, before the first round."""
+
+    def of_row(self, number: RoundNumber) -> Evaluation | None:
+        """Test the model that a round, or a merge without rounds, has just made, if it is due at once."""
+        every = self.config.evaluation.every
+        due = number.last_of_frame or (every is not None and number.round % every == 0)
+        self._frame, self._untested = number.frame, not due
+        return self.learner.evaluate(number.frame) if due else None
+
+    def before_merge(self, now_s: float) -> Evaluation | None:
+        """Test the model that a merge is about to replace, if an instant has passed while it was in force.
+
+        An instant at the very time of the merge falls to the model that the merge makes.
+        """
+        return self._look_back(now_s - self._slack_s)
+
+    def end(self, now_s: float) -> None:
+        """Test the last model of a run, if an instant has passed while it was in force."""
+        self._look_back(now_s + self._slack_s)
+
+    def _look_back(self, until_s: float) -> Evaluation | None:
+        every_s = self.config.evaluation.every_s
+        if every_s is None or not tests_by_time(self.config):
+            return None
+        instants_s = []
+        while (instant_s := (self._passed + 1) * every_s) < until_s:
+            instants_s.append(instant_s)
+            self._passed += 1
+        evaluation = self.learner.evaluate(self._frame) if instants_s and self._untested else None
+        self._untested = self._untested and evaluation is None
+        self.report.tell_row(evaluation, instants_s)
+        return evaluation
+
+    @property
+    def _slack_s(self) -> float:
+        """Sums of round lengths miss an instant by rounding: over 100,000 rounds by some 1e-7 of a round."""
+        return 1e-6 * self.config.round.tmax_s

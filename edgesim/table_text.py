@@ -1,0 +1,37 @@
+"""How values stand in the tables on the terminal, and tables that no terminal cuts off."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table in its full width: on a narrow terminal its lines wrap, but nothing is cut off."""
+    wide = console.options.update(width=10_000)
+    least = Measurement.get(console, wide, table).maximum
+    if least > console.width:
+        # The width of a print is bounded by the console's, a table's own is not.
+        table.width = least
+    console.print(table, crop=False)
+
+
+def plain(value: Any) -> str:
+    """A knob's value."""
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:g}"
+    return str(value)
+
+
+def number(value: Any, form: str) -> str:
+    """A number in a format; nothing for one that is not known."""
+    return "" if value is None or pd.isna(value) else form.format(value)
+
+
+def span(counts: pd.Series, what: str) -> str:
+    """From the least to the most of counts of something: ``5 to 12 seeds``."""
+    low, high = counts.min(), counts.max()
+    return f"{high} {what}" if low == high else f"{low} to {high} {what}"

@@ -1,0 +1,64 @@
+"""The tables of a study's policies on the terminal."""
+
+import io
+
+from rich.console import Console
+
+from edgesim.show import print_study
+
+
+def shown(folder) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    print_study(folder, console)
+    return console.file.getvalue()
+
+
+def learnt(tmp_path, write, paths):
+    """A study of accuracies by policy and seed."""
+    runs = [
+        ({"policy": policy, "tmax_s": 2.0}, seed, "finished", path)
+        for policy, of_seeds in paths.items()
+        for seed, path in enumerate(of_seeds)
+    ]
+    return shown(write(tmp_path / "study", runs))
+
+
+def path(rounds: int, of: int = 12) -> list[float]:
+    return [0.6] * (rounds - 1) + [0.8] * (of - rounds + 1)
+
+
+def test_runs_that_never_get_there_look_like_no_data(tmp_path, study_writer):
+    never = [0.6] * 12
+    text = learnt(
+        tmp_path,
+        study_writer,
+        {"random": [path(6), path(8), path(7)], "fedcs": [never] * 3, "oort": [path(3), never, path(3)]},
+    )
+    cells = {line.split()[0]: line for line in text.splitlines()[:8] if line.strip()}
+    assert "> 12.0 (0 of 3)" in cells["fedcs"]
+    assert "> 24.0 (0 of 3)" in cells["fedcs"]
+    assert "> 6.0 (2 of 3)" in cells["oort"]  # rounds 3, 12 and 3
+    assert "7.0 ± 2.5" in cells["random"]
+    assert "4 of 9 runs never reached it" in text
+    (oort,) = [line for line in text.splitlines() if line.split()[:4] == ["oort", "2", "of", "3"]]
+    assert oort.split()[4] == "-3.5"  # -3 and -4
+    assert "4 pairs of which a run never reached the target are left out" in text
+
+
+def test_a_studys_policies_are_read_plainly_by_the_corrected_p(tmp_path, study_writer):
+    """Oort needs far fewer rounds than Random on every seed, FedCS now more, now fewer, REFL the same."""
+    rounds = {
+        "random": [9, 10, 11, 10, 9],
+        "oort": [2, 3, 3, 2, 3],
+        "fedcs": [12, 7, 12, 8, 12],
+        "refl": [9, 10, 11, 10, 9],
+    }
+    paths = {policy: [path(needed) for needed in of_seeds] for policy, of_seeds in rounds.items()}
+    text = learnt(tmp_path, study_writer, paths)
+    start = text.index("Rounds to accuracy 0.75: difference to random")
+    table = {line.split()[0]: line.split() for line in text[start : text.index("Final accuracy", start)].splitlines()}
+    assert table["oort"][1:3] == ["5", "-7.2"]
+    assert table["oort"][-2:] == ["<0.001", "fewer"]
+    assert table["fedcs"][-2:] == ["not", "distinguishable"]
+    assert table["refl"][-1] == "level"
+    assert "corrected by Holm for all comparisons of its table" in text

@@ -1,0 +1,151 @@
+"""When the model is tested: by simulated seconds against a run that tests every model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.learner import TorchLearner
+from edgesim.records import SCHEMAS, read_config, read_run, read_table
+
+TESTED = ["test_loss", "test_accuracy", "macro_f1"]
+COUNT = {"admission": "count", "count": 4, "payload_bits": 1e6, "tmax_s": 0.8}
+PROTOCOLS = {
+    "synchronous": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
+    "late": COUNT | {"late": "keep", "allocator": "equal_share", "payload_bits": 6e6},
+    "buffered": COUNT | {"protocol": "buffered", "buffer": 3},
+    "asynchronous": COUNT | {"protocol": "asynchronous"},
+}
+
+
+def run(folder, evaluation, round_=PROTOCOLS["synchronous"], **others):
+    values = {"seed": 3, "stop_at_s": 3.0, "round": round_, "learning": {"pretrain": False}, "evaluation": evaluation}
+    result = simulation.run(parse({**values, **others}, "test"), folder)
+    assert result.status == "finished"
+    return read_table(folder, "rounds")
+
+
+def instants(folder) -> pd.Series:
+    """Instants, by the model that was in force."""
+    rows = read_table(folder, "metrics").query("name == 'tested_at_s'")
+    return rows.set_index("round")["value"]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("every_s", [0.1, 0.7])
+def test_at_each_multiple_the_model_in_force_is_tested_once_and_nothing_else_changes(
+    tmp_path, monkeypatch, protocol, every_s
+):
+    all_tested = run(tmp_path / "all", {"every": 1}, PROTOCOLS[protocol])
+    calls = []
+    plain = TorchLearner.evaluate
+    monkeypatch.setattr(TorchLearner, "evaluate", lambda self, frame: calls.append(frame) or plain(self, frame))
+    by_time = run(tmp_path / "time", {"every_s": every_s}, PROTOCOLS[protocol])
+
+    at_s = every_s * np.arange(1, int(3.0 / every_s + 1e-9) + 1)
+    in_force = np.searchsorted(all_tested["t_end_s"].to_numpy(), at_s, side="right")
+    assert instants(tmp_path / "time").index.tolist() == in_force.tolist()
+    assert instants(tmp_path / "time").tolist() == pytest.approx(at_s.tolist())
+    tested = by_time["round"].isin(in_force)
+    assert tested.any()
+    expected = all_tested.copy()
+    expected.loc[~tested, TESTED] = np.nan
+    pd.testing.assert_frame_equal(by_time, expected)
+    assert len(calls) == 1 + tested.sum(), "the start model and each model once"
+    for table in set(SCHEMAS) - {"timing", "rounds", "metrics"}:
+        assert read_table(tmp_path / "time", table).equals(read_table(tmp_path / "all", table)), table
+    per_class = read_table(tmp_path / "time", "metrics").query("name == 'class_accuracy' and round > 0")
+    assert set(per_class["round"]) == set(by_time["round"][tested])
+
+
+def test_an_instant_at_which_a_round_ends_falls_to_the_model_that_it_makes(tmp_path):
+    """0.1 + 0.1 + 0.1 is above 0.3 by a rounding step; rounds 3, 6, 9 end at the instants all the same."""
+    rounds = PROTOCOLS["synchronous"] | {"tmax_s": 0.1, "close": "deadline", "payload_bits": 1e5}
+    table = run(tmp_path, {"every_s": 0.3}, rounds, stop_at_s=0.9)
+    assert table.loc[table["test_accuracy"].notna(), "round"].tolist() == [3, 6, 9]
+    assert instants(tmp_path).index.tolist() == [3, 6, 9]
+
+
+def test_instants_before_the_first_model_belong_to_the_start_model(tmp_path):
+    run(tmp_path, {"every_s": 0.25}, PROTOCOLS["synchronous"] | {"close": "deadline"}, stop_at_s=1.6)
+    assert instants(tmp_path).index.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_last_model_of_a_frame_is_tested_at_its_rows_end_and_the_best_is_kept(tmp_path):
+    """So often that every model is tested, the further frame starts from the best one, as when testing each round."""
+    labels = np.repeat(np.arange(100), 30)
+    images = np.random.default_rng(0).integers(0, 256, (len(labels), 4, 4), dtype=np.uint8)
+    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+    np.savez(tmp_path / "hundred.npz", **arrays)
+    others = {
+        "stop_at_s": None,
+        "rounds": [3, 3],
+        "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 30},
+    }
+    deadline = PROTOCOLS["synchronous"] | {"close": "deadline", "payload_bits": 1e6}
+    for name, evaluation in (("all", {"every": 1}), ("often", {"every_s": 0.4}), ("seldom", {"every_s": 100.0})):
+        run(tmp_path / name, evaluation, deadline, **others)
+    rounds = {name: read_table(tmp_path / name, "rounds") for name in ("all", "often", "seldom")}
+    assert rounds["often"].equals(rounds["all"])
+    model = (tmp_path / "all/model.safetensors").read_bytes()
+    assert (tmp_path / "often/model.safetensors").read_bytes() == model
+    tested = rounds["seldom"]["test_accuracy"].notna()
+    assert rounds["seldom"].loc[tested, "round"].tolist() == [3, 6]
+    assert instants(tmp_path / "seldom").to_dict() == pytest.approx({3: 2.4, 6: 4.8})
+
+
+def test_an_interrupted_run_keeps_the_rows_whose_models_were_not_tested_yet(tmp_path):
+    def stop(progress):
+        if progress.round == 3:
+            raise KeyboardInterrupt
+
+    values = {"rounds": 9, "learning": {"pretrain": False}, "evaluation": {"every_s": 1000.0}}
+    with pytest.raises(KeyboardInterrupt):
+        simulation.run(parse(values, "test"), tmp_path, stop)
+    assert read_run(tmp_path)["status"] == "interrupted"
+    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3]
+    assert set(read_table(tmp_path, "activities")["round"]) == {1, 2, 3}
+
+
+def test_a_model_that_diverged_is_named_by_the_round_that_made_it(tmp_path, monkeypatch):
+    from edgesim.learning import learner as module
+
+    plain = module.evaluate
+    made = []
+
+    def broken(*arguments):
+        evaluation = plain(*arguments)
+        made.append(1)
+        return evaluation if len(made) == 1 else type(evaluation)(np.inf, 0.0, 0.0, {})
+
+    monkeypatch.setattr(module, "evaluate", broken)
+    deadline = PROTOCOLS["synchronous"] | {"close": "deadline"}
+    values = {"rounds": 5, "round": deadline, "learning": {"pretrain": False}, "evaluation": {"every_s": 1.7}}
+    result = simulation.run(parse(values, "test"), tmp_path)
+    assert (result.status, result.reason.partition(":")[0]) == ("failed", "round 2")
+    assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
+
+
+def test_the_written_config_of_a_run_tested_by_time_reproduces_it(tmp_path):
+    run(tmp_path / "a", {"every_s": 1.0})
+    simulation.run(parse(read_config(tmp_path / "a"), "written"), tmp_path / "b")
+    for table in ("rounds", "metrics"):
+        assert (tmp_path / "a" / f"{table}.parquet").read_bytes() == (tmp_path / "b" / f"{table}.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"evaluation": {"every": 2, "every_s": 5.0}}, "evaluation: give every .* or every_s .*, not both"),
+        ({"evaluation": {"every_s": 0.0}}, r"evaluation\.every_s: .* greater than or equal to 0\.001 \(got 0\.0\)"),
+        (
+            {"stop_at_s": 4.0, "evaluation": {"every_s": 5.0}},
+            r"evaluation\.every_s \(5\) must not be above stop_at_s \(4\)",
+        ),
+    ],
+)
+def test_times_of_testing_that_cannot_be_are_refused(values, message):
+    with pytest.raises(EdgesimError, match=message):
+        parse(values, "test")

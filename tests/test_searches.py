@@ -1,0 +1,77 @@
+"""Scenarios that choose seeds and cells: what they run and what they say of it."""
+
+import runpy
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+@pytest.fixture
+def tune():
+    return runpy.run_path(str(SCENARIOS / "tune_tmax.py"))
+
+
+def summary(*rows: tuple[float, float, float, float]) -> pd.DataFrame:
+    """Deadline, seconds to the target with half their interval, and runs of 5 that never got there."""
+    return pd.DataFrame(
+        {
+            "tmax_s": tmax_s,
+            "bandwidth_hz": 40e6,
+            "seeds": 5,
+            "left_out": 0,
+            "not_reached": never,
+            "seconds_to_target": mean,
+            "seconds_to_target_low": mean - half,
+            "seconds_to_target_high": mean + half,
+            "seconds_to_target_bound": 30.0 if never else float("nan"),
+        }
+        for tmax_s, mean, half, never in rows
+    )
+
+
+def test_a_cell_that_some_seeds_never_solve_ranks_behind_all_that_every_seed_does(tune):
+    table = summary((0.2, 4.0, 1.0, 2), (0.4, 9.0, 2.0, 0), (0.6, 8.0, 1.0, 0))
+    assert tune["best"](table, "seconds_to_target", 3) == [(0.6, 40e6), (0.4, 40e6), (0.2, 40e6)]
+
+
+def test_the_best_cell_is_told_with_what_it_needs_on_the_seeds_that_chose_it_and_on_fresh_ones(tune):
+    found = summary((0.2, 4.0, 1.0, 0), (0.4, 5.0, 1.5, 0), (0.6, 6.0, 1.0, 0), (0.8, 9.0, 1.0, 0))
+    fresh = summary((0.2, 7.5, 2.0, 0), (0.4, 5.5, 1.0, 0), (0.6, 6.5, 1.0, 1))
+    said = tune["answer"](found, fresh, "seconds_to_target", {(tmax_s, 40e6) for tmax_s in (0.2, 0.4, 0.6, 0.8)})
+    first, *others = said.splitlines()
+    assert "Tmax 0.2 s on 40 MHz, 4.0 ± 1.0 s on the seeds that chose it, 7.5 ± 2.0 s on fresh ones" in first
+    assert "the grid's edge, widen --tmax" in first
+    assert "5.0 ± 1.5 s on the seeds that chose it, 5.5 ± 1.0 s on fresh ones" in others[0]
+    assert "> 30.0 (4 of 5) s on fresh ones" in others[1]
+    assert others[-1].strip() == "On the fresh seeds Tmax 0.4 s on 40 MHz comes first of these."
+
+
+def planned(monkeypatch, *arguments):
+    """Seeds by deadline, and the reference, of FedTeddi's study with some arguments."""
+    import typer
+
+    from edgesim import scenario, study
+
+    studies = []
+    monkeypatch.setattr(study, "run_study", lambda planned, out, jobs: studies.append(planned))
+    monkeypatch.setattr(scenario, "conclude", lambda out: None)
+    monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
+    main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]
+    app = typer.Typer()
+    app.command()(main)
+    app(list(arguments), standalone_mode=False)
+    (only,) = studies
+    runs = Counter((run.knobs["policy"], run.knobs["tmax_s"]) for run in only.runs)
+    return {tmax_s: count for (_, tmax_s), count in runs.items()}, only.reference
+
+
+def test_the_demo_has_twelve_seeds_at_its_first_deadline_and_compares_with_fedteddi(monkeypatch):
+    assert planned(monkeypatch) == ({0.8: 12, 1.0: 5, 1.2: 5}, "fedteddi")
+    assert planned(monkeypatch, "--seeds", "3") == ({0.8: 3, 1.0: 3, 1.2: 3}, "fedteddi")
+    assert planned(monkeypatch, "--policies", "random,fed-cbs", "--tmax", "1.0") == ({1.0: 12}, "random")
+    assert planned(monkeypatch, "--quick") == ({0.8: 2}, "fedteddi")
