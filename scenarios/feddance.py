@@ -131,7 +131,7 @@ def phones(
             "samples_per_device": SETTINGS[setting].slots,
         },
         "learning": PAPER | SETTINGS[setting].training,
-        "evaluation": {"every": 5},
+        "evaluation": {"every": 1},
     }
 
 

@@ -1,8 +1,8 @@
 """What does each part of FedDance's utility bring, and how long a memory of accuracy does it need?
 
 FedDance without its factors V (availability), A (accuracy gain), I (importance), VA or the bonus U, with the gain as
-the paper prints it, with those last who were selected and have never delivered, and with other accuracy windows beta
-(FedDance, figs. 12 to 16).
+the paper prints it, with a guess for devices that were selected and have never delivered, and with other accuracy
+windows beta (FedDance, figs. 12 to 16).
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ def main(
     setting = setting_of(dataset, setting)
     base = phones(dataset, setting, trace, skew, devices, participants, rounds, folder, image_size)
     variants = {"full": {}, **{f"without-{part}": {"without": part} for part in names(without)}}
-    variants |= {"paper-gain": {"acc_map": "paper"}, "unheard-zero": {"unheard": "zero"}}
+    variants |= {"paper-gain": {"acc_map": "paper"}, "unheard-guess": {"unheard": "guess"}}
     variants |= {f"beta-{window}": {"accuracy_window": window} for window in counts(windows)}
     runs = []
     for variant, options in variants.items():

@@ -17,7 +17,6 @@ from edgesim.selection.stateless import walk
 from edgesim.selection.ties import by_falling
 from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
 
-
 _ALPHA = 0.25
 
 
