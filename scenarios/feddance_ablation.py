@@ -29,9 +29,9 @@ def main(
     participants: Annotated[int, typer.Option(min=1, help="Devices per round.")] = 10,
     skew: Annotated[str, typer.Option(help="Who holds uneven data: same, preprint, available or rare.")] = "same",
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 200,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 200,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 120,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/feddance-ablation"),
 ) -> None:
