@@ -54,6 +54,7 @@ def test_arima_needs_its_extra(log, monkeypatch):
     assert "pip install 'edgesim[arima]'" in str(refusal.value)
 
 
+@pytest.mark.slow
 def test_arima_knows_a_rhythm_that_counts_alone_do_not(log):
     chances = PREDICTORS["arima"](log, EVERYONE, 1)
     assert chances[:2].tolist() == [0, 1]
