@@ -158,7 +158,9 @@ class RoundConfig(Section):
     moving_deadline: float | None = Field(None, ge=0, lt=1)
     """a of REFL: the deadline follows (1 - a) times the last round's length + a times itself; fixed when absent.
     Since no round is longer than its deadline, it only ever falls, in the end below what devices need: it is for
-    ``late = "keep"``, as REFL has it, and rounds that close at the last arrival."""
+    ``late = "keep"``, as REFL has it, and rounds that close at the last arrival. With ``over_commitment`` it falls
+    within a few rounds; there REFL has no moving deadline, only a moving window for its selector
+    (``selection.window``)."""
     tmax_s: float = Field(1.0, gt=0)
     computes: Literal["candidates", "selected"] = "candidates"
     delay_knowledge: Literal["known", "reported", "planned"] = "known"

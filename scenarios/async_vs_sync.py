@@ -1,8 +1,9 @@
 """Rounds or no rounds? Five protocols on one world of slow and fast phones, at equal simulated time.
 
-Synchronous rounds that drop latecomers, rounds that invite 30 % too many (FedScale), rounds that keep latecomers with a
-moving deadline and stale weights (REFL), FedBuff's buffer and FedAsync: accuracy against simulated time, wasted work,
-staleness.
+Synchronous rounds that drop latecomers, rounds that invite 30 % too many (FedScale), REFL, FedBuff's buffer and
+FedAsync: accuracy against simulated time, wasted work, staleness. REFL invites 30 % too many, takes first those that
+are about to leave, as it asks over a window that follows the rounds' lengths, lets nobody take part again for five
+rounds, and merges what comes late by its own weights; the others choose at random.
 """
 
 from pathlib import Path
@@ -20,11 +21,15 @@ PHONE_UPDATE_BITS = 17_881_664.0
 def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
     """Config sections of each protocol, with ``count`` devices per round or at work."""
     rounds = {"computes": "selected", "allocator": "equal_share", "delay_knowledge": "planned", "tmax_s": tmax_s}
-    late = {"late": "keep", "moving_deadline": 0.25, "over_commitment": 1.3}
+    over = rounds | {"over_commitment": 1.3}
     return {
         "synchronous": {"round": rounds},
-        "over-committed": {"round": rounds | {"over_commitment": 1.3}},
-        "refl": {"round": rounds | late, "staleness": {"weight": "refl"}},
+        "over-committed": {"round": over},
+        "refl": {
+            "round": over | {"late": "keep"},
+            "staleness": {"weight": "refl"},
+            "selection": {"policy": "refl", "window": "rounds"},
+        },
         "fedbuff": {"round": {"protocol": "buffered", "buffer": max(1, count // 2), "tmax_s": tmax_s}},
         "fedasync": {"round": {"protocol": "asynchronous", "tmax_s": tmax_s}},
     }
@@ -37,7 +42,7 @@ def main(
     ),
     devices: Annotated[int, typer.Option(min=1, help="Number of phones.")] = 200,
     count: Annotated[int, typer.Option(min=1, help="Phones per round, or at work.")] = 10,
-    tmax: Annotated[float, typer.Option(min=0.1, help="First deadline in seconds.")] = 60.0,
+    tmax: Annotated[float, typer.Option(min=0.1, help="Deadline in seconds.")] = 60.0,
     hours: Annotated[float, typer.Option(min=0.01, help="Simulated hours.")] = 2.0,
     dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
     model: Annotated[str, typer.Option(help="Model.")] = "mlp",
@@ -65,7 +70,8 @@ def main(
             **sections,
             "round": {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count} | sections["round"],
         }
-        runs += grid(base, {"selection.policy": ["random"]}, range(seeds), labels={"protocol": name})
+        policy = sections.get("selection", {}).get("policy", "random")
+        runs += grid(base, {"selection.policy": [policy]}, range(seeds), labels={"protocol": name})
     run_study(Study(out.name, runs, target, reference="random"), out, jobs)
     conclude(out)
 

@@ -1,10 +1,17 @@
-"""What all tests share: hypothesis without wall-clock limits, and a cache of start models of their own."""
+"""What all tests share: hypothesis without wall-clock limits, a cache of start models, scenarios in this process."""
 
 import os
+import runpy
 import signal
+from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
+import typer
 from hypothesis import settings
+from typer.testing import CliRunner
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 # A shell that starts the tests in the background leaves them deaf to interrupts, and so the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -23,3 +30,52 @@ def _own_cache(tmp_path_factory):
     patch.setenv("EDGESIM_CACHE", str(session / "edgesim-cache"))
     yield
     patch.undo()
+
+
+class _Here:
+    """In place of a pool of processes: calls run at once, in this process."""
+
+    def __init__(self, workers, context, initializer, arguments):
+        initializer(*arguments)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+    def submit(self, function, *arguments):
+        done = Future()
+        try:
+            done.set_result(function(*arguments))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    def shutdown(self, **how):
+        pass
+
+
+@pytest.fixture
+def studies_here(monkeypatch):
+    """Studies without processes of their own, of which each would load the libraries anew."""
+    monkeypatch.setattr("edgesim.study.ProcessPoolExecutor", _Here)
+    monkeypatch.setattr("edgesim.study.end_with_parent", lambda: None)
+
+
+@pytest.fixture
+def scenario(tmp_path, monkeypatch, studies_here):
+    """Starts a scenario as typed, in ``tmp_path``, but in this process and without a study's figures."""
+    monkeypatch.syspath_prepend(SCENARIOS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("edgesim.scenario.draw", lambda folders, out: [])
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def start(script, *arguments):
+        app = typer.Typer()
+        app.command()(runpy.run_path(str(SCENARIOS / script))["main"])
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return start

@@ -38,7 +38,7 @@ def _differing(one: Path, other: Path) -> set[str]:
     return {file for file in files if (one / file).read_bytes() != (other / file).read_bytes()}
 
 
-@pytest.mark.parametrize("model", ["mlp", "fedteddi-cnn"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("fedteddi-cnn", marks=pytest.mark.slow)])
 def test_a_study_has_the_same_tables_on_every_back_end(model, tmp_path):
     for name in ("loop", "workers", "stacked"):
         _run(tmp_path / name, model=model, back_end=name)
@@ -83,6 +83,7 @@ def test_jobs_that_run_along_under_fedasync_change_no_byte(tmp_path, monkeypatch
     assert _differing(along, run("one by one", "loop")) == set()
 
 
+@pytest.mark.slow
 def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_path):
     """All eight policies: whom they pick by losses, norms and gradients must not hang on a back end."""
     base = {
@@ -102,6 +103,7 @@ def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_p
     pd.testing.assert_frame_equal(stacked, alone, rtol=2e-3)
 
 
+@pytest.mark.slow
 def test_more_cores_change_no_byte(tmp_path):
     _run(tmp_path / "one", cores=1, model="fedteddi-cnn", rounds=2)
     _run(tmp_path / "two", cores=2, model="fedteddi-cnn", rounds=2)

@@ -19,19 +19,20 @@ def start(script, *arguments, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "rows"),
-    [
-        (
-            "feddance.py",
-            ["--selectors", "random,safa,feddance", "--rounds", "5", "--seeds", "1", "--skew", "rare"]
-            + ["--trace", "sample-week,synthetic", "--devices", "120"],
-            6,
-        ),
-        ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 6),
-        ("selectors_on_radio.py", ["--rounds", "5", "--seeds", "1", "--selectors", "random,fedteddi,feddance"], 3),
-    ],
-)
+RUNS = [
+    (
+        "feddance.py",
+        ["--selectors", "random,safa,feddance", "--rounds", "5", "--seeds", "1", "--skew", "rare"]
+        + ["--trace", "sample-week,synthetic", "--devices", "120"],
+        6,
+    ),
+    ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 6),
+    ("selectors_on_radio.py", ["--rounds", "5", "--seeds", "1", "--selectors", "random,fedteddi,feddance"], 3),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "arguments", "rows"), RUNS)
 def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, arguments, rows):
     done = start(script, *arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -44,6 +45,17 @@ def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, argumen
         assert len(pd.read_csv(tmp_path / "out/beside-the-paper.csv")) == rows
     for name in ("training_loss", "final_accuracy", "accuracy_rounds", "fairness"):
         assert (tmp_path / f"out/plots/{name}.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(("script", "arguments", "rows"), RUNS)
+def test_scenarios_print_a_table_of_their_runs(tmp_path, scenario, script, arguments, rows):
+    done = scenario(script, *arguments, "--out", "out")
+    assert done.exit_code == 0, done.output
+    summary = pd.read_csv(tmp_path / "out/summary.csv")
+    assert len(summary) == rows
+    assert summary["arrived"].between(1, 120).all()
+    if script == "feddance.py":
+        assert len(pd.read_csv(tmp_path / "out/beside-the-paper.csv")) == rows
 
 
 @pytest.fixture
@@ -74,6 +86,7 @@ def test_on_own_links_fedcs_has_no_upload_wait_for_another(planned):
     assert planned("random").selection.options == {}
 
 
+@pytest.mark.slow
 def test_the_predictors_are_judged_against_what_came(tmp_path):
     """Device 0 is always there, device 1 never, device 2 comes in the last third: hits and misses can be counted."""
     (tmp_path / "three.csv").write_text("device,start_s,end_s\n0,0,6000\n2,4000,6000\n3,0,1\n")
@@ -111,9 +124,9 @@ def test_the_predictors_are_judged_against_what_came(tmp_path):
         ("availability_predictor.py", ["--predictors", "oracle"], "unknown 'oracle'; known: poisson"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path, script, arguments, expected):
-    done = start(script, *arguments, cwd=tmp_path)
-    assert done.returncode == 2, done.stdout + done.stderr
+def test_bad_input_is_one_line(tmp_path, scenario, script, arguments, expected):
+    done = scenario(script, *arguments, "--out", "out")
+    assert done.exit_code == 2, done.output
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
@@ -127,9 +140,9 @@ def test_bad_input_is_one_line(tmp_path, script, arguments, expected):
         (["--dataset", "fashion-mnist", "--folder", "nowhere"], "fashion-mnist is not there"),
     ],
 )
-def test_a_study_none_of_whose_runs_can_begin_is_one_line(tmp_path, arguments, expected):
-    done = start("feddance.py", *arguments, "--selectors", "random", "--seeds", "2", cwd=tmp_path)
-    assert done.returncode == (2 if "--trace" in arguments else 1), done.stdout + done.stderr
+def test_a_study_none_of_whose_runs_can_begin_is_one_line(tmp_path, scenario, arguments, expected):
+    done = scenario("feddance.py", *arguments, "--selectors", "random", "--seeds", "2", "--out", "out")
+    assert done.exit_code == (2 if "--trace" in arguments else 1), done.output
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     # What the scenario says it is about, and nothing of the runs.
@@ -137,10 +150,10 @@ def test_a_study_none_of_whose_runs_can_begin_is_one_line(tmp_path, arguments, e
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_study_none_of_whose_runs_gets_beyond_its_start_is_one_line(tmp_path):
+def test_a_study_none_of_whose_runs_gets_beyond_its_start_is_one_line(scenario):
     arguments = ["--target", "0", "--rounds", "1", "--devices", "60", "--selectors", "random", "--seeds", "1"]
-    done = start("feddance.py", *arguments, cwd=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = scenario("feddance.py", *arguments, "--out", "out")
+    assert done.exit_code == 1, done.output
     assert "target 0 must lie above the start accuracy" in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout.strip().count("\n") == 0

@@ -178,7 +178,7 @@ def test_a_run_that_noted_no_hashes_is_reused(tmp_path):
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_study_says_which_runs_it_runs_again_and_why(tmp_path, changed):
+def test_a_study_says_which_runs_it_runs_again_and_why(tmp_path, studies_here, changed):
     images, out = tmp_path / "images.npz", tmp_path / "study"
     save_images(images, 1)
     data = {"dataset": str(images), "partition": "iid", "samples_per_device": 2}

@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from edgesim import simulation
 from edgesim.config import parse
 
@@ -17,6 +19,7 @@ def block(language: str, containing: str) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_the_scenario_in_the_readme_runs(tmp_path):
     script = block("python", "BASE = {")
     assert script.count("\n") <= 45

@@ -1,8 +1,6 @@
 """What scenarios share: errors in the words of their own options."""
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -41,14 +39,13 @@ def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are(cap
     assert said(capsys, "--match: unknown 'odd'") == "error: --match: unknown 'odd'\n"
 
 
-def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_path):
+def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_path, scenario):
     """The recordings call their devices differently; the remedy is told as it is typed."""
     (tmp_path / "presence.csv").write_text("device_id,start_s,end_s\n1,0,7200\n2,0,7200\n")
     (tmp_path / "speeds.csv").write_text("device,s_per_sample,key\n0,0.1,1\n1,0.1,3\n")
-    command = [sys.executable, str(SCENARIOS / "replay.py"), "presence.csv", "--profile", "speeds.csv"]
-    command += ["--count", "1", "--hours", "1", "--seeds", "1", "--jobs", "1"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
+    arguments = ["--count", "1", "--hours", "1", "--seeds", "1", "--jobs", "1", "--out", "out"]
+    done = scenario("replay.py", "presence.csv", "--profile", "speeds.csv", *arguments)
+    assert done.exit_code == 1, done.output
     assert "has no device '2'" in done.stderr
     assert done.stderr.endswith('devices.match = "position" (here devices.match is --match)\n')
 

@@ -154,7 +154,11 @@ def test_per_class_accuracy_adds_up_to_the_accuracy(tmp_path):
 
 @pytest.mark.parametrize(
     ("knowledge", "expected"),
-    [("known", (7.5, 10.1, 13.0)), ("reported", (4.6, 7.1, 9.8)), ("planned", (5.5, 8.1, 10.8))],
+    [
+        pytest.param("known", (7.5, 10.1, 13.0), marks=pytest.mark.slow),
+        pytest.param("reported", (4.6, 7.1, 9.8), marks=pytest.mark.slow),
+        ("planned", (5.5, 8.1, 10.8)),
+    ],
 )
 def test_mean_clients_that_fit_are_those_of_the_specification(tmp_path, knowledge, expected):
     for tmax_s, mean in zip((0.8, 1.0, 1.2), expected, strict=True):

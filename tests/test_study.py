@@ -101,7 +101,7 @@ def test_a_bad_combination_is_refused_before_anything_runs():
         grid(TIMING, {"selection.policy": ["fedtedi"]}, [0])
 
 
-def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path):
+def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path, studies_here):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, range(2)))
     endings = run_study(study, tmp_path, jobs=2, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 4
@@ -116,6 +116,7 @@ def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_pa
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
 
 
+@pytest.mark.slow
 def test_processes_change_no_byte(tmp_path):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
     for jobs in (1, 2):
@@ -139,7 +140,7 @@ def test_a_failing_run_is_reported_and_the_others_finish(tmp_path):
     assert summary["left_out"].tolist() == [1, 0]
 
 
-def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_path):
+def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_path, studies_here):
     # Nobody meets 0.01 s.
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.01]}, [0, 1]))
     console = Console(width=300, record=True, file=io.StringIO())
@@ -153,7 +154,7 @@ def test_a_study_of_which_no_run_can_begin_says_why_once_and_leaves_nothing(tmp_
     assert list((tmp_path / "mine").iterdir()) == []
 
 
-def test_a_study_whose_runs_began_and_failed_keeps_them(tmp_path):
+def test_a_study_whose_runs_began_and_failed_keeps_them(tmp_path, studies_here):
     # Three rounds of 0.8 s and more, of which the recording holds one.
     (tmp_path / "short.csv").write_text("device,start_s,end_s\n" + "\n".join(f"{k},0,1" for k in range(30)))
     world = TIMING | {"availability": {"model": "table", "file": str(tmp_path / "short.csv")}}
@@ -164,7 +165,7 @@ def test_a_study_whose_runs_began_and_failed_keeps_them(tmp_path):
     assert json.loads((tmp_path / "out/study.json").read_text())["runs"][0]["status"] == "failed"
 
 
-def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path):
+def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path, studies_here):
     first = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
     run_study(first, tmp_path, console=quiet())
     plan = (tmp_path / "study.json").read_bytes()
@@ -190,6 +191,7 @@ def model(image_shape, class_count):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_fails_its_run_and_the_others_finish(tmp_path, monkeypatch):
     flag = tmp_path / "kill"
     flag.touch()
@@ -211,6 +213,7 @@ run_study(Study("s", grid(base, {{"round.tmax_s": [0.8, 1.0]}}, [0])), Path({out
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_ends_with_a_hint(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(UNGUARDED.format(out=str(tmp_path / "study")))
@@ -229,7 +232,7 @@ def test_a_study_is_refused_a_file_as_its_folder_and_an_unknown_reference(tmp_pa
     assert not (tmp_path / "study").exists()
 
 
-def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_path):
+def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_path, studies_here):
     base = {"rounds": 2, "round": {"payload_bits": 1e7}}
     study = Study("s", grid(base, {"selection.policy": ["random"]}, [0]), target=0.2)
     with pytest.raises(EdgesimError, match=r"target 0.2 must lie above the start accuracy 0\.[45]"):
@@ -285,6 +288,7 @@ def is_empty(group):
     return False
 
 
+@pytest.mark.slow
 def test_a_folder_in_which_another_process_writes_is_refused_and_left_alone(tmp_path, long_study):
     _, runs = long_study
     config = runs[0] / "config.toml"
@@ -297,6 +301,7 @@ def test_a_folder_in_which_another_process_writes_is_refused_and_left_alone(tmp_
     assert config.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_study_that_is_killed_takes_its_processes_with_it(long_study):
     process, _ = long_study
     process.kill()
@@ -304,6 +309,7 @@ def test_a_study_that_is_killed_takes_its_processes_with_it(long_study):
     wait_until(lambda: is_empty(process.pid), "processes outlive their study")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_study_with_readable_runs(tmp_path, long_study):
     process, runs = long_study
     os.killpg(process.pid, signal.SIGINT)
@@ -330,7 +336,7 @@ def test_a_file_that_is_not_there_is_told_once_and_before_anything_is_made(tmp_p
     assert not (tmp_path / "out").exists()
 
 
-def test_a_knob_that_only_some_runs_have_keeps_its_column(tmp_path):
+def test_a_knob_that_only_some_runs_have_keeps_its_column(tmp_path, studies_here):
     base = TIMING | {"topology": {"file": "one-cell"}}
     flat = grid(base, {"topology.aggregation": ["flat"]}, [0])
     edge = grid(base, {"topology.aggregation": ["hierarchical"], "topology.cloud_every": [2]}, [0])
@@ -350,11 +356,10 @@ def test_a_folder_of_a_run_or_of_other_things_is_refused_to_a_study(tmp_path):
             run_study(study, tmp_path / folder, console=quiet())
 
 
-def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failure(tmp_path):
+def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failure(tmp_path, scenario):
     arguments = ["--seeds", "1", "--rounds", "2", "--tmax", "0.01,1.0", "--knowledge", "known"]
-    command = [sys.executable, str(SCENARIOS / "delay_knowledge.py"), *arguments, "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    done = scenario("delay_knowledge.py", *arguments, "--out", "out")
+    assert done.exit_code == 1
     assert "1 of the runs did not finish, the first one: random-tmax0.01-known-s0" in done.stdout.replace("\n", " ")
     assert (tmp_path / "out/summary.csv").exists()
 
@@ -362,39 +367,40 @@ def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failur
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
-@pytest.mark.parametrize(
-    ("script", "arguments", "figures"),
-    [
-        ("fedteddi.py", ["--quick", "--rounds", "6", "--policies", "random,fed-cbs,fedteddi", "--target", "0.6"], 10),
-        ("fading.py", ["--policies", "fed-cbs", "--seeds", "1", "--rounds", "4", "--target", "0.6"], 8),
-        (
-            "tune_tmax.py",
-            ["--policy", "fed-cbs", "--seeds", "2", "--simulated-s", "4", "--target", "0.6", "--refinements", "1"]
-            + ["--tmax", "0.6,1.2", "--band-mhz", "20,40"],
-            10,
-        ),
-        ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 16),
-        (
-            "delay_knowledge.py",
-            ["--learn", "--policies", "fed-cbs", "--seeds", "1", "--rounds", "3", "--tmax", "0.8"]
-            + ["--quantiles", "0.9", "--target", "0.6"],
-            20,
-        ),
-        ("cells.py", ["--layouts", "one-cell,three-cells", "--devices", "30", "--seeds", "1", "--rounds", "3"], 20),
-        (
-            "tmax_bandwidth.py",
-            ["--seeds", "1", "--rounds", "3", "--tmax", "0.8,1.2", "--band-mhz", "10,20", "--devices", "10,30"]
-            + ["--quantiles", "0.8,0.95"],
-            4,
-        ),
-        (
-            "async_vs_sync.py",
-            ["--protocols", "synchronous,refl,fedbuff", "--devices", "20", "--count", "4", "--hours", "0.1"]
-            + ["--seeds", "1", "--target", "0.6"],
-            8,
-        ),
-    ],
-)
+SCENARIO_RUNS = [
+    ("fedteddi.py", ["--quick", "--rounds", "6", "--policies", "random,fed-cbs,fedteddi", "--target", "0.6"], 10),
+    ("fading.py", ["--policies", "fed-cbs", "--seeds", "1", "--rounds", "4", "--target", "0.6"], 8),
+    (
+        "tune_tmax.py",
+        ["--policy", "fed-cbs", "--seeds", "2", "--simulated-s", "4", "--target", "0.6", "--refinements", "1"]
+        + ["--tmax", "0.6,1.2", "--band-mhz", "20,40"],
+        10,
+    ),
+    ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 16),
+    (
+        "delay_knowledge.py",
+        ["--learn", "--policies", "fed-cbs", "--seeds", "1", "--rounds", "3", "--tmax", "0.8"]
+        + ["--quantiles", "0.9", "--target", "0.6"],
+        20,
+    ),
+    ("cells.py", ["--layouts", "one-cell,three-cells", "--devices", "30", "--seeds", "1", "--rounds", "3"], 20),
+    (
+        "tmax_bandwidth.py",
+        ["--seeds", "1", "--rounds", "3", "--tmax", "0.8,1.2", "--band-mhz", "10,20", "--devices", "10,30"]
+        + ["--quantiles", "0.8,0.95"],
+        4,
+    ),
+    (
+        "async_vs_sync.py",
+        ["--protocols", "synchronous,refl,fedbuff", "--devices", "20", "--count", "4", "--hours", "0.1"]
+        + ["--seeds", "1", "--target", "0.6"],
+        8,
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "arguments", "figures"), SCENARIO_RUNS)
 def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, arguments, figures):
     command = [sys.executable, str(SCENARIOS / script), *arguments, "--out", str(tmp_path / "out")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -404,8 +410,18 @@ def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, argumen
     assert [*(tmp_path / "out").rglob("summary.csv")]
 
 
+@pytest.mark.parametrize(("script", "arguments"), [case[:2] for case in SCENARIO_RUNS])
+def test_scenarios_print_a_table_of_their_runs(tmp_path, scenario, script, arguments):
+    done = scenario(script, *arguments, "--out", "out")
+    assert done.exit_code == 0, done.output
+    assert "Means over seeds" in done.stdout
+    summaries = [pd.read_csv(path) for path in (tmp_path / "out").rglob("summary.csv")]
+    assert summaries
+    assert all(table["seeds"].min() > 0 for table in summaries)
+
+
 @pytest.mark.parametrize("links", ["rates", "over time", None])
-def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_links(tmp_path, links):
+def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_links(tmp_path, scenario, links):
     periods = [f"{device},{1800 * (device % 2)},7200" for device in range(8)]
     (tmp_path / "presence.csv").write_text("\n".join(["device,start_s,end_s", *periods]))
     rates = links == "rates"
@@ -414,11 +430,10 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     # Alternately nothing and twice the rate, in periods far shorter than an upload.
     rows = [f"{k},{t},{b},1" for k in range(8) for t, b in ((0, 0), (0.5, 2e6 * (k + 1)))]
     (tmp_path / "links.csv").write_text("\n".join(["device,t_s,bps,end_s", *rows]))
-    command = [sys.executable, str(SCENARIOS / "replay.py"), "presence.csv", "--profile", "speed.csv", "--out", "out"]
-    arguments = ["--count", "3", "--hours", "2", "--tmax", "600", "--seeds", "1", "--target", "0.6"]
-    command += ["--links", "links.csv"] if links == "over time" else []
-    done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    arguments = ["--count", "3", "--hours", "2", "--tmax", "600", "--seeds", "1", "--target", "0.6", "--out", "out"]
+    arguments += ["--links", "links.csv"] if links == "over time" else []
+    done = scenario("replay.py", "presence.csv", "--profile", "speed.csv", *arguments)
+    assert done.exit_code == 0, done.output
     assert "Means over seeds" in done.stdout
     (run,) = [path.parent for path in (tmp_path / "out").glob("*/config.toml")]
     assert read_config(run)["devices"]["count"] == 8
@@ -432,6 +447,7 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     assert np.allclose(uploads["t_end_s"] - uploads["t_start_s"], recorded_s, rtol=0, atol=within_s) == bool(links)
 
 
+@pytest.mark.slow
 def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_path):
     command = [sys.executable, str(SCENARIOS / "partitions.py"), "--seeds", "2", "--alpha", "0.1", "--devices", "20"]
     done = subprocess.run([*command, "--out", "out"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -443,10 +459,8 @@ def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in SCENARIOS.glob("*.py")))
-def test_every_scenario_has_its_own_help(script):
-    done = subprocess.run(
-        [sys.executable, str(SCENARIOS / script), "--help"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
+def test_every_scenario_has_its_own_help(script, scenario):
+    done = scenario(script, "--help")
+    assert done.exit_code == 0
     assert "--out" in done.stdout
     assert "--seed" in done.stdout

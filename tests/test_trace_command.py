@@ -268,6 +268,7 @@ def test_help_is_everywhere(command):
     assert "Usage" in output
 
 
+@pytest.mark.slow
 def test_the_scenario_draws_any_traces_side_by_side(folder):
     edgesim("trace", "convert", "log.json", "phones.parquet")
     script = str(ROOT / "scenarios/trace_anatomy.py")

@@ -385,7 +385,15 @@ class Synchronous(RunProtocol):
             fresh = merged.ids[: len(merged.ids) - len(stale)]
             heard = feedback(merged, [this.tasks[device] for device in fresh.tolist()] + [late.task for late in kept])
             self.selector.hear(
-                RoundReport(this.number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training)
+                RoundReport(
+                    this.number.round,
+                    lambda: this.checked_in,
+                    this.selected,
+                    arrived,
+                    heard,
+                    this.training,
+                    self.clock.now - this.t_start_s,
+                )
             )
         return merged, [0] * len(fresh) + [late.staleness for late in stale]
 

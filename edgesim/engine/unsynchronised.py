@@ -110,7 +110,7 @@ class Unsynchronised(RunProtocol):
             yield self._wake
             self._wake = self.clock.event()
         tested = self.evaluations.before_merge(self.clock.now)
-        merged, ages = self._absorb(number)
+        merged, ages = self._absorb(number, self.clock.now - t_start_s)
         if number.last_of_frame:
             yield from self._break_off()
         evaluation = self._conclude(number, t_start_s, merged, ages) or tested
@@ -259,8 +259,8 @@ class Unsynchronised(RunProtocol):
         assert callbacks is not None
         callbacks.append(lambda _: _succeed_once(self._wake))
 
-    def _absorb(self, number: RoundNumber) -> tuple[Merged, list[int]]:
-        """Make the next model of the buffer and tell the selector; also how stale its updates were."""
+    def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, list[int]]:
+        """Make the next model of the buffer, which took ``length_s``, and tell the selector; also the staleness."""
         updates = list(map(self._stale, self.arrived))
         merged = self.learner.absorb(updates, self._being_sent)
         heard = feedback(merged, [working.task for working in self.arrived])
@@ -276,6 +276,7 @@ class Unsynchronised(RunProtocol):
                 arrived=merged.ids,
                 feedback=heard,
                 gradients=self._open_training(number),
+                length_s=length_s,
             )
         )
         self.training = None

@@ -34,11 +34,12 @@ class FedDanceOptions(view.Options):
     """How a gain becomes a factor, see `accuracy_factor`."""
     init_newcomers: bool = False
     """Whether a device gets the participants' means when it first checks in, not a round later."""
-    unheard: Literal["guess", "zero"] = "guess"
-    """Importance of a device that was selected and has never delivered: the participants' mean as of its first
-    selection, or 0, as Algorithm 1 read literally (line 3 sets L_m = 0, line 8 makes it I_m) and the published code
-    have it. The mean of an early round lies above all later losses, so with it devices that are never in time are
-    taken again and again.
+    unheard: Literal["zero", "guess"] = "zero"
+    """Importance of a device that was selected and has never delivered. ``zero``: Algorithm 1 read literally (line 3
+    sets L_m = 0, and line 8 makes it the I_m of all of S_prev) and the published code; such a device comes last, and is
+    taken again only where fewer others are there than there are places. ``guess``: it keeps the participants' mean as
+    of its first selection; that of an early round lies above all later losses, so devices that are never in time are
+    taken again and again, but one that failed once by bad luck gets another chance.
     """
     without: Literal["none", "V", "A", "I", "VA", "U"] = "none"
     """Ablations: factors left out of the utility; U is the bonus."""

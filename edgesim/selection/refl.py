@@ -17,6 +17,8 @@ from edgesim.selection.stateless import walk
 from edgesim.selection.ties import by_falling
 from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
 
+_ALPHA = 0.25
+
 
 class ReflOptions(view.Options):
     """Knobs of REFL's choice."""
@@ -30,6 +32,14 @@ class ReflOptions(view.Options):
     """Share of the candidates about which the oracle speaks; the others are left out."""
     history_rounds: int = Field(50, ge=1, le=100_000)
     """Rounds of the log that the forecast looks back on."""
+    window: Literal["deadline", "rounds"] = "deadline"
+    """How long the slot is that the oracle is asked about: the deadline, or REFL's estimate of a round, which follows
+    the lengths of the rounds (`round_estimate_s`). They are one where every round lasts to its deadline."""
+
+
+def round_estimate_s(length_s: float, estimate_s: float) -> float:
+    """mu_t = (1 - a) D + a mu_(t-1), a = 0.25, from the last round's length D: REFL, section 4.1."""
+    return (1 - _ALPHA) * length_s + _ALPHA * estimate_s
 
 
 def is_leaving(leaves_s: Floats, slot_s: float) -> NDArray[np.bool_]:
@@ -41,7 +51,7 @@ def is_leaving(leaves_s: Floats, slot_s: float) -> NDArray[np.bool_]:
 
 
 class Refl:
-    """Least available first; its state are the log and who was selected when."""
+    """Least available first; its state are the log, who was selected when and how long a round is expected to be."""
 
     Options: ClassVar[type[view.Options]] = ReflOptions
     looks_at: ClassVar[frozenset[str]] = frozenset()
@@ -51,16 +61,20 @@ class Refl:
         self.log = CheckInLog.empty(device_count, options.history_rounds)
         self.last = np.full(device_count, -options.cool_down - 1, dtype=np.int64)
         """Round in which each was last selected, [devices]."""
+        self.estimate_s: float | None = None
+        """The estimate of a round; None before the first one, whose estimate is the deadline."""
 
     def choose(self, view: RoundView) -> Choice:
-        """Yield the candidates that are rested, the least available first; the slot is the deadline."""
+        """Yield the candidates that are rested, the least available first."""
+        if self.estimate_s is None or self.options.window == "deadline":
+            self.estimate_s = view.tmax_s
         rows = np.flatnonzero(view.round - self.last[view.ids] > self.options.cool_down)
         draw = partial(view.streams.uniform, "selection/refl", round=view.round)
         if self.options.forecast == "log":
             ids = view.ids[rows]
             return by_falling(ids, -poisson.chances(self.log, ids, 1), draw)
         # Asked before the shuffle: a trace answers a little faster in the order of its devices.
-        leaving = is_leaving(view.outlook.leaves_s(rows, 2 * view.tmax_s), view.tmax_s)
+        leaving = is_leaving(view.outlook.leaves_s(rows, 2 * self.estimate_s), self.estimate_s)
         order = np.argsort(draw(view.ids[rows]), kind="stable")
         rows, leaving = rows[order], leaving[order]
         if len(rows) > view.outlook.places():
@@ -72,6 +86,8 @@ class Refl:
         return rows[: int(len(rows) * self.options.oracle_accuracy + 1e-9)]
 
     def hear(self, report: RoundReport) -> None:
-        """Remember who was there and who was selected."""
+        """Remember who was there, who was selected and how long the round was."""
         self.log.append(report.checked_in)
         self.last[report.selected] = report.round
+        if self.estimate_s is not None:
+            self.estimate_s = round_estimate_s(report.length_s, self.estimate_s)

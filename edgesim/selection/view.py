@@ -149,6 +149,8 @@ class RoundReport:
     """Those selected whose updates were in time."""
     feedback: Feedback
     gradients: Gradients
+    length_s: float
+    """Simulated seconds from the round's start to its close; without rounds, since the model before was made."""
 
     @cached_property
     def checked_in(self) -> Integers:

@@ -130,6 +130,20 @@ def test_over_commitment_closes_at_the_wanted_number_of_arrivals(tmp_path):
     assert tenth_s.to_numpy() == pytest.approx(rounds["t_end_s"].to_numpy())
 
 
+@pytest.mark.parametrize(("count", "factor", "invited"), [(3, 1.3, 4), (4, 1.3, 6), (10, 1.25, 13), (5, 1.2, 6)])
+def test_over_commitment_is_rounded_up(count, factor, invited, tmp_path):
+    """asynchronous.md: invite ceil(1.3 K), close at the K-th arrival."""
+    band = {"admission": "count", "count": count, "over_commitment": factor, "allocator": "equal_share"}
+    values = {
+        "rounds": 2,
+        "round": {"payload_bits": 1e6, "tmax_s": 5.0, **band},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    rounds = read_table(tmp_path, "rounds")
+    assert rounds[["selected", "arrived"]].to_numpy().tolist() == [[invited, count]] * 2
+
+
 @pytest.mark.parametrize(
     ("rows", "ends_s", "late"),
     [

@@ -88,6 +88,7 @@ def test_durations_run_to_the_arrival_of_the_update(tmp_path, witness):
 def test_a_latecomer_is_checked_in_and_its_feedback_comes_with_the_round_it_arrives_in(tmp_path, witness):
     golden.play_rounds(tmp_path, 2, [2, 0, 1], delay_knowledge="planned", late="keep")
     first, second = witness.reports
+    assert [report.length_s for report in witness.reports] == [1.0, 1.0]
     assert len(first.feedback.ids) == 0
     assert second.checked_in.tolist() == [0, 1, 2]
     assert witness.views[1].ids.tolist() == [0, 1]

@@ -7,6 +7,7 @@ from edgesim import simulation
 from edgesim.config import parse
 from edgesim.errors import EdgesimError
 from edgesim.records import read_table
+from edgesim.selection import SELECTORS
 
 POLICIES = ["feddance", "oort", "refl", "safa", "safa-lite", "fedcs", "availability-first"]
 BY_COUNT = {"admission": "count", "count": 5, "allocator": "equal_share", "computes": "selected", "close": "deadline"}
@@ -55,6 +56,63 @@ def test_a_timing_only_run_refuses_whoever_looks_at_training(policy, tmp_path):
     else:
         simulation.run(this, tmp_path)
         assert read_table(tmp_path, "rounds")["selected"].sum() > 0
+
+
+@pytest.fixture
+def witness(monkeypatch):
+    """Random choice that keeps what it sees and hears in every round."""
+
+    class Witness(SELECTORS["random"]):
+        looks_at = frozenset({"training_losses", "training_accuracies"})
+        views, reports = [], []
+
+        def choose(self, view):
+            self.views.append(view)
+            return super().choose(view)
+
+        def hear(self, report):
+            self.reports.append(report)
+
+    monkeypatch.setitem(SELECTORS, "random", Witness)
+    return Witness
+
+
+def test_the_feedback_of_a_round_is_of_all_updates_merged_in_it_late_ones_too(witness, tmp_path):
+    """Planned delays miss one upload in five: what a latecomer brings is heard of in the round it arrives in."""
+    knobs = {"delay_knowledge": "planned", "plan_quantile": 0.8, "late": "keep"}
+    simulation.run(config("random", knobs, rounds=10), tmp_path)
+    updates, acts = (read_table(tmp_path, name) for name in ("updates", "activities"))
+    began_s = {}
+    for _, row in acts.sort_values("t_start_s").iterrows():
+        began_s.setdefault((row["round"], row["device"]), row["t_start_s"])
+    ended_s = acts[acts["outcome"] == "done"].groupby(["round", "device"])["t_end_s"].max()
+    late = 0
+    for number, report in enumerate(witness.reports, start=1):
+        merged = updates[updates["round"] == number]
+        heard, devices = report.feedback, merged["device"].tolist()
+        assert heard.ids.tolist() == devices
+        assert heard.loss.tolist() == pytest.approx(merged["loss"].tolist(), rel=1e-6)
+        assert heard.accuracy.tolist() == pytest.approx(merged["accuracy"].tolist(), rel=1e-6)
+        assert (heard.loss_rms >= heard.loss * (1 - 1e-9)).all()
+        assert heard.duration_s == pytest.approx([ended_s[number, m] - began_s[number, m] for m in devices])
+        stale = merged[merged["staleness"] > 0]["device"].to_numpy()
+        assert not np.isin(stale, report.arrived).any()
+        late += len(stale)
+    assert late > 5
+
+
+@pytest.mark.parametrize(
+    ("ends", "horizon"),
+    [({"stop_at_s": 5.0}, 6), ({"stop_at_s": 2.4}, 3), ({"stop_at_s": 0.9}, 1), ({"rounds": 7}, 7)],
+)
+def test_the_horizon_of_a_frame_is_its_rounds_or_those_that_fit_into_the_time(ends, horizon, witness, tmp_path):
+    """K_l of FedTeddi: floor(stop_at_s / tmax_s), here of 0.8 s, although rounds may end sooner and be more."""
+    values = {"round": {"tmax_s": 0.8, "payload_bits": 1e6, "close": "arrivals"}, "learning": {"steps": 1}}
+    data = {"data": {"dataset": "digits", "partition": "iid"}, "devices": {"count": 4}}
+    simulation.run(parse({**values, **data, **ends}, "test"), tmp_path)
+    assert len(witness.views) >= horizon
+    assert {view.rounds_in_frame for view in witness.views} == {horizon}
+    assert [view.round_in_frame for view in witness.views] == list(range(1, len(witness.views) + 1))
 
 
 def test_feddance_and_oort_hear_of_latecomers(tmp_path):

@@ -76,6 +76,7 @@ def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writ
     }
 
 
+@pytest.mark.slow
 def test_a_timing_grid_gets_heat_maps_apart_for_each_kind_of_delay_knowledge(tmp_path, study_writer):
     known = [{"delay_knowledge": "known", "tmax_s": t, "bandwidth_hz": b} for t in (0.8, 1.0) for b in (1e7, 2e7)]
     planned = [{"delay_knowledge": "planned", "tmax_s": t, "plan_quantile": q} for t in (0.8, 1.0) for q in (0.5, 0.9)]
@@ -86,6 +87,7 @@ def test_a_timing_grid_gets_heat_maps_apart_for_each_kind_of_delay_knowledge(tmp
     assert not {name for name in drawn if name.startswith("accuracy")}
 
 
+@pytest.mark.slow
 def test_a_figure_redrawn_from_the_same_folder_has_the_same_bytes(tmp_path, study_writer, run_writer):
     for number, folder in enumerate([study_writer(tmp_path / "study", POLICIES), run_writer(tmp_path / "run")]):
         first = draw([folder], tmp_path / f"first{number}")

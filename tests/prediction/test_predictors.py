@@ -44,6 +44,7 @@ def test_persistence_repeats_the_last_round(log):
     assert PREDICTORS["persistence"](log, EVERYONE, 5).tolist()[:3] == [0, 1, 0]
 
 
+@pytest.mark.slow
 def test_arima_knows_a_rhythm_that_counts_alone_do_not(log):
     chances = PREDICTORS["arima"](log, EVERYONE, 1)
     assert chances[:2].tolist() == [0, 1]

@@ -104,7 +104,7 @@ def _view_of(
     )
 
 
-def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, **columns):
+def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, length_s=1.0, **columns):
     """What a selector hears; ``heard`` are those whose updates were merged, by default all selected."""
     checked_in, selected = np.asarray(checked_in, dtype=np.int64), np.asarray(selected, dtype=np.int64)
     heard = selected if heard is None else np.asarray(heard, dtype=np.int64)
@@ -119,6 +119,7 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
         arrived=heard[np.isin(heard, selected)],
         feedback=Feedback(ids=heard, **columns),
         gradients=gradients,
+        length_s=length_s,
     )
 
 

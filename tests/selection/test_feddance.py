@@ -19,6 +19,7 @@ def worked(**options):
     state.importance[[A, B, D]] = [1.25, 2.0, 0.8]
     state.gain[[A, B, D]] = [0.04, 0.05, -0.01]
     state.last[[A, B, D]] = [9, 4, 8]
+    state.heard[[A, B, D]] = 5
     state.selected[[A, B, D]] = state.estimated[[A, B, D]] = True
     state.mean_importance, state.mean_gain = 1.025, 0.015
     state.guess(np.array([C]))
@@ -145,6 +146,32 @@ def test_where_no_more_are_there_than_are_wanted_all_are_offered(round, knowledg
     assert sorted(order(policy, view_of, knowledge, round, ids=[0, 3, 5, 11])) == [0, 3, 5, 11]
 
 
+def test_the_check_in_of_the_round_that_is_decided_does_not_count(knowledge, view_of, report_of):
+    """lambda_m(r) sums D_m(v) for v < r: of two rounds device 0 has none, so it is last whatever its loss is.
+
+    With its check-in of round 4 counted it would come first: (1 - exp(-5/2)) 1000 against (1 - exp(-5)) 1.
+    """
+    policy = FedDance(FedDanceOptions(history_rounds=2), 12, 2)
+    policy.hear(report_of(1, [0, 1], [0, 1], loss=[1000.0, 1.0]))
+    for r in (2, 3):
+        policy.hear(report_of(r, [1], [1], loss=1.0))
+    assert order(policy, view_of, knowledge, 4, ids=[0, 1]) == [1, 0]
+    # Being asked is no check-in either.
+    assert order(policy, view_of, knowledge, 4, ids=[0, 1]) == [1, 0]
+    policy.hear(report_of(4, [0, 1], []))
+    assert order(policy, view_of, knowledge, 5, ids=[0, 1]) == [0, 1]
+
+
+def test_a_latecomer_that_was_not_selected_this_round_is_heard_of(report_of):
+    """What it brings counts in the round in which it arrives: importance, accuracy and J."""
+    policy = FedDance(FedDanceOptions(), 3, 2)
+    policy.hear(report_of(1, [0, 1], [0, 1], heard=[0], loss=2.0))
+    policy.hear(report_of(2, [0, 1], [0], heard=[0, 1], loss=[1.0, 3.0], accuracy=[0.5, 0.25]))
+    state = policy.state
+    assert (state.importance[1], state.last[1], state.heard[1], state.accuracies[1, -1]) == (3.0, 2, 1, 0.25)
+    assert state.mean_importance == 2.0
+
+
 def test_who_never_delivers_keeps_the_whole_bonus_however_often_it_is_selected(report_of):
     """J is the last round whose update arrived: Algorithm 1 takes it from the feedback (line 6)."""
     policy = FedDance(FedDanceOptions(without="VA"), 3, 2)
@@ -156,10 +183,10 @@ def test_who_never_delivers_keeps_the_whole_bonus_however_often_it_is_selected(r
     assert ratio == pytest.approx((1 + math.log10(42) / 10) / (1 + math.log10(42) / 410))
 
 
-def test_who_has_never_delivered_can_be_put_last_until_it_does(report_of):
+def test_a_device_that_has_never_delivered_comes_last_until_it_does_unless_told_otherwise(report_of):
     """Algorithm 1 read literally: device 1 fails at its first selection, device 2 only after it has delivered once."""
-    for unheard, expected in (("guess", [4.0, 2.0]), ("zero", [0.0, 2.0])):
-        policy = FedDance(FedDanceOptions(unheard=unheard), 3, 2)
+    for options, expected in (({"unheard": "guess"}, [4.0, 2.0]), ({"unheard": "zero"}, [0.0, 2.0]), ({}, [0.0, 2.0])):
+        policy = FedDance(FedDanceOptions(**options), 3, 2)
         policy.hear(report_of(1, [0, 1, 2], [0, 2], loss=[6.0, 2.0]))
         policy.hear(report_of(2, [0, 1, 2], [1, 2], heard=[]))
         assert policy.state.importance[[1, 2]].tolist() == expected
@@ -215,12 +242,18 @@ def histories(draw):
 
 
 def reference(rounds, window=3, ahead=2, beta=3):
-    """Algorithm 1 over dictionaries, one device at a time; utilities at the start of the round after the last."""
+    """Algorithm 1 over dictionaries, one device at a time; utilities at the start of the round after the last.
+
+    I of a device that was selected is its L, which is 0 as long as it has never delivered (lines 3 and 8).
+    """
     importance, gain, last = defaultdict(float), defaultdict(float), defaultdict(int)
     accuracies, ever, log = defaultdict(list), set(), []
     mean_loss = mean_gain = 0.0
     for r, (there, picked, heard, values) in enumerate(rounds, start=1):
         ever |= set(picked)
+        for m in picked:
+            if not accuracies[m]:
+                importance[m] = 0.0
         for m, (loss, accuracy) in zip(heard, values, strict=True):
             importance[m], last[m] = loss, r
             accuracies[m] = [*accuracies[m], accuracy][-beta:]

@@ -231,6 +231,7 @@ def test_equal_devices_are_taken_by_lowest_id_whatever_their_last_bits(offers):
     ]
 
 
+@pytest.mark.slow
 def test_a_thousand_devices_and_a_hundred_classes_are_chosen_as_by_a_double_loop(offers):
     random = np.random.default_rng(3)
     sizes, mixes = random.integers(50, 200, 1000), random.dirichlet(np.full(100, 0.05), 1000)

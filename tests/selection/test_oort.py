@@ -104,6 +104,36 @@ def test_devices_are_drawn_in_proportion_to_their_scores_one_after_another():
         assert abs(seen[i, j] - draws * exact) < 4 * math.sqrt(draws * exact * (1 - exact)), (i, j)
 
 
+def test_exploited_devices_are_sampled_by_score_and_not_the_best_taken(knowledge_of, view_of):
+    """Two places, cut 0: pair (i, j) of the scores s has probability s_i / S * s_j / (S - s_i), in that order.
+
+    Round 1 gives no term for age, and no device is slow, so the scores are (min(u, clip) - u_min) / (u_max - u_min)
+    with u_min taken 0.1 % lower and the clip at the highest of four utilities: some 0, 1/3, 2/3 and 1.
+    """
+    utility = np.array([10.0, 20.0, 30.0, 40.0])
+    scores = (utility - 9.99) / (40.0 - 9.99)
+    options = OortOptions(exploration=0.0, exploration_min=0.0, cut=0.0)
+    knowledge, seen, draws = knowledge_of(np.full((4, 2), 30)), Counter(), 600
+    for seed in range(draws):
+        policy = Oort(options, 4, 2)
+        policy.state.utility[:], policy.state.last[:], policy.state.tried[:] = utility, 1, True
+        policy.state.duration_s[:] = 0.5
+        seen[tuple(taken(policy, view_of(knowledge, round=1, places=2, seed=seed), 2))] += 1
+    for i, j in permutations(range(4), 2):
+        exact = scores[i] / scores.sum() * scores[j] / (scores.sum() - scores[i])
+        assert abs(seen[i, j] - draws * exact) < 4 * math.sqrt(draws * exact * (1 - exact)) + 1, (i, j)
+
+
+def test_explored_devices_are_sampled_by_promise(knowledge_of, view_of):
+    """One place, two untried devices of 20 and 60 samples: the larger one has three chances of four."""
+    knowledge, draws = knowledge_of(np.array([[10, 10], [30, 30]])), 400
+    picks = Counter(
+        taken(Oort(OortOptions(exploration=1.0), 2, 2), view_of(knowledge, places=1, seed=seed), 1)[0]
+        for seed in range(draws)
+    )
+    assert abs(picks[1] - 0.75 * draws) < 4 * math.sqrt(draws * 0.75 * 0.25)
+
+
 def test_a_device_without_weight_is_drawn_last():
     assert weighted(np.array([0.0, 1e-9]), np.array([1e-9, 50.0]), 2).tolist() == [1, 0]
 
@@ -157,6 +187,17 @@ def test_feedback_becomes_utility_duration_and_age(knowledge, view_of, report_of
     assert state.duration_s[[1, 4, 7]].tolist() == [0.7, 0.9, 0.5]
     assert state.last[[1, 4, 7]].tolist() == [3, 3, 3]
     assert np.flatnonzero(state.tried).tolist() == [1, 4, 7]
+
+
+def test_a_latecomer_that_was_not_selected_this_round_is_heard_of(knowledge, view_of, report_of):
+    """Its loss and duration come with the round in which it arrives; its age counts from then."""
+    policy = Oort(OortOptions(), 12, 2)
+    taken(policy, view_of(knowledge, round=2, places=4), 4)
+    policy.hear(report_of(2, range(12), [1, 4], heard=[1, 9], loss_rms=[2.0, 5.0], duration_s=[0.7, 1.4]))
+    assert policy.state.utility[[1, 9]].tolist() == [60 * 2.0, 80 * 5.0]
+    assert policy.state.duration_s[[1, 9]].tolist() == [0.7, 1.4]
+    assert policy.state.tried[[1, 9]].all()
+    assert policy.state.last[9] == 2
 
 
 def test_untried_devices_are_explored_among_the_most_promising(knowledge, view_of):

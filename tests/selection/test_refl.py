@@ -51,6 +51,30 @@ def test_those_about_to_leave_come_first_and_a_tenth_of_each_kind_is_not_spoken_
     assert len(orders) == 10
 
 
+@pytest.mark.parametrize("tmax_s", [0.5, 1.0, 100.0])
+def test_the_slot_is_as_long_as_the_deadline(tmax_s, knowledge, view_of):
+    """Oracle T11 in slots of the round's own length: sessions of 1.5, 2.5 and 0.5 slots, and one of 2 slots."""
+    leaves = tmax_s * np.array([2.5, 1.5, 0.5, 2.0] * 5)
+    view = view_of(knowledge, places=5, tmax_s=tmax_s, outlook={"leaves": leaves})
+    first = offered(Refl(ReflOptions(oracle_accuracy=1.0), 20, 2), view)[:5]
+    assert sorted(first) == [1, 5, 9, 13, 17]
+
+
+def test_the_slot_can_follow_the_lengths_of_the_rounds(knowledge, view_of, report_of):
+    """asynchronous.md: from 1000 s, rounds of 80 and 120 s make 310 and 167.5 s; by default it stays at the deadline.
+
+    Devices leave after 200 s or 400 s. In slots of 1000 s nobody stays for one, in slots of 310 s those of 400 s stay
+    for one and not for two, in slots of 167.5 s those of 200 s (400 s are two slots and more).
+    """
+    leaves = np.array([200.0, 400.0] * 10)
+    for options, kinds in (({"window": "rounds"}, [{0, 1}, {1}, {0}]), ({}, [{0, 1}] * 3)):
+        policy = Refl(ReflOptions(oracle_accuracy=1.0, cool_down=0, **options), 20, 2)
+        for r, (kind, length_s) in enumerate(zip(kinds, [80.0, 120.0, 0.0], strict=True), start=1):
+            view = view_of(knowledge, round=r, places=8, tmax_s=1000.0, outlook={"leaves": leaves})
+            assert {m % 2 for m in offered(policy, view)[:8]} == kind
+            policy.hear(report_of(r, range(20), [], length_s=length_s))
+
+
 def test_when_there_are_no_more_candidates_than_places_all_are_offered(knowledge, view_of):
     assert sorted(offered(Refl(ReflOptions(), 20, 2), view_of(knowledge, places=20))) == list(range(20))
 

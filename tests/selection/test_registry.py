@@ -79,7 +79,7 @@ def test_without_candidates_nobody_is_offered(policy, knowledge, view_of):
                 "accuracy_window": 5,
                 "acc_map": "shifted",
                 "init_newcomers": False,
-                "unheard": "guess",
+                "unheard": "zero",
                 "without": "none",
             },
         ),
@@ -96,7 +96,11 @@ def test_without_candidates_nobody_is_offered(policy, knowledge, view_of):
                 "pacer_delta": 5.0,
             },
         ),
-        ("refl", {"cool_down": 5, "forecast": "oracle", "oracle_accuracy": 0.9, "history_rounds": 50}),
+        (
+            "refl",
+            {"cool_down": 5, "forecast": "oracle", "oracle_accuracy": 0.9}
+            | {"history_rounds": 50, "window": "deadline"},
+        ),
         ("safa", {"quota": 0.1}),
         ("safa-lite", {}),
         ("fedcs", {"uploads": "sequential"}),
