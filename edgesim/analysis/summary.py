@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import metrics
-from edgesim.analysis.runs import Knob, Run, read_study
+from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
