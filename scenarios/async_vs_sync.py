@@ -70,8 +70,7 @@ def main(
             **sections,
             "round": {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count} | sections["round"],
         }
-        policy = sections.get("selection", {}).get("policy", "random")
-        runs += grid(base, {"selection.policy": [policy]}, range(seeds), labels={"protocol": name})
+        runs += grid({"selection": {"policy": "random"}} | base, {}, range(seeds), labels={"protocol": name})
     run_study(Study(out.name, runs, target, reference="random"), out, jobs)
     conclude(out)
 
