@@ -88,8 +88,8 @@ def test_that_everybody_fits_in_every_round_is_noted(tmp_path, tmax_s, noted):
     assert ("the policy never had a choice" in shown(print_run, tmp_path)) == noted
 
 
-def test_one_round_in_which_somebody_is_left_out_is_a_choice(tmp_path):
-    """Presence by round robin: 4 of 12 are there in the first round, all in none."""
+def test_a_count_below_the_candidates_is_a_choice_and_a_count_of_all_of_them_is_none(tmp_path):
+    """Four taken of five candidates, and four of four."""
     _, notes = play(tmp_path, devices={"count": 5}, admission="count", count=4, allocator="equal_share")
     assert "no choice" not in notes
     _, notes = play(tmp_path / "all", devices={"count": 4}, admission="count", count=4, allocator="equal_share")
@@ -126,7 +126,7 @@ def test_a_count_that_fits_or_needs_no_least_bandwidths_is_not_noted(tmp_path, k
 
 
 def test_a_policy_that_picks_devices_that_fit_is_not_blamed_in_the_end(tmp_path):
-    """Seven at random do not fit, but the seven best channels do."""
+    """Eight at random do not fit, but the eight best channels do."""
     told, notes = play(tmp_path, policy="best-channel", admission="count", count=8, tmax_s=0.8)
     rounds = read_table(tmp_path, "rounds")
     assert rounds["late"].sum() == 0
