@@ -148,11 +148,11 @@ def _unrolled(apart: Intervals, begin_s: float, until_s: float) -> tuple[Floats,
     """Sorted starts and ends of the repeated periods that overlap a window, and of some around it."""
     lengths_s = apart.length_s[apart.device]
     starts_s, ends_s = [np.empty(0)], [np.empty(0)]
-    # Rounded either way, one repetition too many changes no count, one too few would.
-    cycle = np.floor((begin_s - apart.end_s) / lengths_s)
-    bound_s = until_s + 4 * np.spacing(until_s)
+    # Rounding may add repetitions that do not overlap the window, which changes no count, but must leave none out.
+    slack_s = 8 * np.spacing(until_s)
+    cycle = np.floor((begin_s - slack_s - apart.end_s) / lengths_s) + 1
     # A short recording comes round several times within a window.
-    while np.any(inside := cycle * lengths_s + apart.start_s <= bound_s):
+    while np.any(inside := cycle * lengths_s + apart.start_s <= until_s + slack_s):
         laps, length_s = cycle[inside], lengths_s[inside]
         starts_s.append(instants_s(laps, length_s, apart.start_s[inside]))
         ends_s.append(instants_s(laps, length_s, apart.end_s[inside]))

@@ -20,15 +20,34 @@ def instants_s(cycle: Floats | float, length_s: Floats | float, within_s: Floats
     lengths_s = np.asarray(length_s, dtype=np.float64)
     over = np.asarray(within_s) >= lengths_s
     whole, rest_s = np.asarray(cycle) + over, np.where(over, 0.0, within_s)
-    when_s = np.asarray(whole * lengths_s + rest_s)
-    while np.any(early := _is_before(when_s, whole, lengths_s, rest_s)):
-        when_s = np.where(early, np.nextafter(when_s, np.inf), when_s)
-    # Two roundings can also leave it a step too late.
-    while np.any(late := ~_is_before(below_s := np.nextafter(when_s, -np.inf), whole, lengths_s, rest_s)):
-        when_s = np.where(late, below_s, when_s)
-    return when_s
+    product_s = whole * lengths_s
+    sum_s, lost_s = _added(product_s, rest_s)
+    # What both roundings lost; its first part has its sign.
+    missing_s, more_s = _added(_lost(whole, lengths_s, product_s), lost_s)
+    when_s = np.where(missing_s > 0, np.nextafter(sum_s, np.inf), sum_s)
+    # Together they can leave it a step too late.
+    below_s = np.nextafter(sum_s, -np.inf)
+    step_s = sum_s - below_s
+    return np.where((missing_s < -step_s) | ((missing_s == -step_s) & (more_s <= 0)), below_s, when_s)
 
 
-def _is_before(t_s: Floats, cycle: Floats, length_s: Floats, within_s: Floats) -> NDArray[np.bool_]:
-    laps, phase_s = np.divmod(t_s, length_s)
-    return np.asarray((laps < cycle) | ((laps == cycle) & (phase_s < within_s)))
+def _added(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """A sum and what its rounding lost, exactly (Knuth)."""
+    total = np.asarray(one + other)
+    second = total - one
+    return total, np.asarray((one - (total - second)) + (other - second))
+
+
+def _lost(one: Floats, other: Floats, product: Floats) -> Floats:
+    """What the rounding of a product lost: Dekker's algorithm, exact as long as nothing overflows."""
+    one_high, other_high = _high(one), _high(other)
+    one_low, other_low = one - one_high, other - other_high
+    return np.asarray(
+        one_low * other_low - (((product - one_high * other_high) - one_low * other_high) - one_high * other_low)
+    )
+
+
+def _high(value: Floats) -> Floats:
+    """The first 26 bits (Veltkamp)."""
+    shifted = value * float(2**27 + 1)
+    return np.asarray(shifted - (shifted - value))
