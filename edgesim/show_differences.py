@@ -112,8 +112,8 @@ def _difference(row: Mapping[Any, Any], name: str) -> str:
 def _note_left_out(table: pd.DataFrame, console: Console) -> None:
     if never := int(table["never"].sum()):
         console.print(
-            f"{never} pairs of which a run never reached the target are left out of rounds, seconds and joules to it; "
-            "what remains flatters the one that never did.",
+            f"{never} {'pair' if never == 1 else 'pairs'} of which a run never reached the target left out of rounds, "
+            "seconds and joules to it; what remains flatters the one that never did.",
             highlight=False,
         )
 

@@ -42,7 +42,7 @@ def test_runs_that_never_get_there_look_like_no_data(tmp_path, study_writer):
     assert "4 of 9 runs never reached it" in text
     (oort,) = [line for line in text.splitlines() if line.split()[:4] == ["oort", "2", "of", "3"]]
     assert oort.split()[4] == "-3.5"  # -3 and -4
-    assert "4 pairs of which a run never reached the target are left out" in text
+    assert "4 pairs of which a run never reached the target left out" in text
 
 
 def test_a_studys_policies_are_read_plainly_by_the_corrected_p(tmp_path, study_writer):

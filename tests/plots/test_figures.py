@@ -199,7 +199,7 @@ def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counte
     heights = {bool(bar.get_hatch()): [] for bar in bars}
     for bar in bars:
         heights[bool(bar.get_hatch())].append(bar.get_height())
-    assert heights[True] == [13.0, 13.0]
+    assert heights[True] == [12.0, 12.0]
     random = panels[0].series[0].runs
     needed = [next(i for i, x in enumerate(run.rounds["test_accuracy"], 1) if x >= 0.6) for run in random]
     assert np.mean(needed) in heights[False]
