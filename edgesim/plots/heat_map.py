@@ -25,6 +25,10 @@ COLUMNS = (
 )
 
 
+TO_TARGET = {"seconds_to_target": "simulated_s", "joules_to_target": "energy_j"}
+"""Columns that only runs which reached the target have, and how much of the same every run had."""
+
+
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 

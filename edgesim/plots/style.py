@@ -30,8 +30,19 @@ PALETTE = {
     "vermilion": "#D55E00",
     "purple": "#CC79A7",
     "grey": "#999999",
+    "brown": "#5E3A00",
+    "violet": "#8E3BA0",
+    "petrol": "#12586B",
+    "crimson": "#B5123B",
+    "olive": "#B0A93F",
+    "slate": "#66605C",
+    "ultramarine": "#2410E0",
 }
-"""Okabe and Ito, "Color Universal Design", 2008, and grey, which stands in for yellow in thin lines."""
+"""Okabe and Ito, "Color Universal Design", 2008, then grey, which stands in for yellow in thin lines.
+
+Seven more, so that every policy has a colour of its own: any two are at least 7 apart in CIELAB (as far as purple and
+grey above) also as seen without red or green cones (Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009).
+"""
 
 _HANDLE_IN = 0.45
 """What an entry of a legend takes besides its text: the handle and the gaps."""
@@ -90,18 +101,21 @@ POLICIES = {
     "fed-cbs": LineStyle(PALETTE["green"], "P", _DENSE_DOT),
     "fedcgd": LineStyle(PALETTE["blue"], "X", _LONG_DASH_DOT),
     "fedteddi": LineStyle(PALETTE["vermilion"], "*", "-"),
-    "oort": LineStyle(PALETTE["orange"], "<", _DASH_DOT_DOT),
-    "refl": LineStyle(PALETTE["purple"], ">", "-."),
-    "safa-lite": LineStyle(PALETTE["sky"], "p", _LONG_DASH),
-    "safa": LineStyle(PALETTE["vermilion"], "d", _DENSE_DOT),
-    "fedcs": LineStyle(PALETTE["green"], "H", _LONG_DASH_DOT),
-    "availability-first": LineStyle(PALETTE["grey"], "h", ":"),
-    "feddance": LineStyle(PALETTE["blue"], "8", "-"),
+    "oort": LineStyle(PALETTE["brown"], "<", _DASH_DOT_DOT),
+    "refl": LineStyle(PALETTE["violet"], ">", "-."),
+    "safa-lite": LineStyle(PALETTE["petrol"], "p", _LONG_DASH),
+    "safa": LineStyle(PALETTE["crimson"], "d", _DENSE_DOT),
+    "fedcs": LineStyle(PALETTE["olive"], "H", _LONG_DASH_DOT),
+    "availability-first": LineStyle(PALETTE["slate"], "h", ":"),
+    "feddance": LineStyle(PALETTE["ultramarine"], "8", "-"),
 }
-"""Those that papers compare differ in colour, marker and dash from each other: FedTeddi's eight, and FedDance's with
-random; across the two, colours come twice."""
+"""Every policy has a colour and a marker of its own, since bars have no dash and a line's dash is hard to see; those
+that papers compare (FedTeddi's eight, and FedDance's with random) differ in dash too."""
 
-_SPARE_COLORS = ("blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey")
+_SPARE_COLORS = (
+    "blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey",
+    "crimson", "olive", "violet", "brown", "petrol", "ultramarine", "slate",
+)  # fmt: skip
 _SPARE_SHAPES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", _LONG_DASH), ("P", _DASH_DOT_DOT))
 
 
