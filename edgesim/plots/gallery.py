@@ -133,8 +133,8 @@ def _draw_learning(runs: Sequence[Run], album: Album, study: Study | None) -> No
     panels = panels_of(runs)
     target, reference = (study.target, study.reference) if study else (None, "random")
     for over in get_args(Over):
-        draws = partial(draw_accuracy, panels, over, target)
-        album.add(f"accuracy_{over}", draws, runs, target)
+        draws = partial(draw_accuracy, panels, over, target, reference)
+        album.add(f"accuracy_{over}", draws, runs, target, reference)
     if has_training_loss(runs):
         album.add("training_loss", lambda: draw_training_loss(panels), runs)
     if len(labels_of(panels)) > 1:

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -166,15 +167,20 @@ def rows_of(panels: int) -> int:
     return -(-panels // abreast(panels))
 
 
-def panel_grid(figure: Figure, titles: Sequence[str]) -> list[Axes]:
-    """Axes of one panel per title, row by row as `abreast` says, lettered (a), (b), ... when there are several."""
-    rows, columns = rows_of(len(titles)), abreast(len(titles))
+def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None) -> list[Axes]:
+    """Axes of one panel per title, row by row, lettered (a), (b), ... when there are several.
+
+    As many stand ``across`` as given, or as `abreast` says. A title that is wider than its panel takes several lines.
+    """
+    columns = across or abreast(len(titles))
+    rows = -(-len(titles) // columns)
+    title_in = 0.8 * figure.get_figwidth() / columns
     grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
     for axes in grid[len(titles) :]:
         figure.delaxes(axes)
     for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
         axes.grid(axis="y")
-        axes.set_title(f"({letter(i)}) {title}" if len(titles) > 1 else title)
+        axes.set_title(folded(f"({letter(i)}) {title}" if len(titles) > 1 else title, title_in))
     return list(grid[: len(titles)])
 
 
@@ -189,11 +195,21 @@ def letter(index: int) -> str:
     return (letter(head - 1) if head else "") + chr(ord("a") + last)
 
 
+@cache
 def text_width_in(text: str) -> float:
     """Width in inches of one line in the small type of legends and of names on an axis."""
     with paper():
         path = TextPath((0, 0), text, size=_SETTINGS["legend.fontsize"])
     return float(path.get_extents().width) / 72
+
+
+def folded(text: str, width_in: float) -> str:
+    """The text in as many lines, broken between words where possible, as it takes in small type of that width."""
+    lines, most = [text], len(text)
+    while most > 1 and max(text_width_in(line) for line in lines) > width_in:
+        most = min(most - 1, int(len(text) * width_in / text_width_in(text)) + 2)
+        lines = textwrap.wrap(text, most)
+    return "\n".join(lines)
 
 
 def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
@@ -206,7 +222,7 @@ def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
 
 def legend_height_in(texts: Sequence[str], width_in: float) -> float:
     """Height that `legend_below` takes, in inches."""
-    further_lines = sum(_folded(text, width_in).count("\n") for text in texts)
+    further_lines = sum(folded(text, width_in - _HANDLE_IN).count("\n") for text in texts)
     return 0.1 + 0.15 * (legend_shape(texts, width_in)[1] + further_lines)
 
 
@@ -214,25 +230,13 @@ def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -
     """One legend for all panels, under them, as wide as the figure allows; a text that is wider takes several lines."""
     width_in = figure.get_figwidth()
     columns, _ = legend_shape(texts, width_in)
-    folded = [_folded(text, width_in) for text in texts]
-    figure.legend(handles, folded, loc="outside lower center", ncols=columns)
+    lines = [folded(text, width_in - _HANDLE_IN) for text in texts]
+    figure.legend(handles, lines, loc="outside lower center", ncols=columns)
 
 
-def _folded(text: str, width_in: float) -> str:
-    """The text in as many lines as a legend of that width needs for it."""
-    share = (width_in - _HANDLE_IN) / text_width_in(text)
-    # Lines of as many characters are not of one width: a tenth to spare.
-    return text if share >= 1 else textwrap.fill(text, int(0.9 * share * len(text)))
-
-
-def slanted_names(axes: Axes, names: Sequence[str]) -> None:
-    """Name the bars at 0, 1, 2, ... under them, at an angle."""
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
-
-
-def slanted_height_in(names: Sequence[str]) -> float:
-    """Height that `slanted_names` takes, in inches."""
-    return max(text_width_in(name) for name in names) / 2**0.5
+def name_run(figure: Figure, name: str) -> None:
+    """Say above all panels which run the figure shows."""
+    figure.suptitle(folded(name, 0.85 * figure.get_figwidth()), fontsize=8)
 
 
 def show_error_bars(errors: ErrorbarContainer) -> None:
