@@ -46,6 +46,9 @@ def draw_accuracy(
                 places = places / _HOUR_S if in_hours else places
                 bands = [drawn_interval(column).within(0, 1) for column in values.T]
                 look, thick = drawn.styles[series.label], series.label in foremost
+                step_between = max(1, places.size // (6 if thick else 3))
+                # Each series has its marks at other places, so that none hides another's.
+                first_mark = int(step_between * drawn.labels.index(series.label) / len(drawn.labels))
                 (drawn.lines[series.label],) = axes.plot(
                     places,
                     [band.mean for band in bands],
@@ -54,7 +57,7 @@ def draw_accuracy(
                     linewidth=1.2 if thick else 0.6,
                     markersize=3.5 if thick else 2.8,
                     zorder=2.5 if thick else 2,
-                    **look.marked(every=max(1, places.size // (6 if thick else 3))),
+                    **look.marked((first_mark, step_between)),
                 )
                 if thick and len(series.runs) >= LEAST_SEEDS:
                     low, high = [band.low for band in bands], [band.high for band in bands]

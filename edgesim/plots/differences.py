@@ -15,7 +15,7 @@ from edgesim.plots.intervals import drawn_interval
 
 TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
 
-_NAMES_IN = 1.4
+_NAMES_IN = 1.65
 _HALF_SPREAD = 0.3
 """How far from its row's middle the outermost of several deadlines stands."""
 
@@ -51,9 +51,8 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
                     _draw_row(axes, float(place), seen, styles[panel.title])
                     if measure in TO_TARGET and len(seen) < len(pairs):
                         left_out += len(pairs) - len(seen)
-                        middle = float(np.mean(seen)) if seen else 0.0
-                        axes.annotate(f"{len(seen)} of {len(pairs)}", (middle, place), (0, 2.5), fontsize=5,
-                                      textcoords="offset points", ha="center", va="bottom")  # fmt: skip
+                        _say_how_many(axes, float(place), seen, f"{len(seen)} of {len(pairs)}")
+            axes.margins(x=0.12)
             axes.grid(visible=False, axis="y")
             axes.grid(axis="x")
             axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -83,6 +82,14 @@ def _draw_row(axes: Axes, place: float, values: Sequence[float], look: style.Lin
         middle = drawn_interval(values)
         axes.hlines(place, middle.low, middle.high, color=look.color, linewidth=1.1)
         axes.plot(middle.mean, place, linestyle="none", marker=look.marker, color=look.color)
+
+
+def _say_how_many(axes: Axes, place: float, values: Sequence[float], text: str) -> None:
+    """Above the mean of those that count, or in its place where there are none."""
+    lift, middle = (2.5, float(np.mean(values))) if values else (0.0, 0.0)
+    box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+    axes.annotate(text, (middle, place), (0, lift), textcoords="offset points", fontsize=5, ha="center",
+                  va="bottom" if values else "center", bbox=None if values else box)  # fmt: skip
 
 
 def _share_scale(one: Axes, other: Axes) -> None:

@@ -147,4 +147,6 @@ def knob_text(name: str, value: Knob) -> str:
     if isinstance(value, str):
         return value
     what = quantity(name, abs(value))
-    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + ("" if what.unit == "1" else f" {what.unit}")
+    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + (
+        "" if what.unit in ("1", "count") else f" {what.unit}"
+    )

@@ -35,7 +35,7 @@ _NARROWEST_IN = 0.24
 _AROUND_IN = 1.3
 """Width beside the cells of a figure: names of the rows, the colour bar."""
 _NOT_DATA = "#E4E4E4"
-_NOT_REACHED = "not reached by all runs (number that did)"
+_NOT_REACHED = "target not reached by every run (how many did)"
 
 
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:

@@ -16,7 +16,7 @@ from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, spread_note
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
-_NEVER = "not reached by all (number that did)"
+_NEVER = "not by all runs"
 _HATCH = "/////"
 
 

@@ -83,8 +83,8 @@ class LineStyle:
         """Keyword arguments for a line without markers."""
         return {"color": self.color, "linestyle": self.linestyle}
 
-    def marked(self, every: int) -> dict[str, Any]:
-        """Keyword arguments for a line with a marker on every so-manieth point."""
+    def marked(self, every: int | tuple[int, int]) -> dict[str, Any]:
+        """Keyword arguments for a line with a marker on every so-manieth point, or the first marked and the step."""
         return self.line() | {"marker": self.marker, "markevery": every}
 
 
@@ -174,7 +174,8 @@ def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None)
     """
     columns = across or abreast(len(titles))
     rows = -(-len(titles) // columns)
-    title_in = 0.8 * figure.get_figwidth() / columns
+    # Names of the axes and a colour bar take an inch; titles are set in larger type than what is measured.
+    title_in = 0.8 * (figure.get_figwidth() - 1) / columns
     grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
     for axes in grid[len(titles) :]:
         figure.delaxes(axes)
@@ -204,12 +205,16 @@ def text_width_in(text: str) -> float:
 
 
 def folded(text: str, width_in: float) -> str:
-    """The text in as many lines, broken between words where possible, as it takes in small type of that width."""
+    """The text in as many lines as it takes in small type of that width, broken between words where possible.
+
+    A value stays beside the name that it is given to.
+    """
+    text = text.replace(" = ", "\u00a0=\u00a0")
     lines, most = [text], len(text)
     while most > 1 and max(text_width_in(line) for line in lines) > width_in:
         most = min(most - 1, int(len(text) * width_in / text_width_in(text)) + 2)
         lines = textwrap.wrap(text, most)
-    return "\n".join(lines)
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
