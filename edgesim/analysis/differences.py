@@ -98,22 +98,22 @@ def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataF
     table = differences_table(study_folder, knob, reference)
     made, name, digest = _kept(study_folder, knob, reference)
     if made.current(name, digest) is None:
-        path = study_folder / f"{name}.csv"
-        if not table.empty:
+        files = [] if table.empty else [study_folder / f"{name}.csv"]
+        for path in files:
             table.to_csv(path, index=False, lineterminator="\n")
-        made.note(name, digest, [] if table.empty else [path])
+        made.note(name, digest, files, [path.name for path in files])
     return table
 
 
 def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
     """`summarise_differences` of `differences`, read from the study's folder where it lies there and is current."""
     made, name, digest = _kept(study_folder, knob, reference)
-    path = study_folder / f"{name}.csv"
-    if made.current(name, digest) is None:
+    tables = made.current(name, digest)
+    if tables is None:
         return summarise_differences(differences(study_folder, knob, reference))
-    if not path.is_file():
+    if not tables:
         return pd.DataFrame()
-    table = pd.read_csv(path)
+    table = pd.read_csv(study_folder / tables[0])
     texts = [column for column in table if str(column).endswith("_reading")]
     return table.fillna(dict.fromkeys(texts, ""))
 

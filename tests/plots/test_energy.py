@@ -3,6 +3,7 @@ import pytest
 from edgesim.analysis.runs import Run, runs_of
 from edgesim.plots.energy import draw_energy, draw_energy_over_rounds, joules_per_round
 from edgesim.plots.groups import panels_of
+from edgesim.plots.stacks import Part, draw_stacks
 
 
 @pytest.fixture
@@ -27,14 +28,13 @@ def test_energy_bars_stack_the_mean_joules_of_the_seeds_with_the_interval_of_the
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["compute", "upload"]
 
 
-def test_no_interval_of_the_energy_goes_below_zero(tmp_path, run_writer):
-    few_and_all = [
-        run_writer(tmp_path / f"{n}-{seed}", scheduled=n, seed=seed, rounds=3) for seed, n in enumerate((1, 1, 9))
-    ]
-    (axes,) = draw_energy(panels_of(runs_of(few_and_all))).axes
+def test_no_interval_of_a_stack_goes_below_zero(runs):
+    joules = dict(zip((run.folder for run in runs), (0.0, 0.0, 3.0), strict=True))
+    parts = {"all": Part("all", "#999999")}
+    (axes,) = draw_stacks(panels_of(runs), parts, lambda run: {"all": joules[run.folder]}, "energy (J)").axes
     (whisker,) = axes.collections[0].get_segments()
-    # 1.1 J twice and 1.9 J: a mean of 1.37 J, less 4.3 times 0.27 J, is above zero; so is what is drawn.
-    assert whisker[0, 0] == pytest.approx(41 / 30 - 4.3026527297 * 4 / 15)
+    # A mean and a standard error of 1 J each.
+    assert whisker[:, 0].tolist() == pytest.approx([0.0, 1 + 4.3026527297])
 
 
 def test_one_runs_energy_is_drawn_over_its_rounds(runs):

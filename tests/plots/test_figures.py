@@ -227,7 +227,7 @@ def whisker(figure: Figure, along: int) -> list[float]:
 
 
 def test_no_error_bar_leaves_what_its_quantity_can_be(three_seeds):
-    """Of three seeds the t interval has 4.3 times the standard error, and one standard deviation may exceed the mean."""
+    """Of three seeds the t interval has 4.3 times the standard error, and a standard deviation may exceed the mean."""
     panels = panels_of(three_seeds)
     late, soon, third = (run.rounds for run in panels[0].series[0].runs)
     for rounds in (late, soon, third):
