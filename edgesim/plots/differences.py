@@ -9,11 +9,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.differences import MEASURES, Difference
+from edgesim.analysis.summary import TO_TARGET
 from edgesim.plots import style
 from edgesim.plots.groups import labels_of, panels_of, quantity
 from edgesim.plots.intervals import drawn_interval
-
-TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
 
 _NAMES_IN = 1.65
 _HALF_SPREAD = 0.3
@@ -46,7 +45,7 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
             for panel, shift in zip(panels, shifts, strict=True):
                 for series in panel.series:
                     pairs = [of[run.folder] for run in series.runs]
-                    seen = [pair.values[measure] for pair in pairs if counts(pair, measure)]
+                    seen = [pair.values[measure] for pair in pairs if measure in pair.values]
                     place = rows.index(series.label) + shift
                     _draw_row(axes, float(place), seen, styles[panel.title])
                     if measure in TO_TARGET and len(seen) < len(pairs):
@@ -70,11 +69,6 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
             marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles]
             style.legend_below(figure, marks, titles)
     return figure
-
-
-def counts(pair: Difference, measure: str) -> bool:
-    """Whether a pair has a measure that says something: to the target, that both runs reached it."""
-    return measure in pair.values and not (measure in TO_TARGET and pair.censored)
 
 
 def _draw_row(axes: Axes, place: float, values: Sequence[float], look: style.LineStyle) -> None:

@@ -12,7 +12,7 @@ from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.runs import Run, Study, read_study, runs_of
 from edgesim.analysis.skew import holdings
-from edgesim.analysis.summary import summarise
+from edgesim.analysis.summary import TO_TARGET, summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
 from edgesim.plots import heat_map
@@ -184,7 +184,7 @@ def _draw_heat_maps(study: Study, album: Album) -> None:
 def _says_something(rows: pd.DataFrame, column: str) -> bool:
     if column not in rows:
         return False
-    if column in heat_map.TO_TARGET and "not_reached" in rows and rows["not_reached"].any():
+    if column in TO_TARGET and "not_reached" in rows and rows["not_reached"].any():
         return True
     if rows[column].isna().all():
         return False

@@ -12,6 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from edgesim.analysis.summary import TO_TARGET
 from edgesim.plots import style
 from edgesim.plots.groups import Quantity, knob_text, quantity
 
@@ -27,10 +28,6 @@ COLUMNS = (
 )
 
 
-TO_TARGET = {"seconds_to_target": "simulated_s", "joules_to_target": "energy_j"}
-"""Columns that only runs which reached the target have, and how much of the same every run had."""
-
-
 _NARROWEST_IN = 0.24
 _AROUND_IN = 1.3
 """Width beside the cells of a figure: names of the rows, the colour bar."""
@@ -42,8 +39,8 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 
     ``summary`` has one row per cell and panel; a cell without a row stays empty. Colours go by the logarithm where the
-    values, all above zero, differ by more than a factor of ten. A cell of `TO_TARGET` in which not every run reached
-    the target has no colour, but says how many did, and where no run did what each of them took in vain.
+    values, all above zero, differ by more than a factor of ten. A cell of a measure to the target that not every run
+    reached has no colour, but says what the mean lies above, and how many runs got there.
     """
     what = quantity(column)
     across, up = (quantity(name, float(summary[name].abs().max())) for name in (x, y))
@@ -108,10 +105,8 @@ def _is_censored(row: Mapping[Hashable, Any], column: str) -> bool:
 def _text(row: Mapping[Hashable, Any], column: str) -> str:
     """What a cell says, on one line or two; nothing where it has no runs."""
     if _is_censored(row, column):
-        runs, missed = int(row["seeds"]), int(row["not_reached"])
-        spent = row.get(TO_TARGET[column])
-        bound = f"> {_number(spent)} {quantity(column).unit}\n" if missed == runs and spent is not None else ""
-        return f"{bound}{runs - missed} of {runs}"
+        runs, bound = int(row["seeds"]), f"> {_number(row[f'{column}_bound'])} {quantity(column).unit}"
+        return f"{bound}\n{runs - int(row['not_reached'])} of {runs}"
     return "" if pd.isna(row[column]) else _number(row[column])
 
 

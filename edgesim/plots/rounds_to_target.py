@@ -35,8 +35,8 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     """Grouped bars: mean rounds over seeds with one standard deviation, a group per level, a bar per series.
 
     No deviation is drawn below 0, nor of fewer than three seeds. Where some run never gets to a level there is no mean:
-    an empty, hatched bar ends where the last run does, under it how many of the runs got there. Every level must lie
-    above every run's start accuracy.
+    an empty, hatched bar, in which how many of the runs got there, ends at what it lies above: the mean in which the
+    others count as the last round that they tested. Every level must lie above every run's start accuracy.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
@@ -57,8 +57,8 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                         _draw_mean(axes, float(place), rounds, bar, color)
                     else:
                         any_missed = True
-                        last = max(float(run.rounds["round"].max()) for run in series.runs)
-                        _draw_censored(axes, float(place), last, f"{len(rounds)} of {len(results)}", bar, color)
+                        bound = float(np.mean([result.value for result in results]))
+                        _draw_censored(axes, float(place), bound, f"{len(rounds)} of {len(results)}", bar, color)
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("test accuracy to reach (1)")
@@ -91,9 +91,9 @@ def _draw_mean(axes: Axes, place: float, rounds: NDArray[np.float64], bar: float
         style.show_error_bars(drawn.errorbar)
 
 
-def _draw_censored(axes: Axes, place: float, last: float, reached: str, bar: float, color: str) -> None:
-    """An empty bar up to the last round, of a mean that is not known."""
-    axes.bar(place, last, bar, facecolor="white", hatch=_HATCH, edgecolor=color, linewidth=0.5)
+def _draw_censored(axes: Axes, place: float, bound: float, reached: str, bar: float, color: str) -> None:
+    """An empty bar of a mean that is only known to lie above its end."""
+    axes.bar(place, bound, bar, facecolor="white", hatch=_HATCH, edgecolor=color, linewidth=0.5)
     axes.annotate(
         reached,
         (place, 0),

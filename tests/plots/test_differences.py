@@ -9,8 +9,10 @@ from edgesim.plots.differences import draw_differences
 
 def pair(folder, seed, policy, seconds, scheduled=1.0, censored=False) -> Difference:
     run = Run(folder / f"{policy}-{seed}", {"policy": policy, "tmax_s": 1.0}, seed)
-    values = {"scheduled": scheduled, "arrived": 3 * scheduled, "seconds_to_target": seconds}
-    return Difference(run, values, censored)
+    values = {"scheduled": scheduled, "arrived": 3 * scheduled}
+    if not censored:
+        values["seconds_to_target"] = seconds
+    return Difference(run, values, censored, {})
 
 
 @pytest.fixture
