@@ -8,15 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from edgesim import plain
-from edgesim.analysis.differences import differences, summarise_differences, write_differences
+from edgesim.analysis.differences import differences, write_differences
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
+from edgesim.plots.album import Album
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
-from edgesim.plots.style import save
 from edgesim.show import print_study
 from edgesim.show_differences import print_differences
 
@@ -113,9 +114,8 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
     and a figure. ``answers`` are what the study found, a sentence or two each; they stand below the tables.
     """
     console = Console()
+    write_differences(study_folder, "policy", read_study(study_folder).reference)
     print_study(study_folder, console)
-    if found := differences(study_folder, "policy", read_study(study_folder).reference):
-        write_differences(study_folder, "policy", summarise_differences(found))
     for knob, reference in against:
         _compare(study_folder, knob, reference, console)
     with console.status("drawing the figures"):
@@ -142,9 +142,13 @@ def stop_if_failed(study_folder: Path, console: Console) -> None:
 
 
 def _compare(study_folder: Path, knob: str, reference: str, console: Console) -> None:
-    found = differences(study_folder, knob, reference)
-    if found:
-        table = summarise_differences(found)
-        write_differences(study_folder, knob, table)
+    table = write_differences(study_folder, knob, reference)
+    if not table.empty:
         print_differences(table, reference, console)
-        save(draw_differences(found, reference), study_folder / "plots" / f"differences-{knob}")
+        album = Album(study_folder / "plots")
+        draws = functools.partial(_draw_differences, study_folder, knob, reference)
+        album.add(f"differences-{knob}", draws, read_study(study_folder).finished, reference)
+
+
+def _draw_differences(study_folder: Path, knob: str, reference: str) -> Figure:
+    return draw_differences(differences(study_folder, knob, reference), reference)

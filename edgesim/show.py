@@ -17,7 +17,7 @@ from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.metrics import tests
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.skew import holdings, skew
-from edgesim.analysis.summary import TO_STAY, TO_TARGET, footnotes, summarise
+from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.show_differences import print_comparison
@@ -197,7 +197,7 @@ def print_study(folder: Path, console: Console) -> None:
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, _TIMING))
     print_comparison(folder, console)
-    for note in footnotes(summary, folder):
+    for note in notes(summary, folder):
         console.print(note, highlight=False)
 
 
@@ -218,16 +218,8 @@ def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str
 
 
 def _summary(folder: Path) -> pd.DataFrame:
-    """The summary as written, or a new one where the plan has changed since; raises `EdgesimError`."""
-    path = folder / "summary.csv"
-    if not path.is_file() or path.stat().st_mtime_ns < (folder / "study.json").stat().st_mtime_ns:
-        return summarise(folder)
-    try:
-        summary = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise EdgesimError(f"{path}: cannot be read: {error}; remove it to have it made anew") from None
-    # Of before runs that never reach the target were told apart.
-    return summarise(folder) if "rounds_to_target" in summary and "rounds_to_stay" not in summary else summary
+    """The summary as written, or a new one where plan, runs or file have changed since; raises `EdgesimError`."""
+    return pd.read_csv(folder / "summary.csv") if summary_is_current(folder) else summarise(folder)
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:

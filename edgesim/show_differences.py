@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, differences, summarise_differences
+from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import TO_TARGET
 from edgesim.table_text import number, plain, print_whole, span
@@ -37,7 +37,7 @@ def print_comparison(folder: Path, console: Console) -> None:
     Of pairs of runs with one seed; where one of them never reached the target, a pair is left out of the first table.
     """
     study = read_study(folder)
-    table = summarise_differences(differences(folder, "policy", study.reference))
+    table = differences_table(folder, "policy", study.reference)
     outcomes = {name: text for name, text in _OUTCOMES.items() if name in table}
     if not outcomes:
         return

@@ -143,7 +143,8 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
         planned.config.model_dump_json(include=_NAMES_FILES): planned.config for planned in study.runs
     }.values():
         check_files(config)
-    reasons = Counter(simulation.why_run(out / planned.folder, planned.config) for planned in study.runs)
+    why = {planned.folder: simulation.why_run(out / planned.folder, planned.config) for planned in study.runs}
+    reasons = Counter(why.values())
     made = [path for path in (out, *out.parents) if not path.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -157,6 +158,10 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
     try:
         with Display(console, study.name, rounds) as display:
+            # Told here: processes that only find this out take seconds to start.
+            for reused in (planned.folder for planned in study.runs if why[planned.folder] is None):
+                endings[reused] = Ending("finished", "finished before")
+                display.ended(reused, "finished", "finished before")
             _run_all(study, out, jobs or cores(), endings, display)
     finally:
         began = any((out / run.folder).exists() for run in study.runs)
@@ -203,7 +208,7 @@ def _check_folder(study: Study, out: Path) -> None:
 
 
 def _run_all(study: Study, out: Path, jobs: int, endings: dict[str, Ending], display: Display) -> None:
-    pending = list(study.runs)
+    pending = [run for run in study.runs if run.folder not in endings]
     suspects: list[PlannedRun] = []
     while pending:
         in_flight = _run_pool(pending, out, study.target, jobs, endings, display)

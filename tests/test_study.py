@@ -116,6 +116,23 @@ def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_pa
     assert before == {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/rounds.parquet")}
 
 
+def test_a_study_whose_runs_are_all_there_starts_no_process_and_measures_none_of_them_again(
+    tmp_path, monkeypatch, studies_here
+):
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
+    run_study(study, tmp_path, jobs=1, console=quiet())
+    summary = (tmp_path / "summary.csv").read_bytes()
+
+    def refuse(*_, **__):
+        raise AssertionError("the second start does what was done before")
+
+    monkeypatch.setattr("edgesim.study._run_pool", refuse)
+    monkeypatch.setattr("edgesim.analysis.summary.measure", refuse)
+    endings = run_study(study, tmp_path, jobs=1, console=quiet())
+    assert [ending.status for ending in endings.values()] == ["finished"] * 2
+    assert (tmp_path / "summary.csv").read_bytes() == summary
+
+
 @pytest.mark.slow
 def test_processes_change_no_byte(tmp_path):
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))

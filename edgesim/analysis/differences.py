@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.statistics import Interval, holm, mean_interval, paired_t_p, reading
 from edgesim.analysis.summary import Measures, measure_rounds
@@ -89,11 +90,37 @@ def summarise_differences(found: list[Difference]) -> pd.DataFrame:
     return table
 
 
-def write_differences(study_folder: Path, knob: str, table: pd.DataFrame) -> Path:
-    """Write such a table as ``differences-KNOB.csv`` into the study's folder and return its path."""
-    path = study_folder / f"differences-{knob}.csv"
-    table.to_csv(path, index=False, lineterminator="\n")
-    return path
+def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
+    """Write what a knob's values differ by from one as ``differences-KNOB.csv`` into the study's folder; the table.
+
+    A table that is current is left as it is; without pairs there is none. Raises `EdgesimError`.
+    """
+    table = differences_table(study_folder, knob, reference)
+    made, name, digest = _kept(study_folder, knob, reference)
+    if made.current(name, digest) is None:
+        files = [] if table.empty else [study_folder / f"{name}.csv"]
+        for path in files:
+            table.to_csv(path, index=False, lineterminator="\n")
+        made.note(name, digest, files, [path.name for path in files])
+    return table
+
+
+def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
+    """`summarise_differences` of `differences`, read from the study's folder where it lies there and is current."""
+    made, name, digest = _kept(study_folder, knob, reference)
+    tables = made.current(name, digest)
+    if tables is None:
+        return summarise_differences(differences(study_folder, knob, reference))
+    if not tables:
+        return pd.DataFrame()
+    table = pd.read_csv(study_folder / tables[0])
+    texts = [column for column in table if str(column).endswith("_reading")]
+    return table.fillna(dict.fromkeys(texts, ""))
+
+
+def _kept(study_folder: Path, knob: str, reference: str) -> tuple[Made, str, str]:
+    """The notes of a study's folder, what a table of differences is called in them, and its digest as of now."""
+    return Made(study_folder), f"differences-{knob}", digest_of_study(read_study(study_folder), reference)
 
 
 def _compared(measure: str, groups: list[list[Difference]]) -> pd.DataFrame:

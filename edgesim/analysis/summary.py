@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import metrics
+from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
@@ -136,10 +137,28 @@ def _whole_knobs(summary: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def write_summary(study_folder: Path) -> Path:
-    """Write the summary as ``summary.csv`` into the study's folder and return its path."""
+    """Write the summary as ``summary.csv`` into the study's folder, unless it is current, and return its path."""
     path = study_folder / "summary.csv"
-    summarise(study_folder).to_csv(path, index=False, lineterminator="\n")
+    made, digest = Made(study_folder), digest_of_study(read_study(study_folder))
+    if made.current("summary", digest) is None:
+        summarise(study_folder).to_csv(path, index=False, lineterminator="\n")
+        made.note("summary", digest, [path])
     return path
+
+
+def summary_is_current(study_folder: Path) -> bool:
+    """Whether ``summary.csv`` is what `write_summary` would write; raises `EdgesimError` where there is no study."""
+    return Made(study_folder).current("summary", digest_of_study(read_study(study_folder))) is not None
+
+
+def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
+    """`footnotes`, which read every run's rounds, or those kept from before while they are current."""
+    made, digest = Made(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
+    kept = made.current("notes", digest)
+    if kept is None:
+        kept = footnotes(summary, study_folder)
+        made.note("notes", digest, [], kept)
+    return kept
 
 
 def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:

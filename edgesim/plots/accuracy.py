@@ -1,91 +1,100 @@
-"""Test accuracy over rounds and over simulated seconds, mean and 95 % interval over seeds."""
+"""Test accuracy over rounds and over simulated seconds, means over seeds and, of those compared, 95 % bands."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from edgesim.analysis.metrics import start_accuracy
+from edgesim.analysis.metrics import final_accuracy, start_accuracy
 from edgesim.analysis.runs import Run
-from edgesim.analysis.statistics import mean_interval
-from edgesim.plots.groups import Panel, Series
+from edgesim.plots.groups import Panel, Series, labels_of
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
 from edgesim.plots.line_panels import line_panels
 
 Floats = NDArray[np.float64]
 Over = Literal["rounds", "seconds"]
 
 _MOST_BANDS = 3
-"""Series up to which intervals are drawn as bands."""
+"""Series up to which all have a band; of more, two are compared and the others are thin lines."""
 
 _LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
 _HOUR_S = 3600.0
 
 
-def draw_accuracy(panels: Sequence[Panel], over: Over, target: float | None = None) -> Figure:
+def draw_accuracy(
+    panels: Sequence[Panel], over: Over, target: float | None = None, reference: str = "random"
+) -> Figure:
     """Accuracy curves from the start accuracy on, a line per series, the target as a thin line.
 
     Over rounds, the rounds that every seed of a series evaluated; over seconds, each seed keeps its last
     value until the next evaluation, up to the time that every seed reached. Seconds are shown as hours where a run
-    lasts for one.
+    lasts for one. The series that are `compared` have bands of the 95 % t interval over seeds, from three seeds on; the
+    others are thin lines with few marks.
     """
-    with line_panels(panels, "test accuracy (1)") as drawn:
+    note = spread_note(panels, "95 % bands").removeprefix("\n")
+    texts = [] if target is None else [f"target {target:g}"]
+    with line_panels(panels, "test accuracy (1)", further=[*texts, *([note] if note else [])]) as drawn:
         in_hours = over == "seconds" and longest_s(panels) >= _HOUR_S
+        foremost = compared(panels, reference)
         for axes, panel in drawn.each:
             for series in panel.series:
                 places, values = curve(series, over)
                 places = places / _HOUR_S if in_hours else places
-                bands = [mean_interval(column).within(0, 1) for column in values.T]
-                look = drawn.styles[series.label]
+                bands = [drawn_interval(column).within(0, 1) for column in values.T]
+                look, thick = drawn.styles[series.label], series.label in foremost
+                step_between = max(1, places.size // (6 if thick else 3))
+                # Each series has its marks at other places, so that none hides another's.
+                first_mark = int(step_between * drawn.labels.index(series.label) / len(drawn.labels))
                 (drawn.lines[series.label],) = axes.plot(
                     places,
                     [band.mean for band in bands],
                     label=series.label,
                     drawstyle="default" if over == "rounds" else "steps-post",
-                    **look.marked(every=max(1, places.size // 6)),
+                    linewidth=1.2 if thick else 0.6,
+                    markersize=3.5 if thick else 2.8,
+                    zorder=2.5 if thick else 2,
+                    **look.marked((first_mark, step_between)),
                 )
-                if len(series.runs) < 2:
-                    continue
-                low, high = np.array([band.low for band in bands]), np.array([band.high for band in bands])
-                if len(drawn.labels) <= _MOST_BANDS:
+                if thick and len(series.runs) >= LEAST_SEEDS:
+                    low, high = [band.low for band in bands], [band.high for band in bands]
                     step: Literal["post"] | None = None if over == "rounds" else "post"
                     axes.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0, step=step)
-                else:
-                    # Eight bands on top of each other are mud: bars at some places, each series at its own.
-                    own = _own_places(places, drawn.labels.index(series.label), len(drawn.labels))
-                    axes.vlines(places[own], low[own], high[own], color=look.color, linewidth=0.7)
             if target is not None:
-                axes.axhline(target, color="#555555", linewidth=0.7)
-                axes.annotate(
-                    f"target {target:g}",
-                    (0, target),
-                    xycoords=("axes fraction", "data"),
-                    xytext=(2, 1),
-                    textcoords="offset points",
-                    ha="left",
-                    va="bottom",
-                    fontsize=7,
-                    color="#555555",
-                )
-            axes.set_xlim(left=0)
+                drawn.lines[texts[0]] = axes.axhline(target, color="#555555", linewidth=0.7, zorder=1.5)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
             axes.set_xlabel("simulated time (h)" if in_hours else _LABELS[over])
+        if note:
+            drawn.lines[note] = Line2D([], [], linestyle="none")
+        axes.set_xlim(left=0)
     return drawn.figure
+
+
+def compared(panels: Sequence[Panel], reference: str) -> set[str]:
+    """Labels of the series that a figure sets off: all where they are few.
+
+    Of more than three, the reference policy's first one (the first of all where that is missing) and the best one:
+    that of the highest final accuracy, as a mean over panels and seeds.
+    """
+    labels = labels_of(panels)
+    if len(labels) <= _MOST_BANDS:
+        return set(labels)
+    each = [series for panel in panels for series in panel.series]
+    own = (series.label for series in each if all(run.knobs.get("policy") == reference for run in series.runs))
+    accuracy = {
+        label: np.mean([final_accuracy(run.rounds) for series in each if series.label == label for run in series.runs])
+        for label in labels
+    }
+    return {next(own, labels[0]), max(labels, key=lambda label: float(accuracy[label]))}
 
 
 def longest_s(panels: Sequence[Panel]) -> float:
     """Simulated seconds of the longest run."""
     runs = (run for panel in panels for series in panel.series for run in series.runs)
     return max(float(run.rounds["t_end_s"].iloc[-1]) for run in runs)
-
-
-def _own_places(places: Floats, position: int, series: int) -> NDArray[np.int64]:
-    """Six indices into the places, shifted so that no two series share one."""
-    gap = max(1, places.size // 6)
-    shift = gap * (position + 0.5) / series
-    return np.unique((shift + gap * np.arange(places.size // gap)).astype(np.int64).clip(max=places.size - 1))
 
 
 def curve(series: Series, over: Over) -> tuple[Floats, Floats]:

@@ -26,7 +26,7 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
     shown = rounds[(rounds["round"] >= first) & (rounds["round"] < first + MOST_ROUNDS)]
     uploads = _uploads(run)
     several = len(stations) > 1
-    with style.figure(style.COLUMN_IN, 1.9 if not several else 0.5 + 0.95 * len(stations)) as figure:
+    with style.figure(style.COLUMN_IN, 2.05 if not several else 0.65 + 0.95 * len(stations)) as figure:
         grid = figure.subplots(len(stations), squeeze=False, sharex=True, sharey=True).ravel()
         for i, (axes, station) in enumerate(zip(grid, stations.itertuples(), strict=True)):
             own = uploads[uploads["station"] == station.station]
@@ -35,6 +35,7 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
             _draw(axes, use, shown, mean)
             axes.set_title((f"({style.letter(i)}) {station.name}, " if several else "") + f"mean of the run {mean:.2f}")
         grid[-1].set_xlabel("simulated time (s)")
+        style.name_run(figure, run.folder.name)
         figure.supylabel("share of the band in use (1)", fontsize=8)
     return figure
 

@@ -24,7 +24,7 @@ def draw_cell_map(run: Run) -> Figure:
     several = len(stations) > 1
     with_devices = stations[: len(_MARKS)] if several else stations[:0]
     labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]
-    with style.figure(style.COLUMN_IN, 2.85 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 3.0 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
         axes = figure.subplots()
         for station, name in zip(stations["station"], stations["name"], strict=True):
             there = (devices["station"] == station).to_numpy()
@@ -54,6 +54,7 @@ def draw_cell_map(run: Run) -> Figure:
             stations["x_m"], stations["y_m"], marker="^", s=55, c=style.PALETTE["vermilion"],
             edgecolors="white", linewidths=0.7, zorder=3,
         )  # fmt: skip
+        style.name_run(figure, run.folder.name)
         axes.set_aspect("equal")
         axes.set_xlabel("east of the centre (m)")
         axes.set_ylabel("north of the centre (m)")

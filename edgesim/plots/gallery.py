@@ -2,18 +2,22 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 
+from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.runs import Run, Study, read_study, runs_of
 from edgesim.analysis.skew import holdings
-from edgesim.analysis.summary import summarise
+from edgesim.analysis.summary import TO_TARGET, summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
-from edgesim.plots import heat_map, style
-from edgesim.plots.accuracy import draw_accuracy
+from edgesim.plots import heat_map
+from edgesim.plots.accuracy import Over, draw_accuracy
+from edgesim.plots.album import Album
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
 from edgesim.plots.cell_map import draw_cell_map
@@ -35,6 +39,10 @@ MOST_PANELS = 6
 """Above this, or `MOST_SERIES`, figures with a line or bar per series are not drawn: nobody could read them."""
 
 
+_ALL = "all figures"
+"""Under this name the notes of a folder have the list of its figures."""
+
+
 def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
 
@@ -43,8 +51,9 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     evaluated. Several runs: accuracy, scheduled clients, CDFs, energy, wasted work, how evenly devices took part and
     staleness by policy, and participation over the day where all last for one. A study: those, Gantt
     chart, band use and classes held of its first run, a map of the first run on every topology, with a target rounds
-    to reach it, and over two or more numeric knobs heat maps. Returns the paths of the files. Raises `EdgesimError`
-    for a folder that is neither, or an unknown round.
+    to reach it, and over two or more numeric knobs heat maps. A figure that lies there already, drawn by this version
+    from the same results, is left as it is. Returns the paths of all files. Raises `EdgesimError` for a folder that is
+    neither, or an unknown round.
     """
     if not paths:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
@@ -56,96 +65,110 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
     if round is not None and (studies or len(paths) > 1):
         raise EdgesimError("a round is chosen for the Gantt chart of one run; give one run folder with it")
+    study = read_study(paths[0]) if studies else None
+    runs = study.finished if study else runs_of(paths)
+    if not runs:
+        raise EdgesimError(f"{paths[0]}: no run of the study is finished; run the study first")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EdgesimError(f"{out}: cannot be made a folder for figures: {error.strerror}") from None
-    if studies:
-        return draw_study(read_study(paths[0]), out)
-    runs = runs_of(paths)
-    if len(runs) > 1:
-        return draw_runs(runs, out, None)
-    files = draw_one_run(runs[0], out, round) + style.save(draw_cell_map(runs[0]), out / "cell_map")
-    if has_batteries(runs[0]):
-        files += style.save(draw_battery(runs[0]), out / "battery")
-    return files + draw_runs(runs, out, None)
+    digest = digest_of_study(study) if study else digest_of(runs, round)
+    drawn = Made(out).current(_ALL, digest)
+    if drawn is not None:
+        return [out / name for name in drawn]
+    album = Album(out)
+    if study:
+        _draw_study(study, album)
+    elif len(runs) > 1:
+        _draw_runs(runs, album)
+    else:
+        _draw_one_run(runs[0], album, round)
+        album.add("cell_map", lambda: draw_cell_map(runs[0]), runs)
+        if has_batteries(runs[0]):
+            album.add("battery", lambda: draw_battery(runs[0]), runs)
+        _draw_runs(runs, album)
+    Made(out).note(_ALL, digest, album.files, [path.name for path in album.files])
+    return album.files
 
 
-def draw_one_run(run: Run, out: Path, round: int | None) -> list[Path]:
+def _draw_one_run(run: Run, album: Album, round: int | None = None) -> None:
     """Figures of one run: a round, those that follow it and, where the run knows classes, who holds which."""
-    files = style.save(draw_gantt(run, round), out / "gantt")
-    files += style.save(draw_band_use(run, round), out / "band_use")
+    album.add("gantt", lambda: draw_gantt(run, round), [run], round)
+    album.add("band_use", lambda: draw_band_use(run, round), [run], round)
     if holdings(run.devices):
-        files += style.save(draw_partition(run), out / "partition")
-    return files
+        album.add("partition", lambda: draw_partition(run), [run])
 
 
-def draw_runs(runs: Sequence[Run], out: Path, target: float | None) -> list[Path]:
+def _draw_runs(runs: Sequence[Run], album: Album, study: Study | None = None) -> None:
     """Figures over series of runs: delays, scheduled clients, energy and, when evaluated, what was learnt."""
     panels = panels_of(runs)
     if len(panels) > MOST_PANELS or len(labels_of(panels)) > MOST_SERIES:
-        return []
-    files = style.save(draw_delay_cdf(panels), out / "delay_cdf")
+        return
+    album.add("delay_cdf", lambda: draw_delay_cdf(panels), runs)
     if len(runs) > 1:
-        files += style.save(draw_scheduled(panels), out / "scheduled")
-        files += style.save(draw_energy(panels), out / "energy")
+        album.add("scheduled", lambda: draw_scheduled(panels), runs)
+        album.add("energy", lambda: draw_energy(panels), runs)
         for amount in AMOUNTS:
-            files += style.save(draw_waste(panels, amount), out / f"waste-{amount}")
-        files += style.save(draw_fairness(panels), out / "fairness")
+            album.add(f"waste-{amount}", partial(draw_waste, panels, amount), runs)
+        album.add("fairness", lambda: draw_fairness(panels), runs)
     else:
-        files += style.save(draw_energy_over_rounds(runs[0]), out / "energy")
+        album.add("energy", lambda: draw_energy_over_rounds(runs[0]), runs)
         for amount in AMOUNTS:
-            files += style.save(draw_waste_over_rounds(runs[0], amount), out / f"waste-{amount}")
+            album.add(f"waste-{amount}", partial(draw_waste_over_rounds, runs[0], amount), runs)
     if has_stale_updates(runs):
-        files += style.save(draw_staleness(panels), out / "staleness")
+        album.add("staleness", lambda: draw_staleness(panels), runs)
     if all(spans_a_day(run) for run in runs):
         for panel in panels:
             for series in panel.series:
                 ending = f"-{_slug(series.label)}" if len(runs) > 1 else ""
-                files += style.save(draw_participation(series.runs), out / f"participation{ending}")
-    evaluated = [run for run in runs if not evaluations(run.rounds).empty]
-    if not evaluated:
-        return files
-    panels = panels_of(evaluated)
-    files += style.save(draw_accuracy(panels, "rounds", target), out / "accuracy_rounds")
-    files += style.save(draw_accuracy(panels, "seconds", target), out / "accuracy_seconds")
-    if has_training_loss(evaluated):
-        files += style.save(draw_training_loss(panels), out / "training_loss")
-    if len(labels_of(panels)) > 1:
-        files += style.save(draw_final_accuracy(panels), out / "final_accuracy")
-    levels = [] if target is None else levels_around(target, evaluated)
-    if levels:
-        files += style.save(draw_rounds_to_target(panels, levels), out / "rounds_to_target")
-    return files
+                album.add(f"participation{ending}", partial(draw_participation, series.runs), series.runs)
+    _draw_learning([run for run in runs if not evaluations(run.rounds).empty], album, study)
 
 
-def draw_study(study: Study, out: Path) -> list[Path]:
-    """All figures of a study's finished runs; raises `EdgesimError` when there are none."""
-    runs = study.finished
+def _draw_learning(runs: Sequence[Run], album: Album, study: Study | None) -> None:
+    """Figures over series of evaluated runs."""
     if not runs:
-        raise EdgesimError(f"{study.folder}: no run of the study is finished; run the study first")
-    files = draw_one_run(runs[0], out, None) + draw_runs(runs, out, study.target)
+        return
+    panels = panels_of(runs)
+    target, reference = (study.target, study.reference) if study else (None, "random")
+    for over in get_args(Over):
+        draws = partial(draw_accuracy, panels, over, target, reference)
+        album.add(f"accuracy_{over}", draws, runs, target, reference)
+    if has_training_loss(runs):
+        album.add("training_loss", lambda: draw_training_loss(panels), runs)
+    if len(labels_of(panels)) > 1:
+        album.add("final_accuracy", lambda: draw_final_accuracy(panels), runs)
+    levels = [] if target is None else levels_around(target, runs)
+    if levels:
+        album.add("rounds_to_target", lambda: draw_rounds_to_target(panels, levels), runs, levels)
+
+
+def _draw_study(study: Study, album: Album) -> None:
+    """All figures of a study's finished runs."""
+    runs = study.finished
+    _draw_one_run(runs[0], album)
+    _draw_runs(runs, album, study)
     first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
     for topology, run in first_on.items():
         ending = "" if topology is None else f"-{_slug(topology)}"
-        files += style.save(draw_cell_map(run), out / f"cell_map{ending}")
+        album.add(f"cell_map{ending}", partial(draw_cell_map, run), [run])
     values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
     if sum(len(found) > 1 and not any(isinstance(value, str) for value in found) for found in values.values()) > 1:
-        files += draw_heat_maps(summarise(study.folder), study.knob_names, out)
-    return files
+        _draw_heat_maps(study, album)
 
 
-def draw_heat_maps(summary: pd.DataFrame, knobs: Sequence[str], out: Path) -> list[Path]:
-    """Heat maps of a summary over its numeric knobs, apart for each combination of its text knobs.
+def _draw_heat_maps(study: Study, album: Album) -> None:
+    """Heat maps of a study's summary over its numeric knobs, apart for each combination of its text knobs.
 
     The deadline lies across when it varies, the next varying knob goes up, the others make panels. Measures
     that say nothing new are left out: arrivals equal to the scheduled, a miss rate of zero everywhere.
     """
+    summary, knobs = summarise(study.folder), study.knob_names
     numeric = [name for name in knobs if pd.api.types.is_numeric_dtype(summary[name])]
     texts = [name for name in knobs if name not in numeric and summary[name].nunique(dropna=False) > 1]
     # A row that lacks a knob (a quantile under delays that are known) is no cell of that knob's map.
     shape = summary[numeric].isna().astype(str).agg("".join, axis=1) if numeric else ""
-    files = []
     for key, rows in summary.assign(_shape=shape).groupby([*texts, "_shape"], sort=True, dropna=False):
         varying = [name for name in numeric if rows[name].nunique() > 1]
         if len(varying) < 2:
@@ -154,13 +177,16 @@ def draw_heat_maps(summary: pd.DataFrame, knobs: Sequence[str], out: Path) -> li
         ending = "".join(f"-{_slug(value)}" for value in key[:-1])
         for column in heat_map.COLUMNS:
             if _says_something(rows, column):
-                figure = heat_map.draw_heat_map(rows, varying[0], varying[1], column, varying[2:])
-                files += style.save(figure, out / f"heat_map-{_slug(column)}{ending}")
-    return files
+                draws = partial(heat_map.draw_heat_map, rows, varying[0], varying[1], column, varying[2:])
+                album.add(f"heat_map-{_slug(column)}{ending}", draws, study.finished, study.target)
 
 
 def _says_something(rows: pd.DataFrame, column: str) -> bool:
-    if column not in rows or rows[column].isna().all():
+    if column not in rows:
+        return False
+    if column in TO_TARGET and "not_reached" in rows and rows["not_reached"].any():
+        return True
+    if rows[column].isna().all():
         return False
     if column == "arrived":
         return not rows["arrived"].equals(rows["scheduled"])

@@ -62,7 +62,8 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
         total = int(facts["candidates"])
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"
-        axes.set_title(f"{run.folder.name}\nround {number}: {scheduled}{part}")
+        style.name_run(figure, run.folder.name)
+        axes.set_title(style.folded(f"round {number}: {scheduled}{part}", 0.85 * style.COLUMN_IN))
         handles = _handles(rows)
         style.legend_below(figure, handles, [str(handle.get_label()) for handle in handles])
     return figure

@@ -61,11 +61,6 @@ def labels_of(panels: Sequence[Panel]) -> list[str]:
     return list(dict.fromkeys(series.label for panel in panels for series in panel.series))
 
 
-def several_seeds(panels: Sequence[Panel]) -> bool:
-    """Whether any series has more than one run, and so a spread to be drawn."""
-    return any(len(series.runs) > 1 for panel in panels for series in panel.series)
-
-
 def _distinguishing(runs: Sequence[Run]) -> list[str]:
     names = dict.fromkeys(name for run in runs for name in run.knobs if name not in ("policy", _TITLE_KNOB))
     values: dict[tuple[str, Knob | None, Knob | None], set[Knob | None]] = {}
@@ -152,4 +147,6 @@ def knob_text(name: str, value: Knob) -> str:
     if isinstance(value, str):
         return value
     what = quantity(name, abs(value))
-    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + ("" if what.unit == "1" else f" {what.unit}")
+    return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + (
+        "" if what.unit in ("1", "count") else f" {what.unit}"
+    )

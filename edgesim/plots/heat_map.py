@@ -1,6 +1,6 @@
 """Heat maps: a column of a study's summary over two of its knobs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,8 +8,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
+from edgesim.analysis.summary import TO_TARGET
 from edgesim.plots import style
 from edgesim.plots.groups import Quantity, knob_text, quantity
 
@@ -25,61 +28,122 @@ COLUMNS = (
 )
 
 
+_NARROWEST_IN = 0.24
+_AROUND_IN = 1.3
+"""Width beside the cells of a figure: names of the rows, the colour bar."""
+_NOT_DATA = "#E4E4E4"
+_NOT_REACHED = "target not reached by every run (how many did)"
+
+
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 
     ``summary`` has one row per cell and panel; a cell without a row stays empty. Colours go by the logarithm where the
-    values, all above zero, differ by more than a factor of ten.
+    values, all above zero, differ by more than a factor of ten. A cell of a measure to the target that not every run
+    reached has no colour, but says what the mean lies above, and how many runs got there.
     """
     what = quantity(column)
     across, up = (quantity(name, float(summary[name].abs().max())) for name in (x, y))
+    summary = summary.assign(_text=[_text(row, column) for row in summary.to_dict("records")])
+    summary = summary.assign(_censored=[_is_censored(row, column) for row in summary.to_dict("records")])
     groups: list[tuple[Any, pd.DataFrame]] = [((), summary)]
     if panel_knobs:
         groups = list(summary.groupby(list(panel_knobs), sort=True))
-    tables = [group.pivot(index=y, columns=x, values=column) for _, group in groups]
     # Panels share their axes, so each needs every row and column.
-    index, columns = (
-        np.unique(np.concatenate([getattr(table, way) for table in tables])) for way in ("index", "columns")
-    )
-    tables = [table.reindex(index=index, columns=columns) for table in tables]
-    values = np.concatenate([table.to_numpy(dtype=np.float64).ravel() for table in tables])
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    norm = LogNorm(low, high) if 0 < 10 * low < high else Normalize(low, high)
+    index, columns = np.unique(summary[y].to_numpy()), np.unique(summary[x].to_numpy())
+    tables = {
+        name: [
+            group.pivot(index=y, columns=x, values=name).reindex(index=index, columns=columns) for _, group in groups
+        ]
+        for name in (column, "_text", "_censored")
+    }
+    data = summary.loc[~summary["_censored"], column].to_numpy(dtype=np.float64)
     titles = [
         ", ".join(knob_text(name, float(value)) for name, value in zip(panel_knobs, key, strict=True))
         for key, _ in groups
     ]
-    cells = max(len(table) for table in tables)
-    width, height = style.panel_size(len(groups), max(1.8, 0.7 + 0.26 * cells))
+    names = _texts(columns, across)
+    lines = [line for text in [*summary["_text"], *names] for line in text.split("\n")]
+    cell_in = max(_NARROWEST_IN, *(style.text_width_in(line) for line in lines)) + 0.06
+    width, abreast = _shape(len(groups), cell_in * len(columns))
+    panel_in = max(1.8, 0.8 + 0.28 * len(index))
+    any_censored = bool(summary["_censored"].any())
+    height = panel_in * -(-len(groups) // abreast) + (style.legend_height_in([_NOT_REACHED], width) * any_censored)
+    # What is left of the figure for a cell decides whether names stand level and how small texts are.
+    share = min(1.0, (width - _AROUND_IN) / abreast / len(columns) / cell_in)
     with style.figure(width, height) as figure:
-        grid = style.panel_grid(figure, titles)
-        for axes, table in zip(grid, tables, strict=True):
-            shown = table.to_numpy(dtype=np.float64)
+        grid = style.panel_grid(figure, titles, abreast)
+        norm = _norm(data)
+        for i, axes in enumerate(grid):
+            shown = np.where(tables["_censored"][i].eq(True), np.nan, tables[column][i].to_numpy(dtype=np.float64))
             image = axes.imshow(
-                shown,
-                cmap="cividis",
-                norm=norm,
-                origin="lower",
-                aspect="auto",
-                interpolation="none",
-            )
-            _annotate(axes, shown, norm)
+                shown, cmap="cividis", norm=norm, origin="lower", aspect="auto", interpolation="none"
+            )  # fmt: skip
+            _annotate(axes, shown, tables["_text"][i].to_numpy(), norm, max(4.0, 6 * share))
             axes.grid(visible=False)
-            axes.set_xticks(np.arange(shown.shape[1]), _texts(table.columns, across))
-            axes.set_yticks(np.arange(shown.shape[0]), _texts(table.index, up))
+            axes.set_xticks(np.arange(len(columns)), names, rotation=0 if share == 1 else 90)
+            axes.set_yticks(np.arange(len(index)), _texts(index, up))
             axes.set_xlabel(across.axis)
-        for axes in grid[:: style.abreast(len(grid))]:
+        for axes in grid[::abreast]:
             axes.set_ylabel(up.axis)
-        figure.colorbar(image, ax=grid, label=f"{what.name}\n({what.unit})", shrink=0.95, pad=0.02)
+        if len(data):
+            bar = figure.colorbar(image, ax=grid, label=f"{what.name}\n({what.unit})", shrink=0.95, pad=0.02)
+            if isinstance(norm, LogNorm):
+                bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                bar.ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+                bar.ax.yaxis.set_minor_formatter(NullFormatter())
+        if any_censored:
+            style.legend_below(figure, [_not_data()], [_NOT_REACHED])
     return figure
 
 
-def _annotate(axes: Axes, values: NDArray[np.float64], norm: Normalize) -> None:
-    for (i, j), value in np.ndenumerate(values):
-        if not np.isnan(value):
-            color = "black" if norm(value) > 0.55 else "white"
-            text = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-            axes.text(j, i, text, ha="center", va="center", fontsize=6, color=color)
+def _is_censored(row: Mapping[Hashable, Any], column: str) -> bool:
+    """Whether a cell's value would stand for runs that never reached the target."""
+    return column in TO_TARGET and bool(row.get("not_reached", 0) > 0)
+
+
+def _text(row: Mapping[Hashable, Any], column: str) -> str:
+    """What a cell says, on one line or two; nothing where it has no runs."""
+    if _is_censored(row, column):
+        runs, bound = int(row["seeds"]), f"> {_number(row[f'{column}_bound'])} {quantity(column).unit}"
+        return f"{bound}\n{runs - int(row['not_reached'])} of {runs}"
+    return "" if pd.isna(row[column]) else _number(row[column])
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _shape(panels: int, panel_in: float) -> tuple[float, int]:
+    """Width of a figure whose panels take so much, and how many of them stand side by side."""
+    if panels == 1:
+        return (style.COLUMN_IN if panel_in + _AROUND_IN <= style.COLUMN_IN else style.PAGE_IN), 1
+    return style.PAGE_IN, max(1, min(style.abreast(panels), int((style.PAGE_IN - _AROUND_IN) / panel_in)))
+
+
+def _norm(data: NDArray[np.float64]) -> Normalize:
+    if not len(data) or np.isnan(data).all():
+        return Normalize(0, 1)
+    low, high = float(np.nanmin(data)), float(np.nanmax(data))
+    return LogNorm(low, high) if 0 < 10 * low < high else Normalize(low, high)
+
+
+def _annotate(
+    axes: Axes, values: NDArray[np.float64], texts: NDArray[np.object_], norm: Normalize, size: float
+) -> None:
+    for (i, j), text in np.ndenumerate(texts):
+        if not isinstance(text, str) or not text:
+            continue
+        color = "white" if norm(values[i, j]) <= 0.55 else "black"
+        if np.isnan(values[i, j]):
+            color = "black"
+            axes.add_patch(_not_data((j - 0.5, i - 0.5)))
+        box = {"boxstyle": "square,pad=0.1", "fc": _NOT_DATA, "ec": "none"} if np.isnan(values[i, j]) else None
+        axes.text(j, i, text, ha="center", va="center", fontsize=size, color=color, bbox=box, linespacing=1.0)
+
+
+def _not_data(corner: tuple[float, float] = (0.0, 0.0)) -> Rectangle:
+    return Rectangle(corner, 1, 1, facecolor=_NOT_DATA, edgecolor="white", hatch="////", linewidth=0)
 
 
 def _texts(values: Iterable[Any], what: Quantity) -> list[str]:

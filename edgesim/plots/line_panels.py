@@ -22,18 +22,27 @@ class LinePanels:
     """Of each series, by its label."""
     each: list[tuple[Axes, Panel]]
     lines: dict[str, Line2D] = field(default_factory=dict)
-    """What stands for each series in the legend, by its label; to be filled in."""
+    """What stands for each text of the legend; to be filled in."""
 
 
 @contextmanager
-def line_panels(panels: Sequence[Panel], y_label: str, panel_height_in: float = 2.0) -> Iterator[LinePanels]:
-    """Axes for each panel; afterwards the first ones of each row get their label and the figure its legend."""
+def line_panels(
+    panels: Sequence[Panel], y_label: str, panel_height_in: float = 2.0, further: Sequence[str] = ()
+) -> Iterator[LinePanels]:
+    """Axes for each panel; afterwards the first ones of each row get their label and the figure its legend.
+
+    ``further`` are texts of the legend after the labels, whose lines are to be filled in as well.
+    All panels share both scales: a limit that is set while some panel is not drawn yet freezes that of all.
+    """
     labels = labels_of(panels)
+    texts = [*labels, *further]
     width, height = style.panel_size(len(panels), panel_height_in)
-    with style.figure(width, height + style.legend_height_in(labels, width)) as figure:
+    with style.figure(width, height + style.legend_height_in(texts, width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
+        for axes in grid[1:]:
+            axes.sharex(grid[0])
         drawn = LinePanels(figure, labels, style.line_styles(labels), list(zip(grid, panels, strict=True)))
         yield drawn
         for axes in grid[:: style.abreast(len(grid))]:
             axes.set_ylabel(y_label)
-        style.legend_below(figure, [drawn.lines[label] for label in labels], labels)
+        style.legend_below(figure, [drawn.lines[text] for text in texts], texts)

@@ -10,8 +10,8 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.statistics import mean_interval
 from edgesim.plots import style
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
 DAY_S = 86_400.0
 _COLUMNS = {"candidates": "checked in", "selected": "selected", "arrived": "arrived"}
@@ -25,7 +25,7 @@ def spans_a_day(run: Run) -> bool:
 def draw_participation(runs: Sequence[Run]) -> Figure:
     """Mean devices per round, checked in above, selected and arrived below, by the hour of the round's start.
 
-    Bands are 95 % over seeds.
+    Bands are 95 % over three seeds or more.
     Hour 0 is the start of the run's clock, and with it of its trace. The lower axis does not begin at 0: how many
     arrive differs little from how many are selected.
     """
@@ -49,11 +49,11 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
 
 
 def _draw_hours(axes: Axes, seeds: Sequence[NDArray[np.float64]], label: str, look: style.LineStyle) -> None:
-    """Mean over seeds of a quantity of each hour, [24] each, and its interval where there are several."""
-    bands = [mean_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
+    """Mean over seeds of a quantity of each hour, [24] each, and its interval where there are three or more."""
+    bands = [drawn_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5
     axes.plot(hours, [band.mean for band in bands], label=label, **look.marked(every=4))
-    if len(seeds) > 1:
+    if len(seeds) >= LEAST_SEEDS:
         low, high = [band.low for band in bands], [band.high for band in bands]
         axes.fill_between(hours, low, high, color=look.color, alpha=0.2, linewidth=0)
 

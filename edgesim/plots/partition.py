@@ -31,7 +31,7 @@ def draw_partition(run: Run) -> Figure:
     panel_height = float(np.clip(0.1 * classes, 0.9, 3.2))
     largest = max(int(holding.counts.max()) for holding in held)
     ticks = [10**power for power in range(len(str(largest))) if 10**power < largest / 2] + [largest]
-    with style.figure(width, (panel_height + 0.3) * len(held) + 0.35) as figure:
+    with style.figure(width, (panel_height + 0.3) * len(held) + 0.5) as figure:
         grid = figure.subplots(len(held), 1, squeeze=False, sharex=True)[:, 0]
         for axes, holding in zip(grid, held, strict=True):
             image = axes.imshow(
@@ -45,6 +45,7 @@ def draw_partition(run: Run) -> Figure:
             axes.set_title(_title(holding, alone=len(held) == 1), loc="left")
             axes.set_ylabel("class (id)")
             axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+        style.name_run(figure, run.folder.name)
         _name_devices(grid[-1], shown, devices)
         bar = figure.colorbar(image, ax=grid, label="samples (count)", pad=0.02)
         bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])

@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
 from edgesim.analysis.metrics import Reached, rounds_to_target, start_accuracy
 from edgesim.analysis.runs import Run
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, labels_of, several_seeds
+from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.intervals import LEAST_SEEDS, spread_note
 
 _STEPS = (-0.10, -0.05, 0.0, 0.05)
-_NEVER = "not by all seeds"
+_NEVER = "not by all runs"
+_HATCH = "/////"
 
 
 def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
@@ -30,12 +34,13 @@ def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
 def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> Figure:
     """Grouped bars: mean rounds over seeds with one standard deviation, a group per level, a bar per series.
 
-    No deviation is drawn below 0. A run that never gets to a level counts as its last round tested; the number of such
-    runs stands above the bar, which is then hatched. Every level must lie above every run's start accuracy.
+    No deviation is drawn below 0, nor of fewer than three seeds. Where some run never gets to a level there is no mean:
+    an empty, hatched bar, in which how many of the runs got there, ends at what it lies above: the mean in which the
+    others count as the last round that they tested. Every level must lie above every run's start accuracy.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
-    width, height = style.panel_size(len(panels), 1.9)
+    width, height = style.panel_size(len(panels), 2.0)
     with style.figure(width, height + style.legend_height_in([*labels, _NEVER], width)) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         bar = 0.84 / len(labels)
@@ -44,47 +49,62 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
             for series in panel.series:
                 rank = labels.index(series.label)
                 places = np.arange(len(levels)) + (rank - (len(labels) - 1) / 2) * bar
-                reached = [[_rounds(run, level) for run in series.runs] for level in levels]
-                for place, results in zip(places, reached, strict=True):
-                    rounds = np.array([result.value for result in results])
-                    missed = sum(not result.reached for result in results)
-                    spread = float(rounds.std(ddof=1)) if rounds.size > 1 else 0.0
-                    drawn = axes.bar(
-                        place,
-                        rounds.mean(),
-                        bar,
-                        yerr=[[min(spread, rounds.mean())], [spread]] if spread else None,
-                        color=styles[series.label].color,
-                        hatch="/////" if missed else "",
-                        edgecolor="white",
-                        linewidth=0.3,
-                        error_kw={"elinewidth": 0.6, "capsize": 0.8 * min(2.0, 10 * bar), "capthick": 0.6},
-                    )
-                    if drawn.errorbar:
-                        style.show_error_bars(drawn.errorbar)
-                    if missed:
+                color = styles[series.label].color
+                for place, level in zip(places, levels, strict=True):
+                    results = [_rounds(run, level) for run in series.runs]
+                    rounds = np.array([result.value for result in results if result.reached])
+                    if len(rounds) == len(results):
+                        _draw_mean(axes, float(place), rounds, bar, color)
+                    else:
                         any_missed = True
-                        axes.annotate(
-                            str(missed),
-                            (place, rounds.mean() + spread),
-                            xytext=(0, 1),
-                            textcoords="offset points",
-                            ha="center",
-                            va="bottom",
-                            fontsize=5.5,
-                        )
+                        bound = float(np.mean([result.value for result in results]))
+                        _draw_censored(axes, float(place), bound, f"{len(rounds)} of {len(results)}", bar, color)
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("test accuracy to reach (1)")
         for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("rounds needed (count)" + ("\nmean, standard deviation" if several_seeds(panels) else ""))
+            axes.set_ylabel("rounds needed (count)" + spread_note(panels, "standard deviation"))
+        axes.set_ylim(bottom=0)
         handles = [Patch(facecolor=styles[label].color, linewidth=0) for label in labels]
         texts = list(labels)
         if any_missed:
-            handles.append(Patch(facecolor="#777777", hatch="/////", edgecolor="white", linewidth=0))
+            handles.append(Patch(facecolor="white", hatch=_HATCH, edgecolor="#777777", linewidth=0.5))
             texts.append(_NEVER)
         style.legend_below(figure, handles, texts)
     return figure
+
+
+def _draw_mean(axes: Axes, place: float, rounds: NDArray[np.float64], bar: float, color: str) -> None:
+    """A bar of the mean over runs [n] that all got there."""
+    spread = float(rounds.std(ddof=1)) if rounds.size >= LEAST_SEEDS else 0.0
+    drawn = axes.bar(
+        place,
+        rounds.mean(),
+        bar,
+        yerr=[[min(spread, rounds.mean())], [spread]] if spread else None,
+        color=color,
+        edgecolor="white",
+        linewidth=0.3,
+        error_kw={"elinewidth": 0.6, "capsize": 0.8 * min(2.0, 10 * bar), "capthick": 0.6},
+    )
+    if drawn.errorbar:
+        style.show_error_bars(drawn.errorbar)
+
+
+def _draw_censored(axes: Axes, place: float, bound: float, reached: str, bar: float, color: str) -> None:
+    """An empty bar of a mean that is only known to lie above its end."""
+    axes.bar(place, bound, bar, facecolor="white", hatch=_HATCH, edgecolor=color, linewidth=0.5)
+    axes.annotate(
+        reached,
+        (place, 0),
+        xytext=(0, 2),
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        rotation=90,
+        fontsize=min(6.0, 72 * bar * 0.55),
+        bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"},
+    )
 
 
 def _rounds(run: Run, level: float) -> Reached:

@@ -9,7 +9,8 @@ from matplotlib.patches import Patch
 from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import Run
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, Series, labels_of
+from edgesim.plots.groups import Panel, Series
+from edgesim.plots.row_panels import row_panels
 
 _NEW, _OLD = "#444444", "#bbbbbb"
 _PARTS = ("with a new class", "only old classes")
@@ -21,26 +22,20 @@ def draw_scheduled(panels: Sequence[Panel]) -> Figure:
     Where no device ever gets a new class, or no run knows classes, the bars are plain.
     """
     split = _is_split([run for panel in panels for series in panel.series for run in series.runs])
-    width, height = style.panel_size(len(panels), 1.8)
-    height += style.slanted_height_in(labels_of(panels)) * style.rows_of(len(panels))
-    with style.figure(width, height + (style.legend_height_in(_PARTS, width) if split else 0)) as figure:
-        grid = style.panel_grid(figure, [panel.title for panel in panels])
-        for axes, panel in zip(grid, panels, strict=True):
-            places = np.arange(len(panel.series))
+    with row_panels(panels, "scheduled clients (count per round)", _PARTS if split else ()) as drawn:
+        for axes, panel in drawn.each:
+            places = [drawn.labels.index(series.label) for series in panel.series]
             means = np.array([mean_by_class(series) for series in panel.series])
             if split:
-                axes.bar(places, means[:, 0], 0.7, color=_NEW, hatch="////", edgecolor="white", linewidth=0)
-                axes.bar(places, means[:, 1], 0.7, bottom=means[:, 0], color=_OLD)
+                axes.barh(places, means[:, 0], 0.7, color=_NEW, hatch="////", edgecolor="white", linewidth=0)
+                axes.barh(places, means[:, 1], 0.7, left=means[:, 0], color=_OLD)
             else:
-                axes.bar(places, means.sum(axis=1), 0.7, color=_OLD)
-            style.slanted_names(axes, [series.label for series in panel.series])
-        for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel("scheduled clients\n(count per round)")
+                axes.barh(places, means.sum(axis=1), 0.7, color=_OLD)
         if split:
             new = Patch(facecolor=_NEW, hatch="////", edgecolor="white", linewidth=0)
             old = Patch(facecolor=_OLD, linewidth=0)
-            style.legend_below(figure, [new, old], _PARTS)
-    return figure
+            style.legend_below(drawn.figure, [new, old], _PARTS)
+    return drawn.figure
 
 
 def mean_by_class(series: Series) -> tuple[float, float]:

@@ -12,9 +12,10 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.statistics import mean_interval
 from edgesim.plots import style
-from edgesim.plots.groups import Panel, labels_of
+from edgesim.plots.groups import Panel
+from edgesim.plots.intervals import drawn_interval, spread_note
+from edgesim.plots.row_panels import row_panels
 
 Floats = NDArray[np.float64]
 
@@ -45,36 +46,33 @@ def draw_stacks(
     """A bar per series: the mean over its seeds of each part of its runs, stacked in the order of ``parts``.
 
     ``of`` gives the parts of one run by name, which add up to ``most`` at most. The 95 % t interval over seeds of the
-    whole, between 0 and ``most``, stands on each bar, where the whole has any spread. The legend names the parts that
-    occur.
+    whole, between 0 and ``most``, stands on each bar of three seeds or more, where the whole has any spread. The legend
+    names the parts that occur.
     """
     values = [
         np.array([_mean_parts([of(run) for run in series.runs], parts, most) for series in panel.series])
         for panel in panels
     ]
     shown = _occurring(parts, np.concatenate([table[:, : len(parts)] for table in values]))
-    width, height = style.panel_size(len(panels), 1.8)
-    height += style.slanted_height_in(labels_of(panels)) * style.rows_of(len(panels))
-    with style.figure(width, height + _legend_in(shown, width)) as figure:
-        grid = style.panel_grid(figure, [panel.title for panel in panels])
-        for axes, panel, table in zip(grid, panels, values, strict=True):
-            places = np.arange(len(panel.series))
-            bottom = np.zeros(len(places))
-            for name, heights in zip(parts, table.T, strict=False):
+    texts = [part.label for part in shown.values()]
+    with row_panels(panels, label + spread_note(panels), texts) as drawn:
+        for (axes, panel), table in zip(drawn.each, values, strict=True):
+            places = np.array([drawn.labels.index(series.label) for series in panel.series])
+            left = np.zeros(len(places))
+            for name, widths in zip(parts, table.T, strict=False):
                 if name in shown:
-                    axes.bar(places, heights, 0.7, bottom=bottom, **parts[name].patch())
-                bottom = bottom + heights
+                    axes.barh(places, widths, 0.7, left=left, **parts[name].patch())
+                left = left + widths
             ends = table[:, -2:].T
-            known = np.nan_to_num(ends.sum(axis=0)) > 1e-9 * bottom
+            known = np.nan_to_num(ends.sum(axis=0)) > 1e-9 * left
             errors = axes.errorbar(
-                places[known], bottom[known], ends[:, known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
+                left[known], places[known], xerr=ends[:, known], fmt="none", ecolor="black", elinewidth=0.6, capsize=2
             )
             style.show_error_bars(errors)
-            style.slanted_names(axes, [series.label for series in panel.series])
-        for axes in grid[:: style.abreast(len(grid))]:
-            axes.set_ylabel(label)
-        _legend(figure, shown)
-    return figure
+        # Not before all is drawn: the panels share their scale.
+        axes.set_xlim(left=0)
+        _legend(drawn.figure, shown)
+    return drawn.figure
 
 
 def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], label: str, *, share: bool) -> Figure:
@@ -110,7 +108,7 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
 def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], most: float) -> Floats:
     """Mean of each part over runs, and how far the interval of their whole goes below and above it, [parts + 2]."""
     table = np.array([[amounts[name] for name in parts] for amounts in runs])
-    whole = mean_interval(table.sum(axis=1)).within(0, most)
+    whole = drawn_interval(table.sum(axis=1)).within(0, most)
     return np.append(table.mean(axis=0), [whole.mean - whole.low, whole.high - whole.mean])
 
 

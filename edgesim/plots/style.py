@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,19 @@ PALETTE = {
     "vermilion": "#D55E00",
     "purple": "#CC79A7",
     "grey": "#999999",
+    "brown": "#5E3A00",
+    "violet": "#8E3BA0",
+    "petrol": "#12586B",
+    "crimson": "#B5123B",
+    "olive": "#B0A93F",
+    "slate": "#66605C",
+    "ultramarine": "#2410E0",
 }
-"""Okabe and Ito, "Color Universal Design", 2008, and grey, which stands in for yellow in thin lines."""
+"""Okabe and Ito, "Color Universal Design", 2008, then grey, which stands in for yellow in thin lines.
+
+Seven more, so that every policy has a colour of its own: any two are at least 7 apart in CIELAB (as far as purple and
+grey above) also as seen without red or green cones (Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009).
+"""
 
 _HANDLE_IN = 0.45
 """What an entry of a legend takes besides its text: the handle and the gaps."""
@@ -71,8 +83,8 @@ class LineStyle:
         """Keyword arguments for a line without markers."""
         return {"color": self.color, "linestyle": self.linestyle}
 
-    def marked(self, every: int) -> dict[str, Any]:
-        """Keyword arguments for a line with a marker on every so-manieth point."""
+    def marked(self, every: int | tuple[int, int]) -> dict[str, Any]:
+        """Keyword arguments for a line with a marker on every so-manieth point, or the first marked and the step."""
         return self.line() | {"marker": self.marker, "markevery": every}
 
 
@@ -90,18 +102,21 @@ POLICIES = {
     "fed-cbs": LineStyle(PALETTE["green"], "P", _DENSE_DOT),
     "fedcgd": LineStyle(PALETTE["blue"], "X", _LONG_DASH_DOT),
     "fedteddi": LineStyle(PALETTE["vermilion"], "*", "-"),
-    "oort": LineStyle(PALETTE["orange"], "<", _DASH_DOT_DOT),
-    "refl": LineStyle(PALETTE["purple"], ">", "-."),
-    "safa-lite": LineStyle(PALETTE["sky"], "p", _LONG_DASH),
-    "safa": LineStyle(PALETTE["vermilion"], "d", _DENSE_DOT),
-    "fedcs": LineStyle(PALETTE["green"], "H", _LONG_DASH_DOT),
-    "availability-first": LineStyle(PALETTE["grey"], "h", ":"),
-    "feddance": LineStyle(PALETTE["blue"], "8", "-"),
+    "oort": LineStyle(PALETTE["brown"], "<", _DASH_DOT_DOT),
+    "refl": LineStyle(PALETTE["violet"], ">", "-."),
+    "safa-lite": LineStyle(PALETTE["petrol"], "p", _LONG_DASH),
+    "safa": LineStyle(PALETTE["crimson"], "d", _DENSE_DOT),
+    "fedcs": LineStyle(PALETTE["olive"], "H", _LONG_DASH_DOT),
+    "availability-first": LineStyle(PALETTE["slate"], "h", ":"),
+    "feddance": LineStyle(PALETTE["ultramarine"], "8", "-"),
 }
-"""Those that papers compare differ in colour, marker and dash from each other: FedTeddi's eight, and FedDance's with
-random; across the two, colours come twice."""
+"""Every policy has a colour and a marker of its own, since bars have no dash and a line's dash is hard to see; those
+that papers compare (FedTeddi's eight, and FedDance's with random) differ in dash too."""
 
-_SPARE_COLORS = ("blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey")
+_SPARE_COLORS = (
+    "blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey",
+    "crimson", "olive", "violet", "brown", "petrol", "ultramarine", "slate",
+)  # fmt: skip
 _SPARE_SHAPES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", _LONG_DASH), ("P", _DASH_DOT_DOT))
 
 
@@ -152,15 +167,21 @@ def rows_of(panels: int) -> int:
     return -(-panels // abreast(panels))
 
 
-def panel_grid(figure: Figure, titles: Sequence[str]) -> list[Axes]:
-    """Axes of one panel per title, row by row as `abreast` says, lettered (a), (b), ... when there are several."""
-    rows, columns = rows_of(len(titles)), abreast(len(titles))
+def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None) -> list[Axes]:
+    """Axes of one panel per title, row by row, lettered (a), (b), ... when there are several.
+
+    As many stand ``across`` as given, or as `abreast` says. A title that is wider than its panel takes several lines.
+    """
+    columns = across or abreast(len(titles))
+    rows = -(-len(titles) // columns)
+    # Names of the axes and a colour bar take an inch; titles are set in larger type than what is measured.
+    title_in = 0.8 * (figure.get_figwidth() - 1) / columns
     grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
     for axes in grid[len(titles) :]:
         figure.delaxes(axes)
     for i, (axes, title) in enumerate(zip(grid, titles, strict=False)):
         axes.grid(axis="y")
-        axes.set_title(f"({letter(i)}) {title}" if len(titles) > 1 else title)
+        axes.set_title(folded(f"({letter(i)}) {title}" if len(titles) > 1 else title, title_in))
     return list(grid[: len(titles)])
 
 
@@ -175,11 +196,25 @@ def letter(index: int) -> str:
     return (letter(head - 1) if head else "") + chr(ord("a") + last)
 
 
+@cache
 def text_width_in(text: str) -> float:
     """Width in inches of one line in the small type of legends and of names on an axis."""
     with paper():
         path = TextPath((0, 0), text, size=_SETTINGS["legend.fontsize"])
     return float(path.get_extents().width) / 72
+
+
+def folded(text: str, width_in: float) -> str:
+    """The text in as many lines as it takes in small type of that width, broken between words where possible.
+
+    A value stays beside the name that it is given to.
+    """
+    text = text.replace(" = ", "\u00a0=\u00a0")
+    lines, most = [text], len(text)
+    while most > 1 and max(text_width_in(line) for line in lines) > width_in:
+        most = min(most - 1, int(len(text) * width_in / text_width_in(text)) + 2)
+        lines = textwrap.wrap(text, most)
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
@@ -192,7 +227,7 @@ def legend_shape(texts: Sequence[str], width_in: float) -> tuple[int, int]:
 
 def legend_height_in(texts: Sequence[str], width_in: float) -> float:
     """Height that `legend_below` takes, in inches."""
-    further_lines = sum(_folded(text, width_in).count("\n") for text in texts)
+    further_lines = sum(folded(text, width_in - _HANDLE_IN).count("\n") for text in texts)
     return 0.1 + 0.15 * (legend_shape(texts, width_in)[1] + further_lines)
 
 
@@ -200,25 +235,13 @@ def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -
     """One legend for all panels, under them, as wide as the figure allows; a text that is wider takes several lines."""
     width_in = figure.get_figwidth()
     columns, _ = legend_shape(texts, width_in)
-    folded = [_folded(text, width_in) for text in texts]
-    figure.legend(handles, folded, loc="outside lower center", ncols=columns)
+    lines = [folded(text, width_in - _HANDLE_IN) for text in texts]
+    figure.legend(handles, lines, loc="outside lower center", ncols=columns)
 
 
-def _folded(text: str, width_in: float) -> str:
-    """The text in as many lines as a legend of that width needs for it."""
-    share = (width_in - _HANDLE_IN) / text_width_in(text)
-    # Lines of as many characters are not of one width: a tenth to spare.
-    return text if share >= 1 else textwrap.fill(text, int(0.9 * share * len(text)))
-
-
-def slanted_names(axes: Axes, names: Sequence[str]) -> None:
-    """Name the bars at 0, 1, 2, ... under them, at an angle."""
-    axes.set_xticks(range(len(names)), names, rotation=45, ha="right", rotation_mode="anchor")
-
-
-def slanted_height_in(names: Sequence[str]) -> float:
-    """Height that `slanted_names` takes, in inches."""
-    return max(text_width_in(name) for name in names) / 2**0.5
+def name_run(figure: Figure, name: str) -> None:
+    """Say above all panels which run the figure shows."""
+    figure.suptitle(folded(name, 0.85 * figure.get_figwidth()), fontsize=8)
 
 
 def show_error_bars(errors: ErrorbarContainer) -> None:

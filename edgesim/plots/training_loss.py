@@ -27,10 +27,10 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
             for series in panel.series:
                 at, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])
                 (drawn.lines[series.label],) = axes.plot(at, loss, **drawn.styles[series.label].marked(every=3))
-            axes.set_xlim(left=0)
-            axes.set_ylim(bottom=0)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.set_xlabel("communication round (count)")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
     return drawn.figure
 
 

@@ -1,10 +1,11 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from edgesim.analysis.differences import differences, summarise_differences
+from edgesim.analysis.differences import differences, differences_table, summarise_differences, write_differences
 from edgesim.plots.differences import draw_differences
 
 KNOWN = {"policy": "random", "tmax_s": 2.0, "delay_knowledge": "known"}
@@ -88,5 +89,22 @@ def test_the_figure_has_a_panel_per_measure_and_a_bar_for_every_deadline(study):
     seconds = next(axes for axes in figure.axes if "time to the target" in axes.get_title())
     means = [line.get_xdata()[0] for line in seconds.get_lines() if line.get_marker() != "None"]
     assert means == pytest.approx([2.0, 4.0])
-    assert seconds.get_xlabel() == "difference (s)"
+    assert seconds.get_xlabel() == "difference (s)\n1 of 3 pairs left out:\nthe target was not reached"
     assert figure.axes[0].get_ylabel() == "against known"
+
+
+@pytest.mark.parametrize("reference", ["known", "reported"])
+def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, reference):
+    """Also one of no pairs at all, of which no file is written."""
+    fresh = summarise_differences(differences(study, "delay_knowledge", reference))
+    written = write_differences(study, "delay_knowledge", reference)
+    read = differences_table(study, "delay_knowledge", reference)
+    for table in (written, read):
+        pd.testing.assert_frame_equal(table, fresh, check_dtype=False)
+    assert (study / "differences-delay_knowledge.csv").exists() == (reference == "known")
+    # A run that failed since is no partner any more.
+    plan = json.loads((study / "study.json").read_text())
+    plan["runs"][0]["status"] = "failed"
+    (study / "study.json").write_text(json.dumps(plan))
+    again = differences_table(study, "delay_knowledge", reference)
+    assert again.empty if reference == "reported" else again["pairs"].tolist() == [2]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from edgesim.analysis.runs import read_study, runs_of
-from edgesim.analysis.summary import footnotes, summarise, write_summary
+from edgesim.analysis.summary import footnotes, notes, summarise, summary_is_current, write_summary
 from edgesim.errors import EdgesimError
 
 LOW, MIDDLE, HIGH = 0.6, 0.74, 0.8
@@ -192,3 +192,22 @@ def test_a_run_without_a_finished_round_is_refused(tmp_path, run_writer):
     (run,) = runs_of([run_writer(tmp_path / "empty", [])])
     with pytest.raises(EdgesimError, match="no finished round"):
         _ = run.rounds
+
+
+def test_a_summary_is_written_again_when_it_was_edited_or_a_run_has_changed(study):
+    path = write_summary(study)
+    first = path.read_bytes()
+    assert summary_is_current(study)
+    path.write_bytes(first[:-2])
+    assert not summary_is_current(study)
+    assert write_summary(study).read_bytes() == first
+    config = next(study.glob("*/run.json"))
+    config.write_text(config.read_text() + "\n")
+    assert not summary_is_current(study)
+
+
+def test_notes_are_kept_while_nothing_that_they_say_has_changed(study):
+    summary = summarise(study)
+    said = notes(summary, study)
+    assert notes(summary, study) == said == footnotes(summary, study)
+    assert notes(summary.assign(left_out=9), study) != said

@@ -28,7 +28,9 @@ def test_every_device_is_drawn_once_where_it_stands(tmp_path):
     }
     simulation.run(parse(values, "test"), tmp_path)
     run = Run(tmp_path, {}, 0)
-    axes = draw_cell_map(run).axes[0]
+    figure = draw_cell_map(run)
+    assert figure.get_suptitle() == tmp_path.name
+    axes = figure.axes[0]
     *dots, masts = axes.collections
     assert len(dots) == 3
     drawn = {tuple(point) for group in dots for point in group.get_offsets().tolist()}

@@ -1,6 +1,9 @@
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
@@ -17,6 +20,7 @@ from edgesim.plots.groups import Panel, Series, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
+from edgesim.plots.training_loss import draw_training_loss
 
 
 @pytest.fixture
@@ -33,6 +37,11 @@ def runs(tmp_path, run_writer) -> list[Run]:
         for seed in (0, 1)
     ]
     return runs_of(folders)
+
+
+@pytest.fixture
+def three_seeds(tmp_path, run_writer) -> list[Run]:
+    return runs_of([run_writer(tmp_path / f"seed{seed}", seed=seed) for seed in range(3)])
 
 
 def axis_labels(figure: Figure) -> list[str]:
@@ -147,8 +156,10 @@ def test_accuracy_figures_show_the_target_and_label_their_axes_with_units(runs, 
     assert len(figure.axes) == 2
     assert all(axes.get_xlabel().endswith(label) for axes in figure.axes)
     assert figure.axes[0].get_ylabel() == "test accuracy (1)"
-    assert [text.get_text() for text in figure.axes[0].texts] == ["target 0.75"]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["random", "fedteddi"]
+    # A label on the line would lie over the curves.
+    assert not figure.axes[0].texts
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["random", "fedteddi", "target 0.75", "mean of 2 seeds"]
 
 
 @pytest.mark.parametrize(("tmax_s", "unit", "last"), [(299.0, "s", 3588.0), (600.0, "h", 2.0)])
@@ -176,9 +187,9 @@ def test_scheduled_bars_stack_to_the_number_scheduled(runs):
         assert with_new + only_old == pytest.approx(4.0)
         assert with_new > 0
     figure = draw_scheduled(panels)
-    tops = [bar.get_y() + bar.get_height() for bar in figure.axes[0].containers[1]]
-    assert tops == pytest.approx([4.0, 4.0])
-    assert "count per round" in figure.axes[0].get_ylabel()
+    ends = [bar.get_x() + bar.get_width() for bar in figure.axes[0].containers[1]]
+    assert ends == pytest.approx([4.0, 4.0])
+    assert "count per round" in figure.axes[0].get_xlabel()
 
 
 def test_scheduled_bars_are_plain_where_no_device_gets_a_new_class(runs):
@@ -188,7 +199,7 @@ def test_scheduled_bars_are_plain_where_no_device_gets_a_new_class(runs):
         devices.to_parquet(run.folder / "devices.parquet")
     figure = draw_scheduled(panels_of(runs))
     (bars,) = figure.axes[0].containers
-    assert [bar.get_height() for bar in bars] == pytest.approx([4.0, 4.0])
+    assert [bar.get_width() for bar in bars] == pytest.approx([4.0, 4.0])
     assert not figure.legends
 
 
@@ -199,49 +210,85 @@ def test_rounds_needed_are_means_and_levels_never_reached_are_hatched_and_counte
     heights = {bool(bar.get_hatch()): [] for bar in bars}
     for bar in bars:
         heights[bool(bar.get_hatch())].append(bar.get_height())
+    # Twelve rounds, the last that were tested, were not enough: the empty bars end there.
     assert heights[True] == [12.0, 12.0]
+    assert all(bar.get_facecolor()[:3] == (1, 1, 1) for bar in bars if bar.get_hatch())
     random = panels[0].series[0].runs
     needed = [next(i for i, x in enumerate(run.rounds["test_accuracy"], 1) if x >= 0.6) for run in random]
     assert np.mean(needed) in heights[False]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["2", "2"]
-    assert axis_labels(figure) == ["test accuracy to reach (1)", "rounds needed (count)\nmean, standard deviation"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["0 of 2", "0 of 2"]
+    assert axis_labels(figure) == ["test accuracy to reach (1)", "rounds needed (count)\nmean of 2 seeds"]
 
 
-def whisker(figure: Figure) -> list[float]:
-    """Both ends of the only error bar."""
+def whisker(figure: Figure, along: int) -> list[float]:
+    """Both ends of the only error bar, along the axis x (0) or y (1)."""
     (segment,) = figure.axes[0].collections[0].get_segments()
-    return segment[:, 1].tolist()
+    return segment[:, along].tolist()
 
 
-def test_no_error_bar_leaves_what_its_quantity_can_be(runs):
-    """Of two seeds the t interval has 12.7 times the standard error, and one standard deviation exceeds their mean."""
-    pair = panels_of([run for run in runs if run.knobs == {"policy": "random", "tmax_s": 0.8}])
-    late, soon = (run.rounds for run in pair[0].series[0].runs)
+def test_no_error_bar_leaves_what_its_quantity_can_be(three_seeds):
+    """Of three seeds the t interval has 4.3 times the standard error, and a standard deviation may exceed the mean."""
+    panels = panels_of(three_seeds)
+    late, soon, third = (run.rounds for run in panels[0].series[0].runs)
+    for rounds in (late, soon, third):
+        rounds["test_accuracy"] = 0.9
     late["test_accuracy"] = [*[0.5] * 11, 0.9]
-    soon["test_accuracy"] = 0.9
-    # Rounds 1 and 12: 6.5 with a deviation of 11 / sqrt(2).
-    assert whisker(draw_rounds_to_target(pair, [0.8])) == pytest.approx([0.0, 6.5 + 11 / np.sqrt(2)])
-    late["test_accuracy"], soon["test_accuracy"] = 0.98, 1.0
-    assert whisker(draw_final_accuracy(pair)) == pytest.approx([0.99 - 12.7062047362 * 0.01, 1.0])
-    late["test_accuracy"], soon["test_accuracy"] = 0.02, 0.98
-    assert whisker(draw_final_accuracy(pair)) == [0.0, 1.0]
+    # Rounds 1, 1 and 12: 14 / 3 with a deviation of 11 / sqrt(3).
+    ends = [0.0, 14 / 3 + 11 / 3**0.5]
+    assert whisker(draw_rounds_to_target(panels, [0.8]), 1) == pytest.approx(ends)
+    late["test_accuracy"], soon["test_accuracy"], third["test_accuracy"] = 0.98, 0.98, 1.0
+    mean, half = 2.96 / 3, 4.3026527297 * 0.02 / 3
+    assert whisker(draw_final_accuracy(panels), 0) == pytest.approx([mean - half, 1.0])
+    late["test_accuracy"], soon["test_accuracy"], third["test_accuracy"] = 0.02, 0.98, 0.5
+    assert whisker(draw_final_accuracy(panels), 0) == [0.0, 1.0]
 
 
-def test_the_number_of_a_bar_stands_clear_of_its_error_bar_and_the_axis_says_what_that_is(runs):
-    figure = draw_final_accuracy(panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8]))
+def test_the_number_of_a_bar_stands_clear_of_its_error_bar_and_the_axis_says_what_that_is(three_seeds):
+    figure = draw_final_accuracy(panels_of(three_seeds))
     (axes,) = figure.axes
     figure.canvas.draw()
-    assert axes.get_ylabel() == "final test accuracy (1)\nmean, 95 % interval"
-    assert len(axes.texts) == len(axes.collections) == 2
-    for number, whisker in zip(axes.texts, axes.collections, strict=True):
-        top_px = axes.transData.transform(whisker.get_segments()[0][:, :2])[1, 1]
-        assert top_px < number.get_window_extent().y0
-        assert number.get_window_extent().y1 < figure.bbox.y1
+    assert axes.get_xlabel() == "final test accuracy (1)\nmean, 95 % interval"
+    (number,), (whisker,) = axes.texts, axes.collections
+    end_px = axes.transData.transform(whisker.get_segments()[0][:, :2])[1, 0]
+    assert end_px < number.get_window_extent().x0
+    assert number.get_window_extent().x1 < figure.bbox.x1
 
 
-def test_error_bars_can_be_told_from_a_black_bar(runs):
+@pytest.mark.parametrize(
+    "draw", [draw_final_accuracy, draw_energy, lambda panels: draw_rounds_to_target(panels, [0.6])]
+)
+def test_two_seeds_have_a_mean_and_no_interval_and_the_axis_says_so(runs, draw):
+    figure = draw(panels_of(runs))
+    for axes in figure.axes:
+        assert not [segment for bars in axes.collections for segment in bars.get_segments()]
+    assert any("\nmean of 2 seeds" in text for text in axis_labels(figure))
+
+
+def test_two_seeds_have_no_band_of_accuracy(runs):
+    figure = draw_accuracy(panels_of(runs), "rounds")
+    assert not [band for axes in figure.axes for band in axes.collections]
+
+
+def test_of_many_series_the_reference_and_the_best_have_bands_and_the_others_are_thin(tmp_path, run_writer):
+    names = ("random", "best-channel", "oort", "fedteddi", "fedcs", "refl", "safa", "feddance")
+    runs = runs_of([run_writer(tmp_path / f"{p}-{s}", policy=p, seed=s) for p in names for s in range(3)])
+    for run in runs:
+        run.rounds["test_accuracy"] *= 0.9 if run.knobs["policy"] != "oort" else 1.0
+    figure = draw_accuracy(panels_of(runs), "rounds", None, "best-channel")
+    (axes,) = figure.axes
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    width = {name: lines[name].get_linewidth() for name in names}
+    assert {name for name in names if width[name] == max(width.values())} == {"oort", "best-channel"}
+    assert {tuple(band.get_facecolor()[0][:3]) for band in axes.collections} == {
+        to_rgb(lines[name].get_color()) for name in ("oort", "best-channel")
+    }
+    # No series' marks hide those of another.
+    assert len({lines[name].get_markevery() for name in names}) > 2
+
+
+def test_error_bars_can_be_told_from_a_black_bar(three_seeds):
     """The bars of random are black."""
-    panels = panels_of([run for run in runs if run.knobs["tmax_s"] == 0.8])
+    panels = panels_of(three_seeds)
     for figure in (draw_final_accuracy(panels), draw_rounds_to_target(panels, [0.6]), draw_energy(panels)):
         for whisker in figure.axes[0].collections:
             (seam,) = whisker.get_path_effects()
@@ -250,7 +297,7 @@ def test_error_bars_can_be_told_from_a_black_bar(runs):
 
 def test_one_run_per_series_has_no_spread_to_explain(runs):
     alone = panels_of([run for run in runs if run.seed == 0 and run.knobs["tmax_s"] == 0.8])
-    assert draw_final_accuracy(alone).axes[0].get_ylabel() == "final test accuracy (1)"
+    assert draw_final_accuracy(alone).axes[0].get_xlabel() == "final test accuracy (1)"
     assert draw_rounds_to_target(alone, [0.6]).axes[0].get_ylabel() == "rounds needed (count)"
 
 
@@ -270,11 +317,38 @@ def test_long_labels_leave_the_panel_its_height_and_the_legend_below_it(runs, co
 
 
 @pytest.mark.parametrize("draw", [draw_scheduled, draw_energy, draw_final_accuracy])
-def test_long_names_under_bars_leave_the_panel_its_height(runs, draw):
-    panels = [Panel("", tuple(Series(f"{i} {'my_models.Noise, ' * 3}"[:40], tuple(runs[:2])) for i in range(9)))]
-    figure = draw(panels)
+@pytest.mark.parametrize("panels", [1, 3])
+def test_long_names_beside_bars_leave_the_panels_most_of_the_figure(runs, draw, panels):
+    names = [f"reused, seven-cells, hierarchical, cloud_every = {i}" for i in range(6)]
+    series = tuple(Series(name, tuple(runs[:2])) for name in names)
+    figure = draw([Panel(f"panel {i}", series) for i in range(panels)])
     figure.canvas.draw()
-    assert figure.axes[0].get_window_extent().height / figure.dpi == pytest.approx(1.55, abs=0.15)
+    shown = [axes.get_window_extent() for axes in figure.axes]
+    assert sum(box.width * box.height for box in shown) > 0.45 * figure.bbox.width * figure.bbox.height
+    labels = [tick.get_window_extent() for tick in figure.axes[0].get_yticklabels()]
+    assert len(labels) == 6
+    for one, other in itertools.combinations(labels, 2):
+        assert not one.overlaps(other)
+    assert min(label.x0 for label in labels) >= 0
+
+
+@pytest.mark.parametrize("draw", [draw_fairness, draw_training_loss, lambda panels: draw_accuracy(panels, "seconds")])
+def test_panels_of_one_figure_have_one_scale_and_hold_all_their_points(tmp_path, run_writer, draw):
+    """The later panels' values exceed the first's: a scale that is set too early cuts them off."""
+    folders = [run_writer(tmp_path / str(t), tmax_s=t, rounds=r) for t, r in ((0.8, 6), (1.2, 12), (1.6, 18))]
+    runs = runs_of(folders)
+    for run, loss in zip(runs, (0.2, 1.0, 3.0), strict=True):
+        run.rounds["train_loss"] = loss
+    figure = draw(panels_of(runs))
+    assert len({axes.get_xlim() for axes in figure.axes}) == len({axes.get_ylim() for axes in figure.axes}) == 1
+    for axes in figure.axes:
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        for line in axes.get_lines():
+            x, y = (np.asarray(part, dtype=float) for part in line.get_data())
+            assert (x >= left).all()
+            assert (x <= right).all()
+            assert (y >= bottom).all()
+            assert (y <= top).all()
 
 
 def test_levels_lie_above_the_start_and_beyond_the_target_only_when_some_run_gets_there(runs):

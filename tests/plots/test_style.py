@@ -1,10 +1,12 @@
 import itertools
 
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
 from edgesim.plots import style
+from edgesim.selection import SELECTORS
 
 EIGHT = (
     "random",
@@ -25,6 +27,15 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+def lab(color: str) -> tuple[float, float, float]:
+    """CIELAB of a colour under D65."""
+    linear = np.array([c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)])
+    matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    scaled = matrix @ linear / [0.9505, 1.0, 1.089]
+    x, y, z = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in scaled)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
 @pytest.mark.parametrize("names", [EIGHT, FEDDANCES])
 def test_the_policies_of_a_comparison_differ_pairwise_in_colour_marker_and_dash(names):
     styles = style.line_styles(names)
@@ -32,6 +43,26 @@ def test_the_policies_of_a_comparison_differ_pairwise_in_colour_marker_and_dash(
         assert one.color != other.color
         assert one.marker != other.marker
         assert one.linestyle != other.linestyle
+
+
+def test_any_two_registered_policies_differ_in_colour_and_marker():
+    """Selectors of both papers stand in one figure, as bars too, which have nothing but their colour."""
+    styles = style.line_styles(list(SELECTORS))
+    assert len({look.color for look in styles.values()}) == len(SELECTORS)
+    assert len({look.marker for look in styles.values()}) == len(SELECTORS)
+    for one, other in itertools.combinations(styles.values(), 2):
+        assert np.linalg.norm(np.subtract(lab(one.color), lab(other.color))) > 20, (one, other)
+
+
+def test_a_long_title_stays_within_its_panel():
+    with style.figure(style.PAGE_IN, 2.0) as figure:
+        titles = [f"number of devices = {n}, $q$ = 0.95, tx power = 23 dBm" for n in (10, 30, 100)]
+        grid = style.panel_grid(figure, titles)
+        figure.canvas.draw()
+    boxes = [axes.title.get_window_extent() for axes in grid]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert boxes[0].x0 >= 0
+    assert boxes[-1].x1 <= figure.bbox.x1
 
 
 def test_every_policy_line_stands_out_from_white_paper():

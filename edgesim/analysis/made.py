@@ -1,0 +1,107 @@
+"""Which files were made from which results: what is current is not made again.
+
+A folder's ``made.json`` holds, by name, a digest of all that went into a thing (the results' files, the code) and the
+content of the files that came of it. A thing is current while the digest is the same and its files hold what they held.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from edgesim import records
+from edgesim.analysis.runs import Run, Study
+from edgesim.records import write_whole
+
+_PACKAGE = Path(records.__file__).parent
+_SOURCES = ("analysis/*.py", "plots/*.py", "records.py")
+_LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy")
+_READ = ("*.parquet", "*.arrow", "*.toml", "*.json")
+"""What analysis reads of a run folder; a trained model is not among it."""
+
+
+class Made:
+    """The notes of one folder, read once; every note is written at once.
+
+    A folder without notes, or with notes that cannot be read, has nothing that is current. One that cannot be written
+    to keeps the notes that it has.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / "made.json"
+        self._notes: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            notes = json.loads(self._path.read_text(encoding="utf-8"))
+            if isinstance(notes, dict):
+                self._notes = notes
+
+    def current(self, name: str, digest: str) -> list[str] | None:
+        """The lines kept with a thing, none of whose files has changed or gone; None if it is to be made (again)."""
+        note = self._notes.get(name)
+        if not isinstance(note, dict) or note.get("digest") != digest:
+            return None
+        with suppress(OSError, AttributeError, TypeError):
+            if all(_file_digest(self._folder / file) == content for file, content in note["files"].items()):
+                return list(note.get("lines", []))
+        return None
+
+    def note(self, name: str, digest: str, files: Sequence[Path], lines: Sequence[str] = ()) -> None:
+        """Remember what was made: its files, in this folder or below, and lines of text to keep."""
+        contents = {path.relative_to(self._folder).as_posix(): _file_digest(path) for path in files}
+        self._notes[name] = {"digest": digest, "files": contents} | ({"lines": list(lines)} if lines else {})
+        with suppress(OSError):
+            write_whole(self._path, json.dumps(self._notes, indent=1) + "\n")
+
+
+def digest_of(runs: Iterable[Run], *facts: object) -> str:
+    """Digest of runs, in order: their knobs, seeds and files; of further facts; and of the code that reads them."""
+    digest = hashlib.sha256(_code_digest().encode())
+    digest.update(repr(facts).encode())
+    for run in runs:
+        digest.update(repr((run.folder.name, sorted(run.knobs.items()), run.seed)).encode())
+        digest.update(_folder_digest(run.folder).encode())
+    return digest.hexdigest()
+
+
+def digest_of_study(study: Study, *facts: object) -> str:
+    """Digest of all that a study's analysis reads: its finished runs, and the plan of all."""
+    plan = [(entry.run.folder.name, sorted(entry.run.knobs.items()), entry.run.seed, entry.status)
+            for entry in study.planned]  # fmt: skip
+    return digest_of(study.finished, study.name, study.target, study.reference, plan, *facts)
+
+
+def _folder_digest(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in _READ for path in folder.glob(pattern)):
+        # Wall times differ between runs that are alike, and no figure or table of a study shows them.
+        if path.stem != "timing":
+            digest.update(f"{path.name} {_file_digest(path)}\n".encode())
+    return digest.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    state = path.stat()
+    return _read_digest(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+@cache
+def _read_digest(path: Path, *state: int) -> str:
+    """Hash of a file's content; while this process lives, a file in the same state is read once."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def _code_digest() -> str:
+    """Hash of the sources that analyse and draw, and of the versions of the libraries that they use."""
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
+        digest.update(f"{path.relative_to(_PACKAGE)} {_file_digest(path)}\n".encode())
+    for name in _LIBRARIES:
+        digest.update(f"{name} {metadata.version(name)}\n".encode())
+    return digest.hexdigest()

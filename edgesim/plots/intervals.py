@@ -1,0 +1,30 @@
+"""When a figure draws the spread over seeds, and how it says so."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from edgesim.analysis.statistics import Interval, mean_interval
+from edgesim.plots.groups import Panel
+
+LEAST_SEEDS = 3
+"""Of two values the t interval is 12.7 standard errors wide to each side, which says nothing about the quantity."""
+
+
+def drawn_interval(values: ArrayLike) -> Interval:
+    """Mean of [n] values with its 95 % t interval; the ends are NaN for fewer than `LEAST_SEEDS`."""
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.size < LEAST_SEEDS:
+        return Interval(float(sample.mean()) if sample.size else np.nan, np.nan, np.nan)
+    return mean_interval(sample)
+
+
+def spread_note(panels: Sequence[Panel], spread: str = "95 % interval") -> str:
+    """What an axis says of the mean over seeds and its spread, below its label; empty where each series is one run."""
+    seeds = {len(series.runs) for panel in panels for series in panel.series}
+    if max(seeds) == 1:
+        return ""
+    if max(seeds) < LEAST_SEEDS:
+        return f"\nmean of {max(seeds)} seeds"
+    return f"\nmean, {spread}" if min(seeds) >= LEAST_SEEDS else f"\nmean, {spread} from {LEAST_SEEDS} seeds on"

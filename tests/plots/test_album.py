@@ -1,0 +1,113 @@
+"""What is drawn a second time: a figure whose runs, file or code have changed, and no other."""
+
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from edgesim import scenario
+from edgesim.analysis import made
+from edgesim.analysis.summary import write_summary
+from edgesim.plots.gallery import draw
+
+GRID = [{"policy": policy, "tmax_s": 1.0} for policy in ("random", "fedteddi")]
+
+
+@pytest.fixture(autouse=True)
+def drawn(monkeypatch) -> list[str]:
+    """Stems of the figures that are saved; what lies on disk is a line of text for each."""
+    stems = []
+
+    def save(figure: Figure, stem: Path) -> list[Path]:
+        stems.append(stem.name)
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+        for file in files:
+            file.write_text(f"{len(figure.axes)} panels of {file.name}")
+        return files
+
+    monkeypatch.setattr("edgesim.plots.album.save", save)
+    return stems
+
+
+@pytest.fixture
+def study(tmp_path, study_writer, drawn):
+    folder = study_writer(tmp_path / "study", GRID, rounds=3)
+    draw([folder], tmp_path / "figures")
+    drawn.clear()
+    return folder
+
+
+def test_nothing_is_drawn_again_while_nothing_has_changed_and_the_same_files_are_told(tmp_path, study, drawn):
+    again = draw([study], tmp_path / "figures")
+    assert not drawn
+    assert all(path.is_file() for path in again)
+    assert [path.name for path in again] == [path.name for path in draw([study], tmp_path / "fresh")]
+
+
+@pytest.mark.parametrize("harm", ["lost", "edited"])
+def test_a_figure_that_is_gone_or_was_edited_is_drawn_again_and_no_other(tmp_path, study, drawn, harm):
+    path = tmp_path / "figures" / "energy.svg"
+    before = path.read_bytes()
+    path.unlink() if harm == "lost" else path.write_bytes(before + b" ")
+    draw([study], tmp_path / "figures")
+    assert drawn == ["energy"]
+    assert path.read_bytes() == before
+
+
+def test_a_run_that_has_changed_is_drawn_in_every_figure_that_shows_it(tmp_path, study, drawn, run_writer):
+    shown = {path.stem for path in draw([study], tmp_path / "figures")}
+    folder = study / "run1-s1"
+    for file in folder.iterdir():
+        file.unlink()
+    run_writer(folder, seed=7, policy="fedteddi", rounds=3)
+    draw([study], tmp_path / "figures")
+    # These show the study's first run alone.
+    assert set(drawn) == shown - {"gantt", "band_use", "partition", "cell_map"}
+
+
+def test_another_round_is_another_chart(tmp_path, run_writer, drawn):
+    run = run_writer(tmp_path / "run", rounds=3)
+    draw([run], tmp_path / "figures", round=1)
+    drawn.clear()
+    draw([run], tmp_path / "figures", round=2)
+    assert drawn == ["gantt", "band_use"]
+
+
+def test_another_target_is_another_figure_of_accuracy(tmp_path, study, drawn):
+    plan = json.loads((study / "study.json").read_text())
+    (study / "study.json").write_text(json.dumps(plan | {"target": 0.7}))
+    draw([study], tmp_path / "figures")
+    assert {"accuracy_rounds", "rounds_to_target"} <= set(drawn)
+    assert "energy" not in drawn
+
+
+def test_another_version_of_the_code_draws_all_again(tmp_path, study, drawn, monkeypatch):
+    monkeypatch.setattr(made, "_code_digest", lambda: "another")
+    all_of_them = draw([study], tmp_path / "figures")
+    assert {path.stem for path in all_of_them} == set(drawn)
+
+
+def test_notes_that_cannot_be_read_only_cost_a_drawing(tmp_path, study, drawn):
+    for text in ("[]", '{"energy": 3}'):
+        (tmp_path / "figures" / "made.json").write_text(text)
+        drawn.clear()
+        draw([study], tmp_path / "figures")
+        assert "energy" in drawn
+
+
+def test_a_scenarios_second_end_reads_no_table_of_its_runs_and_says_the_same(study, monkeypatch, capsys):
+    against = [("policy", "random")]
+    # As a study does at its end.
+    write_summary(study)
+    scenario.conclude(study, against)
+    first = capsys.readouterr().out
+
+    def refuse(*_):
+        raise AssertionError("a run's table is read")
+
+    monkeypatch.setattr("edgesim.analysis.runs.read_table", refuse)
+    write_summary(study)
+    scenario.conclude(study, against)
+    assert capsys.readouterr().out == first
