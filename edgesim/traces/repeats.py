@@ -22,13 +22,12 @@ def instants_s(cycle: Floats | float, length_s: Floats | float, within_s: Floats
     whole, rest_s = np.asarray(cycle) + over, np.where(over, 0.0, within_s)
     product_s = whole * lengths_s
     sum_s, lost_s = _added(product_s, rest_s)
-    # What both roundings lost; its first part has its sign.
-    missing_s, more_s = _added(_lost(whole, lengths_s, product_s), lost_s)
+    # What both roundings lost: exact for any number of repetitions that a clock gets to (below 2^50).
+    missing_s = _lost(whole, lengths_s, product_s) + lost_s
     when_s = np.where(missing_s > 0, np.nextafter(sum_s, np.inf), sum_s)
-    # Together they can leave it a step too late.
+    # Each loses half a step at most, so only where both round up from the middle is the sum a whole step too late.
     below_s = np.nextafter(sum_s, -np.inf)
-    step_s = sum_s - below_s
-    return np.where((missing_s < -step_s) | ((missing_s == -step_s) & (more_s <= 0)), below_s, when_s)
+    return np.where(missing_s == below_s - sum_s, below_s, when_s)
 
 
 def _added(one: Floats, other: Floats) -> tuple[Floats, Floats]:
