@@ -140,7 +140,6 @@ def run(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
             reason = _advance(clock, server, _round_numbers(numbers), config)
-            report.end()
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:
@@ -156,7 +155,13 @@ def run(
 
 
 def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
-    """Let simulated time pass until the rounds are done or ``stop_at_s``; the reason why it ended."""
+    """Let simulated time pass until the rounds are done or ``stop_at_s``, and stop; the reason why it ended."""
+    reason = _pass(clock, server, numbers, config)
+    clock.run(clock.process(server.stop()))
+    return reason
+
+
+def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
     process = clock.process(server.run(numbers))
     presence = server.world.availability
     ends = isinstance(presence, IntervalTable) and np.isfinite(presence.known_until_s)
@@ -182,7 +187,7 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
     clock.run(simpy.AnyOf(clock, [process, stop]))
     if process.triggered:
         return str(process.value)
-    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then is left out"
+    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then has no row, its work is cancelled"
 
 
 def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:

@@ -57,12 +57,15 @@ class Server:
     work_samples: list[NDArray[np.int64]]
     """Samples that each device processes in a round, per frame, [devices]."""
     on_round: Callable[[Progress], None]
+    protocol: Synchronous | Unsynchronised | None = None
+    """What makes the models, from the run's begin on."""
 
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
         config = self.world.config
         self.report.batteries = batteries = make_batteries(config.devices, self.world.streams)
-        step = self._protocol(batteries)
+        self.report.presence = presence = Presence(self.clock, self.world)
+        step = self._protocol(batteries, presence)
         accuracy = None
         for number in numbers:
             goes_on, evaluation = yield from step(number)
@@ -76,7 +79,14 @@ class Server:
             self.on_round(Progress(number.round, self.clock.now, accuracy))
         return ALL_DONE
 
-    def _protocol(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
+    def stop(self) -> Generator[simpy.Event, Any, None]:
+        """Process that ends the run: breaks off the work in flight and writes down what has no rows yet."""
+        tasks = self.protocol.break_off() if self.protocol else []
+        # Broken off, work ends in an event of this instant.
+        yield self.clock.timeout(0)
+        self.report.end(self.clock.now, tasks)
+
+    def _protocol(self, batteries: Batteries | None, presence: Presence) -> Callable[[RoundNumber], Step]:
         """What makes the next model: a round after a check-in, again and again, or a protocol without rounds."""
         config = self.world.config
         parts = (
@@ -91,12 +101,13 @@ class Server:
             self._bands(),
             self.backhaul,
             batteries,
-            Presence(self.clock, self.world),
+            presence,
         )
         if config.round.protocol != "synchronous":
-            return Unsynchronised(*parts, next_task=np.ones(config.devices.count, dtype=np.int64)).next_model
+            self.protocol = without = Unsynchronised(*parts, next_task=np.ones(config.devices.count, dtype=np.int64))
+            return without.next_model
         never = np.zeros(config.devices.count, dtype=np.int64)
-        protocol = Synchronous(*parts, times_selected=never, tmax_s=config.round.tmax_s)
+        self.protocol = protocol = Synchronous(*parts, times_selected=never, tmax_s=config.round.tmax_s)
 
         def step(number: RoundNumber) -> Step:
             started = time.perf_counter()
