@@ -22,7 +22,7 @@ from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.make_world import make_world
 from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
-from edgesim.engine.server import ALL_DONE, Progress, Server
+from edgesim.engine.server import ALL_DONE, Progress, Server, stop_tolerance_s, stopped
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.inputs import input_digests
 from edgesim.learning import partitions
@@ -182,12 +182,12 @@ def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: 
         if isinstance(presence, IntervalTable) and ends and reason != ALL_DONE:
             presence.refuse_to_go_on()
         return reason
-    # A round that closes at stop_at_s counts: over 100,000 rounds the clock's sum is off by some 1e-7 of a round.
-    stop = clock.at(config.stop_at_s + 1e-6 * config.round.tmax_s, Kind.STOP)
+    # A round that closes at stop_at_s counts.
+    stop = clock.at(config.stop_at_s + stop_tolerance_s(config), Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     if process.triggered:
         return str(process.value)
-    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then has no row, its work is cancelled"
+    return stopped(config)
 
 
 def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:

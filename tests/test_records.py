@@ -76,7 +76,7 @@ def test_every_table_carries_its_schema_version(tmp_path):
     records.RunWriter(tmp_path, {}, {}).close("finished")
     for name in records.SCHEMAS:
         schema = pq.read_schema(tmp_path / f"{name}.parquet")
-        assert schema.metadata[b"schema_version"] == b"1"
+        assert schema.metadata[b"schema_version"] == b"2"
         assert schema.names == records.SCHEMAS[name].names
 
 

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.algorithms.safa import Distribution
 from edgesim import work_kinds
+from edgesim.algorithms.safa import Distribution
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j

@@ -10,6 +10,7 @@ import simpy
 from numpy.typing import NDArray
 
 from edgesim.channels import RecordedLink, ShannonLink
+from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
@@ -68,6 +69,8 @@ class Server:
         step = self._protocol(batteries, presence)
         accuracy = None
         for number in numbers:
+            if config.round.protocol == "synchronous" and self._is_time_to_stop():
+                return stopped(config)
             goes_on, evaluation = yield from step(number)
             if not goes_on:
                 charged = "" if batteries is None else " and charged"
@@ -78,6 +81,11 @@ class Server:
                 self.learner.end_frame()
             self.on_round(Progress(number.round, self.clock.now, accuracy))
         return ALL_DONE
+
+    def _is_time_to_stop(self) -> bool:
+        """Whether a round that began now would begin where the run is to end, up to the clock's rounding."""
+        config = self.world.config
+        return config.stop_at_s is not None and self.clock.now > config.stop_at_s - stop_tolerance_s(config)
 
     def stop(self) -> Generator[simpy.Event, Any, None]:
         """Process that ends the run: breaks off the work in flight and writes down what has no rows yet."""
@@ -129,3 +137,13 @@ class Server:
             return ReservedBand(self.clock, link)
         assert isinstance(link, (ShannonLink, RecordedLink))
         return SharedBand(self.clock, band_hz, link)
+
+
+def stopped(config: RunConfig) -> str:
+    """The reason of a run that ended at its ``stop_at_s``."""
+    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then has no row, its work is cancelled"
+
+
+def stop_tolerance_s(config: RunConfig) -> float:
+    """How close to ``stop_at_s`` is at it: over 100,000 rounds the clock's sum is off by some 1e-7 of a round."""
+    return 1e-6 * config.round.tmax_s

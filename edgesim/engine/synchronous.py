@@ -344,7 +344,9 @@ class Synchronous(RunProtocol):
         """Merge what arrived and is picked, and tell the selector; also what was merged."""
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         limit = self.world.config.staleness.limit
-        kept = [late for late in this.over if late.arrived and (limit is None or this.number.round - late.round <= limit)]
+        kept = [
+            late for late in this.over if late.arrived and (limit is None or this.number.round - late.round <= limit)
+        ]
         stale = [Stale(late.training, late.task.device, this.number.round - late.round) for late in kept]
         picked = arrived
         if isinstance(self.selector, Drafter):
