@@ -106,7 +106,7 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
     except simpy.Interrupt as interrupt:
         if task.phase == "upload" and task.upload is not None:
             signals.bands[task.station].end(task.upload)
-        outcome = interrupt.cause or ("late" if task.taken else "unscheduled")
+        outcome: Outcome = interrupt.cause or ("late" if task.taken else "unscheduled")
         _cut(clock, task, outcome, signals)
         # Where nothing was going on that has a row (the device was away, or its update on the wires), the last row
         # tells how the task ended.
