@@ -325,7 +325,9 @@ def check_counts(told: Told) -> None:
             mine = ends[ends["number"] == row.round]
             here = mine[mine["round"] == row.round]
             assert row.arrived == (here["end"] == "done").sum()
-            assert row.late == (here["end"] == "late").sum() + (mine["round"] > row.round).sum()
+            late = (here["end"] == "late").sum() + (mine["round"] > row.round).sum()
+            # A device that left while the model was on the wires, and came back too late to begin, has no row.
+            assert row.late == late or (told.wires and row.late > late)
             dropped = (here["end"] == "dropped").sum()
             if knobs["computes"] == "selected" and not told.wires:
                 assert row.dropped == dropped

@@ -118,16 +118,16 @@ def test_a_latecomer_that_is_kept_is_cancelled_when_nobody_comes_any_more(tmp_pa
     """The round closes at 4 s, an upload goes on and its device is the last to have been there; the other never is."""
     result, tables = play(
         tmp_path,
-        [[(0.0, 3.0)], []],
-        rates_bps=(1e6, 1e7),
+        [[], [(0.0, 3.0)]],
+        rates_bps=(1e7, 1e6),
         rounds=5,
         round={"late": "keep", "tmax_s": 4.0, "count": 1},
         availability={"interruption": "ignore"},
     )
     assert "ever available" in result.reason
     assert rows(tables["activities"]) == [
-        (2, 0, 1, "compute", 0.0, 2.0, "done"),
-        (2, 0, 1, "upload", 2.0, 4.0, "cancelled"),
+        (2, 1, 1, "compute", 0.0, 2.0, "done"),
+        (2, 1, 1, "upload", 2.0, 4.0, "cancelled"),
     ]
     assert tables["rounds"]["energy_j"].tolist() == [0.0]
     assert tables["updates"].empty
