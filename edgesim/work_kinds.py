@@ -22,6 +22,9 @@ USEFUL = "useful"
 WASTED = ("late", "dropped", "unscheduled", "unused")
 KINDS = (USEFUL, *WASTED)
 
+USABLE = frozenset(("done", "late", "paused"))
+"""Ends of rows that are useful in a task that was used."""
+
 #: Ends that spoil a task's rows, the strongest last.
 _ENDS: Mapping[str, str] = {
     "cancelled": "unused",
@@ -46,5 +49,5 @@ def kinds(
     of_row = fate[task]
     for end, kind in _ENDS.items():
         of_row[outcome == end] = kind
-    of_row[used[task] & np.isin(outcome, ["done", "late", "paused"])] = USEFUL
+    of_row[used[task] & np.isin(outcome, list(USABLE))] = USEFUL
     return of_row
