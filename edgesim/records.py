@@ -22,12 +22,13 @@ import tomli_w
 from edgesim.errors import EdgesimError
 from edgesim.processes import Alone
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: ``activities`` have ``task`` and ``away_s``, ``updates`` have ``task``, ``rounds`` have ``model_held``."""
 
 _FLUSH_S = 0.5
 """How long rows may wait in memory, since writing them costs more than many a round."""
 
-_I32, _F64, _TEXT = pa.int32(), pa.float64(), pa.string()
+_I32, _F64, _TEXT, _BOOL = pa.int32(), pa.float64(), pa.string(), pa.bool_()
 
 SCHEMAS: dict[str, pa.Schema] = {
     "rounds": pa.schema(
@@ -36,13 +37,15 @@ SCHEMAS: dict[str, pa.Schema] = {
         + [(name, _I32) for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained")]
         + [(name, _F64) for name in ("bits_up", "bits_down", "bandwidth_hz", "energy_j")]
         + [(name, _F64) for name in ("train_loss", "test_loss", "test_accuracy", "macro_f1")]
+        + [("model_held", _BOOL)]
     ),
     "activities": pa.schema(
-        [("round", _I32), ("device", _I32), ("activity", _TEXT), ("t_start_s", _F64), ("t_end_s", _F64)]
-        + [("outcome", _TEXT), ("bits", _F64), ("bandwidth_hz", _F64), ("energy_j", _F64)]
+        [("round", _I32), ("device", _I32), ("task", _I32), ("activity", _TEXT)]
+        + [("t_start_s", _F64), ("t_end_s", _F64), ("outcome", _TEXT)]
+        + [(name, _F64) for name in ("bits", "bandwidth_hz", "energy_j", "away_s")]
     ),
     "updates": pa.schema(
-        [("round", _I32), ("device", _I32), ("weight", _F64), ("staleness", _I32)]
+        [("round", _I32), ("device", _I32), ("task", _I32), ("weight", _F64), ("staleness", _I32)]
         + [("loss", _F64), ("accuracy", _F64), ("update_norm", _F64)]
     ),
     "devices": pa.schema(
@@ -158,18 +161,19 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
-    """One table of a run folder, also of a run that is going on or was killed; raises `EdgesimError`."""
+    """One table of a run folder, also of a run that is going on or was killed; raises `EdgesimError`.
+
+    Columns that a table of an older schema lacks are null.
+    """
     folder = Path(folder)
     if table not in SCHEMAS:
         raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
     parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
     try:
         if parquet.is_file():
-            frame: pd.DataFrame = pq.read_table(parquet).to_pandas()
-            return frame
+            return _whole(pq.read_table(parquet), table)
         if stream.is_file():
-            frame = _read_stream(stream, table).to_pandas()
-            return frame
+            return _whole(_read_stream(stream, table), table)
     except (pa.ArrowInvalid, OSError) as error:
         raise EdgesimError(f"{folder / table}: cannot be read: {error}") from None
     raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
@@ -200,18 +204,29 @@ def read_run(folder: Path) -> dict[str, Any]:
     return run
 
 
+def _whole(rows: pa.Table, table: str) -> pd.DataFrame:
+    """A table with the columns of the present schema, in its order, those it lacks null."""
+    columns = [
+        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
+        for field in SCHEMAS[table]
+    ]
+    frame: pd.DataFrame = pa.table(columns, names=SCHEMAS[table].names).to_pandas()
+    return frame
+
+
 def _versioned(table: str) -> pa.Schema:
     return SCHEMAS[table].with_metadata({"edgesim_table": table, "schema_version": str(SCHEMA_VERSION)})
 
 
 def _read_stream(path: Path, table: str) -> pa.Table:
     """Every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
-    batches = []
+    batches, schema = [], _versioned(table)
     with pa.OSFile(str(path), "rb") as source:
         try:
             reader = pa.ipc.open_stream(source)
+            schema = reader.schema
             while True:
                 batches.append(reader.read_next_batch())
         except (StopIteration, pa.ArrowInvalid, OSError):
             pass
-    return pa.Table.from_batches(batches, schema=_versioned(table))
+    return pa.Table.from_batches(batches, schema=schema)

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from edgesim import records
-from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
-from edgesim.analysis.metrics import tests
+from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j, energy_j
+from edgesim.analysis.metrics import bits_up, tests
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
@@ -79,6 +79,9 @@ def print_run(folder: Path, console: Console) -> None:
         told = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
         table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(told)})" if told else ""))
     table.add_row("rounds", f"{len(rounds)}")
+    activities, metrics, updates = (
+        _of_the_run(run, rounds, records.read_table(folder, name)) for name in ("activities", "metrics", "updates")
+    )
     if len(rounds):
         if not rounds["arrived"].any():
             table.add_row(
@@ -91,22 +94,48 @@ def print_run(folder: Path, console: Console) -> None:
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
-        table.add_row("bits up", f"{rounds['bits_up'].sum():.4g}")
-        # A run that goes on or was killed may have rows of a round that is not finished.
-        finished = f"round <= {rounds['round'].max()}"
-        activities, metrics = (records.read_table(folder, name).query(finished) for name in ("activities", "metrics"))
-        _add_energy(table, rounds, activities, metrics, records.read_table(folder, "devices"))
-        _add_battery(table, metrics, rounds["round"].iloc[-1])
-        tested = rounds.dropna(subset="test_accuracy")
-        if len(tested):
-            last = tested.iloc[-1]
-            at_s = tests(tested, metrics)["t_s"].iloc[-1]
-            scores = f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
-            table.add_row("last test", f"{scores}, at {at_s:,.3f} s")
+    if len(rounds) or len(activities):
+        table.add_row("bits up", f"{bits_up(activities):.4g}")
+        _add_energy(table, activities, metrics, records.read_table(folder, "devices"))
+        _add_cancelled(table, rounds, activities)
+        _add_battery(table, metrics)
+        _add_tests(table, rounds, metrics)
     console.print(table)
     _print_data(records.read_table(folder, "devices"), console)
-    if len(rounds):
-        console.print(_work_table(activities, records.read_table(folder, "updates")))
+    if len(rounds) or len(activities):
+        console.print(_work_table(activities, updates))
+
+
+def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that count: of a run that goes on or was killed those of finished rounds, otherwise all."""
+    return rows if run["status"] == "finished" else rows[rows["round"] <= rounds["round"].max()]
+
+
+def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame) -> None:
+    """A row of the work that the run's end cut, which no round has."""
+    cut = activities[~activities["round"].isin(rounds["round"])]
+    if len(cut):
+        tasks = len(cut.drop_duplicates(["device", "task"]))
+        joules = cut["energy_j"].sum()
+        table.add_row("of it, in no round", f"{joules:,.1f} J of {tasks} task(s) between the last round and the stop")
+
+
+def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> None:
+    """A row of the last test, and one of the tests of a model that no server held."""
+    tested = rounds.dropna(subset="test_accuracy")
+    if tested.empty:
+        return
+    last, of_means = tested.iloc[-1], tested["model_held"].eq(False)
+    mean = " (a mean of edge models)" if of_means.iloc[-1] else ""
+    at_s = tests(tested, metrics)["t_s"].iloc[-1]
+    scores = f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
+    table.add_row("last test", f"{scores}{mean}, at {at_s:,.3f} s")
+    if of_means.any():
+        table.add_row(
+            "note",
+            f"{of_means.sum()} of {len(tested)} tests, between two averages in the cloud, are of the mean of the edge "
+            "servers' models, which no server held then (rounds.model_held)",
+        )
 
 
 def _print_data(devices: pd.DataFrame, console: Console) -> None:
@@ -143,21 +172,20 @@ def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[
     return table
 
 
-def _add_energy(
-    table: Table, rounds: pd.DataFrame, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame
-) -> None:
+def _add_energy(table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> None:
     """Rows of the run's energy, by activity and over its devices."""
     by_activity = energy_by_activity_j(activities, metrics).sum()
     parts = ", ".join(f"{name} {joules:,.1f} J" for name, joules in by_activity.items() if joules > 0)
-    table.add_row("energy", f"{rounds['energy_j'].sum():,.1f} J" + (f" ({parts})" if parts else ""))
+    table.add_row("energy", f"{energy_j(activities, metrics):,.1f} J" + (f" ({parts})" if parts else ""))
     low, middle, high = np.quantile(energy_by_device_j(activities, metrics, devices), [0.0, 0.5, 1.0])
     table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
 
 
-def _add_battery(table: Table, metrics: pd.DataFrame, last: int) -> None:
+def _add_battery(table: Table, metrics: pd.DataFrame) -> None:
     """A row of the charge at the end, where the devices have batteries."""
-    at_the_end = metrics[(metrics["name"] == "battery_j") & (metrics["round"] == last)].set_index("key")["value"]
-    if len(at_the_end):
+    charge = metrics[metrics["name"] == "battery_j"]
+    if len(charge):
+        at_the_end = charge[charge["round"] == charge["round"].max()].set_index("key")["value"]
         table.add_row("charge per device", f"{at_the_end['least']:,.2f} J least, {at_the_end['mean']:,.2f} J mean")
 
 

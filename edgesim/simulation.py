@@ -23,7 +23,7 @@ from edgesim.engine.evaluations import tests_by_time
 from edgesim.engine.make_world import make_world
 from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
-from edgesim.engine.server import ALL_DONE, Progress, Server
+from edgesim.engine.server import ALL_DONE, Progress, Server, stop_tolerance_s, stopped
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.inputs import input_digests
 from edgesim.learning import partitions
@@ -150,8 +150,6 @@ def run(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
             reason = _advance(clock, server, _round_numbers(numbers), config)
-            server.evaluations.end(clock.now)
-            report.end()
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:
@@ -170,7 +168,13 @@ def run(
 
 
 def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
-    """Let simulated time pass until the rounds are done or ``stop_at_s``; the reason why it ended."""
+    """Let simulated time pass until the rounds are done or ``stop_at_s``, and stop; the reason why it ended."""
+    reason = _pass(clock, server, numbers, config)
+    clock.run(clock.process(server.stop()))
+    return reason
+
+
+def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
     process = clock.process(server.run(numbers))
     presence = server.world.availability
     ends = isinstance(presence, IntervalTable) and np.isfinite(presence.known_until_s)
@@ -191,12 +195,12 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
         if isinstance(presence, IntervalTable) and ends and reason != ALL_DONE:
             presence.refuse_to_go_on()
         return reason
-    # A round that closes at stop_at_s counts: over 100,000 rounds the clock's sum is off by some 1e-7 of a round.
-    stop = clock.at(config.stop_at_s + 1e-6 * config.round.tmax_s, Kind.STOP)
+    # A round that closes at stop_at_s counts.
+    stop = clock.at(config.stop_at_s + stop_tolerance_s(config), Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     if process.triggered:
         return str(process.value)
-    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then is left out"
+    return stopped(config)
 
 
 def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None]]:

@@ -76,7 +76,7 @@ def test_every_table_carries_its_schema_version(tmp_path):
     records.RunWriter(tmp_path, {}, {}).close("finished")
     for name in records.SCHEMAS:
         schema = pq.read_schema(tmp_path / f"{name}.parquet")
-        assert schema.metadata[b"schema_version"] == b"1"
+        assert schema.metadata[b"schema_version"] == b"2"
         assert schema.names == records.SCHEMAS[name].names
 
 
@@ -108,3 +108,17 @@ def test_a_folder_that_is_no_run_folder_is_refused_with_one_line(tmp_path, spoil
 def test_a_table_that_no_run_has_is_refused_by_name(tmp_path):
     with pytest.raises(EdgesimError, match="unknown table 'rows'; the tables of a run are rounds, "):
         records.read_table(str(tmp_path), "rows")
+
+
+def test_columns_that_an_older_table_lacks_are_null(tmp_path):
+    import pyarrow.parquet as pq
+
+    writer = records.RunWriter(tmp_path, {}, {})
+    writer.write("updates", {"round": [1], "device": [7], "task": [1], "weight": [1.0], "staleness": [0]})
+    writer.close("finished")
+    path = tmp_path / "updates.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["task"]), path)
+    updates = records.read_table(tmp_path, "updates")
+    assert updates.columns.tolist() == records.SCHEMAS["updates"].names
+    assert updates["task"].isna().tolist() == [True]
+    assert updates["device"].tolist() == [7]

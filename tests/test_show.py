@@ -116,7 +116,9 @@ def test_a_wide_table_is_cut_off_on_no_terminal(tmp_path):
     assert any(line.startswith("dirichlet-labels 0.5") for line in narrow)
 
 
-def test_rounds_that_are_not_finished_count_for_nothing(folder):
+def test_rounds_that_are_not_finished_count_for_nothing_in_a_run_that_was_killed(folder):
+    facts = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**facts, "status": "running"}))
     before = shown(print_run, folder)
     path = folder / "activities.parquet"
     acts = pd.read_parquet(path)

@@ -199,10 +199,21 @@ def test_stop_at_s_ends_the_run_with_the_round_that_closes_then(tmp_path):
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_round_in_flight_at_stop_at_s_leaves_no_row(tmp_path):
+def test_a_round_in_flight_at_stop_at_s_has_no_row_but_its_work_has(tmp_path):
     simulation.run(config(training="none", stop_at_s=1.5), tmp_path)
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1]
-    assert activities(tmp_path)["round"].unique().tolist() == [1]
+    assert read_table(tmp_path, "updates")["round"].unique().tolist() == [1]
+    acts = activities(tmp_path)
+    assert acts["round"].unique().tolist() == [1, 2]
+    cut = acts[acts["outcome"] == "cancelled"]
+    assert set(cut["round"]) == {2}
+    assert cut["t_end_s"].to_numpy() == pytest.approx(1.5, abs=2e-6)
+
+
+def test_a_round_that_would_begin_where_the_run_stops_does_not_begin(tmp_path):
+    """As above, the sum of seven rounds lies a rounding step beside 5.6 s."""
+    simulation.run(config(training="none", rounds=None, stop_at_s=0.8 * 7), tmp_path)
+    assert set(activities(tmp_path)["round"]) == set(range(1, 8))
 
 
 def test_bernoulli_availability_limits_the_candidates_and_drops_who_leaves(tmp_path):

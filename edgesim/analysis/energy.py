@@ -20,6 +20,11 @@ def energy_by_activity_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> pd.
     return table.assign(**{IDLE: idle_j.reindex(rounds, fill_value=0.0)})
 
 
+def energy_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> float:
+    """Joules of a whole run, those of the work that its end cancelled included (which no row of ``rounds`` has)."""
+    return float(activities["energy_j"].sum() + _idle_j(metrics).sum())
+
+
 def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> NDArray[np.float64]:
     """Joules of every device of a run, by ascending id, [devices]; of those that never worked what idling took.
 

@@ -128,8 +128,15 @@ def miss_rate(rounds: pd.DataFrame) -> float:
 def spectral_efficiency_bps_per_hz(rounds: pd.DataFrame, activities: pd.DataFrame, bandwidth_hz: float) -> float:
     """Bits of the uploads that arrived over (band B x sum of the round times), in bit/s/Hz."""
     arrived = (activities["activity"] == "upload") & (activities["outcome"] == "done")
+    # What arrived in a round that the run's end cut has no round time to go with it.
+    arrived &= activities["round"].isin(rounds["round"])
     round_time_s = float((rounds["t_end_s"] - rounds["t_start_s"]).sum())
     return float(activities.loc[arrived, "bits"].sum()) / (bandwidth_hz * round_time_s)
+
+
+def bits_up(activities: pd.DataFrame) -> float:
+    """Bits that the devices of a whole run sent, those of the work that its end cancelled included."""
+    return float(activities.loc[activities["activity"] == "upload", "bits"].sum())
 
 
 def simulated_s(rounds: pd.DataFrame) -> float:
@@ -165,8 +172,10 @@ def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.Data
 
     Who uploads, was late or whose computing is ``done`` was scheduled for sure, share 1 (others end as
     ``unscheduled``). Somebody who dropped out before uploading may or may not have been: those of a round share
-    what is then missing to its number of ``selected``, so that the shares of a round add up to it.
+    what is then missing to its number of ``selected``, so that the shares of a round add up to it. What the run's end
+    cancelled is of no round.
     """
+    activities = activities[activities["round"].isin(rounds["round"])]
     computed = (activities["activity"] == "compute") & (activities["outcome"] == "done")
     sure = (activities["activity"] == "upload") | computed | activities["outcome"].isin(["late", "cancelled"])
     who = activities[["round", "device"]].assign(

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import metrics
+from edgesim.analysis.energy import energy_j
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
@@ -43,8 +44,8 @@ def measure(run: Run, target: float | None) -> Measures:
     values = measure_rounds(run, target) | {
         "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(rounds, activities, run.bandwidth_hz),
         "simulated_s": metrics.simulated_s(rounds),
-        "bits_up": float(rounds["bits_up"].sum()),
-        "energy_j": float(rounds["energy_j"].sum()),
+        "bits_up": metrics.bits_up(activities),
+        "energy_j": energy_j(activities, run.metrics),
         "wasted_share_j": wasted_share_j(run.work_by_kind),
         "infeasible_share": metrics.infeasible_share(run.metrics),
     }

@@ -163,6 +163,9 @@ def share(
     bands_hz: Floats,
 ) -> Floats:
     """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config."""
+    if world.own_links is not None:
+        # There is no band to share, not even for uploads that no link brings in by the deadline.
+        return np.zeros(len(taken))
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
     ids = timeline.ids[taken]

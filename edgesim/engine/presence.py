@@ -35,6 +35,29 @@ class Presence:
         """When one device leaves its work, however late that is."""
         return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
 
+    def away_s(self, ids: NDArray[np.int64], t_start_s: list[float], t_end_s: list[float]) -> list[float]:
+        """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
+        if self.world.config.availability.interruption != "ignore" or not len(ids):
+            return [0.0] * len(ids)
+        until_s = self.world.availability.available_until(ids, np.array(t_start_s), max(t_end_s))
+        away_s = [0.0] * len(ids)
+        for row in np.flatnonzero(until_s < t_end_s).tolist():
+            away_s[row] = self._away_s(ids[row : row + 1], float(until_s[row]), t_end_s[row])
+        return away_s
+
+    def _away_s(self, device: NDArray[np.int64], t_s: float, end_s: float) -> float:
+        """Seconds from ``t_s``, when the device [1] leaves or is away, to ``end_s`` in which it is away."""
+        away_s = 0.0
+        while t_s < end_s:
+            try:
+                back_s = min(end_s, float(self.world.availability.next_available(device, t_s)[0]))
+            except EdgesimError:
+                # A model that has looked ahead as far as it does has found nobody: it is long after this work.
+                back_s = end_s
+            away_s += back_s - t_s
+            t_s = end_s if back_s >= end_s else float(self.world.availability.available_until(device, back_s, end_s)[0])
+        return away_s
+
     @property
     def back_s(self) -> Callable[[Task], float | None] | None:
         """What work asks when its device has left, as `RoundSignals.back_s` says; None where the work is lost."""

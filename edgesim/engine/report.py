@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim import work_kinds
 from edgesim.algorithms.safa import Distribution
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import Population
 from edgesim.devices.topology import Backhaul
+from edgesim.engine.presence import Presence
 from edgesim.engine.work import Span, Task
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Merged
@@ -39,6 +41,25 @@ class RoundRow:
     jobs_trained: int
     bits_down: float
     bandwidth_hz: float
+    model_held: bool = True
+    """Whether a server has the model that is tested, if it is; else it is a mean of edge servers' models."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which task each merged update came from, and how stale it was; columns of ``updates``."""
+
+    task: list[int]
+    staleness: list[int]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Rows of ``activities`` that were written together."""
+
+    rows: list[tuple[Task, Span]]
+    outcome: list[str]
+    energy_j: list[float]
 
 
 @dataclass
@@ -75,8 +96,12 @@ class Report:
     """Whether the row of a model that is not tested yet waits until the model is replaced, as it may be until then."""
     _held: dict[str, list[Any]] = field(default_factory=dict)
     """Row of ``rounds`` that waits; empty when none does."""
+    presence: Presence | None = None
+    """When devices were there; None where they are always."""
     _told: int = 0
     """The last round that has its rows."""
+    _told_until_s: float = 0.0
+    """When it ended."""
     _idle_told_j: float = 0.0
     """What idling had taken by its end."""
     _idle_of_devices_j: NDArray[np.float64] | None = None
@@ -96,7 +121,7 @@ class Report:
         row: RoundRow,
         ended: list[Task],
         merged: Merged,
-        staleness: list[int],
+        origin: Origin,
         evaluation: Evaluation | None,
         values: Mapping[tuple[str, str], float],
     ) -> None:
@@ -106,43 +131,24 @@ class Report:
         of ``metrics`` by (name, key). With ``holds_rows`` the row of ``rounds`` of a model that is not tested yet waits
         for `tell_row`.
         """
-        rows = [(task, span) for task in sorted(ended, key=lambda task: task.device) for span in task.spans]
-        energy_j = [
-            activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
-            for task, span in rows
-        ]
-        self.writer.write(
-            "activities",
-            {
-                "round": [row.round] * len(rows),
-                "device": [task.device for task, _ in rows],
-                "activity": [span.activity for _, span in rows],
-                "t_start_s": [span.t_start_s for _, span in rows],
-                "t_end_s": [span.t_end_s for _, span in rows],
-                "outcome": [_outcome(task, span) for task, span in rows],
-                "bits": [span.bits for _, span in rows],
-                "bandwidth_hz": [span.bandwidth_hz for _, span in rows],
-                "energy_j": energy_j,
-            },
-        )
+        work = self._activities(row.round, ended)
         updates = {
             "round": [row.round] * len(merged.ids),
             "device": merged.ids,
             "weight": merged.weight,
-            "staleness": staleness,
+            **vars(origin),
         }
         if merged.loss is not None:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
-        self.totals.add(row, rows, energy_j)
-        self._told = row.round
+        self.totals.add(row, work.rows, work.energy_j)
+        self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
-        idle = {("idle_j", ""): idle_j} if idle_j else {}
-        charge = battery_values(self.batteries, row.t_end_s) if self.batteries else {}
-        self._write_metrics(row.round, {**values, **_wasted(rows, energy_j), **idle, **charge})
+        used = set(zip(merged.ids.tolist(), origin.task, strict=True))
+        self._write_metrics(row.round, {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)})
         self._held = {name: [value] for name, value in vars(row).items()} | {
-            "bits_up": [sum(span.bits for _, span in rows if span.activity == "upload")],
-            "energy_j": [sum(energy_j) + idle_j],
+            "bits_up": [sum(span.bits for _, span in work.rows if span.activity == "upload")],
+            "energy_j": [sum(work.energy_j) + idle_j],
             "train_loss": [_train_loss(merged)],
         }
         if not self.holds_rows:
@@ -176,16 +182,63 @@ class Report:
                     "test_loss": [evaluation.loss if evaluation else None],
                     "test_accuracy": [evaluation.accuracy if evaluation else None],
                     "macro_f1": [evaluation.macro_f1 if evaluation else None],
+                    "model_held": row["model_held"] if evaluation else [None],
                 },
             )
 
-    def end(self) -> None:
-        """What idling has taken of each device, where an empty battery may have ended it."""
+    def _activities(self, number: int, ended: list[Task]) -> Work:
+        """Write the rows of ``activities`` of some tasks."""
+        rows = [(task, span) for task in sorted(ended, key=lambda task: task.device) for span in task.spans]
+        devices = [task.device for task, _ in rows]
+        starts_s, ends_s = [span.t_start_s for _, span in rows], [span.t_end_s for _, span in rows]
+        energy_j = [
+            activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
+            for task, span in rows
+        ]
+        outcome = [_outcome(task, span) for task, span in rows]
+        away_s = (
+            [0.0] * len(rows)
+            if self.presence is None
+            else self.presence.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
+        )
+        self.writer.write(
+            "activities",
+            {
+                "round": [number] * len(rows),
+                "device": devices,
+                "task": [task.number for task, _ in rows],
+                "activity": [span.activity for _, span in rows],
+                "t_start_s": starts_s,
+                "t_end_s": ends_s,
+                "outcome": outcome,
+                "bits": [span.bits for _, span in rows],
+                "bandwidth_hz": [span.bandwidth_hz for _, span in rows],
+                "energy_j": energy_j,
+                "away_s": away_s,
+            },
+        )
+        return Work(rows, outcome, energy_j)
+
+    def end(self, t_s: float, ended: list[Task]) -> None:
+        """The run is over at an instant: what was done since its last round, as rows of the round that then was open.
+
+        ``ended`` are the tasks that have no rows yet. A row of ``rounds`` and of ``updates`` that round has not. Where
+        an empty battery may have ended idling, also what it has taken of each device.
+        """
+        number, idle_j = self._told + 1, self._idle_j(t_s)
+        work = self._activities(number, ended)
+        if t_s > self._told_until_s or work.rows:
+            self._write_metrics(number, {**_wasted(work, set()), **self._supply(t_s, idle_j)})
         if self._idle_of_devices_j is not None:
             by_device = {
                 ("idle_j", str(device)): joules for device, joules in enumerate(self._idle_of_devices_j.tolist())
             }
             self._write_metrics(self._told, by_device)
+
+    def _supply(self, t_s: float, idle_j: float) -> dict[tuple[str, str], float]:
+        """What idling took and what the batteries hold at an instant, as rows of ``metrics``."""
+        charge = battery_values(self.batteries, t_s) if self.batteries else {}
+        return ({("idle_j", ""): idle_j} if idle_j else {}) | charge
 
     def _idle_j(self, t_s: float) -> float:
         """What idling has taken since the last round was told."""
@@ -277,25 +330,30 @@ def _received_bits(task: Task) -> float:
     return sum(received) if received else task.bits
 
 
-def _wasted(rows: list[tuple[Task, Span]], energy_j: list[float]) -> dict[tuple[str, str], float]:
+def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
     """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur have none.
 
-    The kinds are those that `edgesim.analysis.waste` reads off the tables.
+    ``used`` are the tasks, as (device, number), whose updates were merged.
     """
+    places: dict[int, int] = {}
+    task = [places.setdefault(id(task), len(places)) for task, _ in work.rows]
+    merged = {id(task): (task.device, task.number) in used for task, _ in work.rows}
+    if all(merged.values()) and work_kinds.USABLE.issuperset(work.outcome):
+        # Most rows of protocols without rounds: all of it useful, and known at a glance.
+        return {}
+    kinds = work_kinds.kinds(
+        np.array(task, dtype=np.int64),
+        np.array([span.activity == "upload" for _, span in work.rows], dtype=bool),
+        np.array(work.outcome, dtype=object),
+        np.array(list(merged.values()), dtype=bool),
+    )
     amounts: dict[tuple[str, str], float] = {}
-    for (task, span), joules in zip(rows, energy_j, strict=True):
-        if not task.merged:
-            kind = _why_wasted(task)
+    for kind, (_, span), joules in zip(kinds.tolist(), work.rows, work.energy_j, strict=True):
+        if kind != work_kinds.USEFUL:
             values = {"wasted_s": span.t_end_s - span.t_start_s, "wasted_bits": span.bits, "wasted_j": joules}
             for name, value in values.items():
                 amounts[name, kind] = amounts.get((name, kind), 0.0) + value
     return {place: amount for place, amount in sorted(amounts.items()) if amount > 0}
-
-
-def _why_wasted(task: Task) -> str:
-    if task.taken:
-        return "unused" if task.fate in ("done", "cancelled") else str(task.fate)
-    return "dropped" if any(span.outcome == "dropped" for span in task.spans) else "unscheduled"
 
 
 def write_stations(writer: RunWriter, world: World, backhaul: Backhaul) -> None:

@@ -11,6 +11,7 @@ import simpy
 from numpy.typing import NDArray
 
 from edgesim.channels import RecordedLink, ShannonLink
+from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
@@ -59,6 +60,8 @@ class Server:
     work_samples: list[NDArray[np.int64]]
     """Samples that each device processes in a round, per frame, [devices]."""
     on_round: Callable[[Progress], None]
+    protocol: Synchronous | Unsynchronised | None = None
+    """What makes the models, from the run's begin on."""
 
     @cached_property
     def evaluations(self) -> Evaluations:
@@ -69,9 +72,12 @@ class Server:
         """Process of the server; returns why the run ended."""
         config = self.world.config
         self.report.batteries = batteries = make_batteries(config.devices, self.world.streams)
-        step = self._protocol(batteries)
+        self.report.presence = presence = Presence(self.clock, self.world)
+        step = self._protocol(batteries, presence)
         accuracy = None
         for number in numbers:
+            if config.round.protocol == "synchronous" and self._is_time_to_stop():
+                return stopped(config)
             goes_on, evaluation = yield from step(number)
             if not goes_on:
                 charged = "" if batteries is None else " and charged"
@@ -83,7 +89,20 @@ class Server:
             self.on_round(Progress(number.round, self.clock.now, accuracy))
         return ALL_DONE
 
-    def _protocol(self, batteries: Batteries | None) -> Callable[[RoundNumber], Step]:
+    def _is_time_to_stop(self) -> bool:
+        """Whether a round that began now would begin where the run is to end, up to the clock's rounding."""
+        config = self.world.config
+        return config.stop_at_s is not None and self.clock.now > config.stop_at_s - stop_tolerance_s(config)
+
+    def stop(self) -> Generator[simpy.Event, Any, None]:
+        """Process that ends the run: breaks off the work in flight and writes down what has no rows yet."""
+        self.evaluations.end(self.clock.now)
+        tasks = self.protocol.break_off() if self.protocol else []
+        # Broken off, work ends in an event of this instant.
+        yield self.clock.timeout(0)
+        self.report.end(self.clock.now, tasks)
+
+    def _protocol(self, batteries: Batteries | None, presence: Presence) -> Callable[[RoundNumber], Step]:
         """What makes the next model: a round after a check-in, again and again, or a protocol without rounds."""
         config = self.world.config
         parts = (
@@ -98,13 +117,14 @@ class Server:
             self._bands(),
             self.backhaul,
             batteries,
-            Presence(self.clock, self.world),
+            presence,
             self.evaluations,
         )
         if config.round.protocol != "synchronous":
-            return Unsynchronised(*parts, next_task=np.ones(config.devices.count, dtype=np.int64)).next_model
+            self.protocol = without = Unsynchronised(*parts, next_task=np.ones(config.devices.count, dtype=np.int64))
+            return without.next_model
         never = np.zeros(config.devices.count, dtype=np.int64)
-        protocol = Synchronous(*parts, times_selected=never, tmax_s=config.round.tmax_s)
+        self.protocol = protocol = Synchronous(*parts, times_selected=never, tmax_s=config.round.tmax_s)
 
         def step(number: RoundNumber) -> Step:
             started = time.perf_counter()
@@ -126,3 +146,13 @@ class Server:
             return ReservedBand(self.clock, link)
         assert isinstance(link, (ShannonLink, RecordedLink))
         return SharedBand(self.clock, band_hz, link)
+
+
+def stopped(config: RunConfig) -> str:
+    """The reason of a run that ended at its ``stop_at_s``."""
+    return f"stop_at_s = {config.stop_at_s:g}; a round in flight then has no row, its work is cancelled"
+
+
+def stop_tolerance_s(config: RunConfig) -> float:
+    """How close to ``stop_at_s`` is at it: over 100,000 rounds the clock's sum is off by some 1e-7 of a round."""
+    return 1e-6 * config.round.tmax_s

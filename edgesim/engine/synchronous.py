@@ -15,10 +15,10 @@ from edgesim.devices.energy import activity_energy_j
 from edgesim.engine.clock import Kind, rounding_s
 from edgesim.engine.decision import Timeline, admit, exceed, needs_hz, share
 from edgesim.engine.outlook import PlannedOutlook, feedback
-from edgesim.engine.report import RoundRow, bits_down, bits_on_wires, standing
+from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
 from edgesim.engine.run_protocol import RunProtocol
-from edgesim.engine.work import RoundSignals, Task, meet, work
+from edgesim.engine.work import Outcome, RoundSignals, Task, meet, work
 from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport, RoundView
@@ -59,6 +59,10 @@ class OpenRound:
     wall_s: dict[str, float] = field(default_factory=dict)
     checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Candidates and those still at work for an earlier round, ascending."""
+    over: list["Carried"] = field(default_factory=list)
+    """Work of earlier rounds that ended in this one, from its close on."""
+    fates: list[Outcome | None] = field(default_factory=list)
+    """How it stood with the devices taken at the close."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -109,6 +113,10 @@ class Synchronous(RunProtocol):
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
     series: Series | None = None
     """The rounds up to the last one that began each where the one before was due."""
+    apart: set[int] = field(default_factory=set)
+    """Servers that have merged updates since the last average in the cloud."""
+    open: OpenRound | None = None
+    """The round in flight, until it has its rows."""
 
     def meet_slot(self) -> None:
         """A slot of presence by rounds begins: latecomers leave their work or go on with it."""
@@ -138,9 +146,10 @@ class Synchronous(RunProtocol):
         now_s = self.clock.now
         checked_in = ids
         if self.carried:
-            free = ~np.isin(ids, list(self.carried))
+            at_work = [device for device, late in self.carried.items() if late.task.phase != "ended"]
+            free = ~np.isin(ids, at_work)
             ids, samples = ids[free], samples[free]
-        this = OpenRound(
+        self.open = this = OpenRound(
             number,
             now_s,
             self.tmax_s,
@@ -159,14 +168,17 @@ class Synchronous(RunProtocol):
         else:
             self._decide_at_once(this, samples)
         yield this.closed
-        over = self._end_or_carry(this)
+        this.over = self._end_or_carry(this)
         # The interrupts above are events of this instant; the rows are complete once they have run.
         yield self.clock.timeout(0)
         with this.timed("evaluate"):
             tested = self.evaluations.before_merge(self.clock.now)
-        merged, staleness = self._merge(this, over)
+        # Before time passes again: who is late now may have arrived when the cloud has averaged.
+        this.fates = [task.fate for task in this.tasks.values() if task.taken]
+        merged, origin = self._merge(this)
         yield from self._average_in_cloud(number)
-        evaluation = self._conclude(this, over, merged, staleness) or tested
+        evaluation = self._conclude(this, merged, origin) or tested
+        self.open = None
         if knobs.moving_deadline is not None:
             length_s = self.clock.now - this.t_start_s
             self.tmax_s = moved_deadline_s(knobs.moving_deadline, length_s, self.tmax_s)
@@ -246,7 +258,7 @@ class Synchronous(RunProtocol):
             *(column.tolist() for column in columns), strict=True
         ):
             task = Task(device, receive_s, delay_s, leave_s, self.payload_bits, at, to_server_s, from_server_s)
-            task.own_model = has_own
+            task.own_model, task.number = has_own, this.number.round
             this.tasks[device] = task
             this.processes[device] = self.clock.process(work(self.clock, task, signals))
 
@@ -258,6 +270,7 @@ class Synchronous(RunProtocol):
                 this.infeasible_share = 1.0
             bands_hz = world.bands_hz.copy()
             for late in self.carried.values():
+                # Links of their own take nothing of a band: latecomers on them hold no reservation.
                 if late.task.phase not in ("backhaul", "ended"):
                     bands_hz[late.task.station] -= late.task.bandwidth_hz
             # Where latecomers hold a station's whole band, what rounding leaves of it is none.
@@ -365,11 +378,13 @@ class Synchronous(RunProtocol):
         late = Carried(task, this.number.round, this.training, this.processes[task.device])
         self.carried[task.device] = late
 
-    def _merge(self, this: OpenRound, over: list[Carried]) -> tuple[Merged, list[int]]:
-        """Merge what arrived and is picked, and tell the selector; also the staleness of what was merged."""
+    def _merge(self, this: OpenRound) -> tuple[Merged, Origin]:
+        """Merge what arrived and is picked, and tell the selector; also what was merged."""
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         limit = self.world.config.staleness.limit
-        kept = [late for late in over if late.arrived and (limit is None or this.number.round - late.round <= limit)]
+        kept = [
+            late for late in this.over if late.arrived and (limit is None or this.number.round - late.round <= limit)
+        ]
         stale = [Stale(late.training, late.task.device, this.number.round - late.round) for late in kept]
         picked = arrived
         if isinstance(self.selector, Drafter):
@@ -377,9 +392,7 @@ class Synchronous(RunProtocol):
         this.picked = len(picked)
         with this.timed("train"):
             merged = this.training.merge(picked, stale, np.setdiff1d(arrived, picked))
-        used = set(merged.ids.tolist())
-        for task in [*this.tasks.values(), *(late.task for late in over)]:
-            task.merged = not (task.carried and task.fate == "late") and task.device in used
+        self.apart.update(self.backhaul.edge[self.world.population.station[merged.ids]].tolist())
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
             fresh = merged.ids[: len(merged.ids) - len(stale)]
@@ -395,7 +408,8 @@ class Synchronous(RunProtocol):
                     self.clock.now - this.t_start_s,
                 )
             )
-        return merged, [0] * len(fresh) + [late.staleness for late in stale]
+        ages = [0] * len(fresh) + [late.staleness for late in stale]
+        return merged, Origin([this.number.round - age for age in ages], ages)
 
     def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
         """Devices whose updates arrived, the first first, the lowest id at one instant."""
@@ -412,15 +426,13 @@ class Synchronous(RunProtocol):
         if self.merged_in_cloud:
             yield self.clock.timeout(float(self.backhaul.to_cloud_s.max()))
             self.learner.average_in_cloud()
+            self.apart.clear()
 
-    def _conclude(
-        self, this: OpenRound, over: list[Carried], merged: Merged, staleness: list[int]
-    ) -> Evaluation | None:
+    def _conclude(self, this: OpenRound, merged: Merged, origin: Origin) -> Evaluation | None:
         """Evaluate and write the rows."""
         with this.timed("evaluate"):
             evaluation = self.evaluations.of_row(this.number)
-        tasks = list(this.tasks.values())
-        fates = [task.fate for task in tasks if task.taken]
+        tasks, fates = list(this.tasks.values()), this.fates
         row = RoundRow(
             round=this.number.round,
             frame=this.number.frame,
@@ -434,6 +446,8 @@ class Synchronous(RunProtocol):
             jobs_trained=this.training.jobs_trained,
             bits_down=bits_down(tasks),
             bandwidth_hz=sum(task.bandwidth_hz for task in tasks),
+            # Of several servers that went on by themselves, nobody has the mean.
+            model_held=self.world.config.topology.cloud_every is None or len(self.apart) <= 1,
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         station = self.world.population.station[merged.ids]
@@ -441,9 +455,24 @@ class Synchronous(RunProtocol):
         if this.training.distribution is not None:
             started = np.array([task.device for task in tasks], dtype=np.int64)
             values |= standing(this.training.distribution, started, this.picked, len(this.arrived))
-        ended = [late.task for late in over] + [task for task in tasks if not task.carried]
-        self.report.round(row, ended, merged, staleness, evaluation, values)
+        self.report.round(row, self._ended(this), merged, origin, evaluation, values)
         return evaluation
+
+    def _ended(self, this: OpenRound) -> list[Task]:
+        """Tasks whose rows are those of a round that is closed."""
+        return [late.task for late in this.over] + [task for task in this.tasks.values() if not task.carried]
+
+    def break_off(self) -> list[Task]:
+        """End all work, since the run is over; tasks that have no rows yet, whose processes end at this instant."""
+        this, late = self.open, list(self.carried.values())
+        tasks = ([] if this is None else self._ended(this)) + [carried.task for carried in late]
+        processes = [carried.process for carried in late]
+        if this is not None:
+            processes += [process for device, process in this.processes.items() if not this.tasks[device].carried]
+        for process in processes:
+            if process.is_alive:
+                process.interrupt("cancelled")
+        return tasks
 
 
 def _succeed_once(event: simpy.Event) -> None:

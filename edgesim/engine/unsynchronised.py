@@ -21,7 +21,7 @@ from edgesim.engine.clock import Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz
 from edgesim.engine.idle import Idle
 from edgesim.engine.outlook import PlannedOutlook, feedback
-from edgesim.engine.report import RoundRow, bits_down, bits_on_wires
+from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.run_protocol import RunProtocol
 from edgesim.engine.work import RoundSignals, Task, work
@@ -74,6 +74,8 @@ class Unsynchronised(RunProtocol):
     training: TrainingRound | None = None
     """Jobs that start from the current model."""
     in_training: set[int] = field(default_factory=set)
+    jobs_told: int = 0
+    """Jobs that had been trained by the last row."""
 
     def __post_init__(self) -> None:
         assert self.world.config.round.count is not None
@@ -110,10 +112,12 @@ class Unsynchronised(RunProtocol):
             yield self._wake
             self._wake = self.clock.event()
         tested = self.evaluations.before_merge(self.clock.now)
-        merged, ages = self._absorb(number, self.clock.now - t_start_s)
+        merged, origin = self._absorb(number, self.clock.now - t_start_s)
         if number.last_of_frame:
-            yield from self._break_off()
-        evaluation = self._conclude(number, t_start_s, merged, ages) or tested
+            # The next frame has other data.
+            self.break_off()
+            yield self.clock.timeout(0)
+        evaluation = self._conclude(number, t_start_s, merged, origin) or tested
         self.report.timing(number.round, {"round": time.perf_counter() - started})
         return True, evaluation
 
@@ -206,6 +210,7 @@ class Unsynchronised(RunProtocol):
         assert self.training is not None
         self.in_training.add(device)
         self.training.start(np.array([device]))
+        task_number = int(self.next_task[device])
         self.next_task[device] += 1
         self._idle.begin(device)
         station = int(world.population.station[device])
@@ -220,12 +225,17 @@ class Unsynchronised(RunProtocol):
             wires_s,
             wires_s,
             taken=True,
-            bandwidth_hz=float(world.bands_hz[station]) / self._places,
+            bandwidth_hz=self._share_of(station),
             rx_power_w=chosen.rx_power_w,
+            number=task_number,
         )
         process = self.clock.process(work(self.clock, task, self._signals))
         self.at_work[device] = Working(task, self.version, self.training, process)
         self.begun.append(device)
+
+    def _share_of(self, station: int) -> float:
+        """What one of the devices at work gets of a station's band; links of their own have no part in it."""
+        return 0.0 if self.world.own_links is not None else float(self.world.bands_hz[station]) / self._places
 
     def _on_arrived(self, task: Task) -> None:
         working = self.at_work.pop(task.device)
@@ -259,13 +269,12 @@ class Unsynchronised(RunProtocol):
         assert callbacks is not None
         callbacks.append(lambda _: _succeed_once(self._wake))
 
-    def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, list[int]]:
-        """Make the next model of the buffer, which took ``length_s``, and tell the selector; also the staleness."""
+    def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
+        """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""
         updates = list(map(self._stale, self.arrived))
+        tasks = [working.task.number for working in self.arrived]
         merged = self.learner.absorb(updates, self._being_sent)
         heard = feedback(merged, [working.task for working in self.arrived])
-        for working in self.arrived:
-            working.task.merged = True
         self.arrived.clear()
         self.version += 1
         self.selector.hear(
@@ -280,7 +289,7 @@ class Unsynchronised(RunProtocol):
             )
         )
         self.training = None
-        return merged, [update.staleness for update in updates]
+        return merged, Origin(tasks, [update.staleness for update in updates])
 
     def _stale(self, working: Working) -> Stale:
         return Stale(working.training, working.task.device, self.version - working.version)
@@ -293,22 +302,22 @@ class Unsynchronised(RunProtocol):
         everyone = np.arange(len(self.next_task))
         return np.flatnonzero(self.world.availability.available(everyone, self.clock.now))
 
-    def _break_off(self) -> Generator[simpy.Event, Any, None]:
-        """End all work: the next frame has other data."""
-        for working in self.at_work.values():
-            working.process.interrupt("cancelled")
-        yield self.clock.timeout(0)
+    def break_off(self) -> list[Task]:
+        """End all work; tasks that have no rows yet, whose processes end at this instant."""
         for device, working in self.at_work.items():
+            working.process.interrupt("cancelled")
             self._idle.end(device)
             self.over.append(working.task)
         self.at_work.clear()
         self.line.clear()
+        return self.over
 
-    def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, ages: list[int]) -> Evaluation | None:
+    def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> Evaluation | None:
         """Evaluate and write the rows."""
         evaluation = self.evaluations.of_row(number)
         fates = [task.fate for task in self.over]
-        bandwidth_hz = self.world.bands_hz.sum() / self._places
+        bandwidth_hz = sum(map(self._share_of, range(len(self.world.bands_hz))))
+        jobs, self.jobs_told = self.learner.jobs_trained - self.jobs_told, self.learner.jobs_trained
         row = RoundRow(
             round=number.round,
             frame=number.frame,
@@ -319,13 +328,13 @@ class Unsynchronised(RunProtocol):
             arrived=fates.count("done"),
             late=0,
             dropped=fates.count("dropped"),
-            jobs_trained=0 if merged.loss is None else len(merged.ids),
+            jobs_trained=jobs,
             bits_down=bits_down(self.over),
-            bandwidth_hz=float(bandwidth_hz * len(self.at_work)),
+            bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
         station = self.world.population.station[merged.ids]
         values = bits_on_wires(self.backhaul, station, self.payload_bits, False)
-        self.report.round(row, self.over, merged, ages, evaluation, values)
+        self.report.round(row, self.over, merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()
         return evaluation

@@ -65,13 +65,14 @@ class Task:
     upload: Upload | None = None
     """The upload on the air, or that of a device that is away, with its remaining bits."""
     fate: Outcome | None = None
-    """How a taken task ended for the server: done, late or dropped."""
+    """How a taken task ended for the server: done, late, dropped or cancelled."""
     carried: bool = False
     """Whether its upload went on after the round's close."""
-    merged: bool = False
-    """Whether the server used its update."""
     own_model: bool = False
     """Whether the device goes on with a model of its own, so that none is sent to it (SAFA)."""
+    number: int = 0
+    """By which its draws are made, unique among the device's tasks: the round in which it began, or, without rounds,
+    how many tasks the device has begun."""
     spans: list[Span] = field(default_factory=list)
 
 
@@ -111,9 +112,12 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
     except simpy.Interrupt as interrupt:
         if task.phase == "upload" and task.upload is not None:
             signals.bands[task.station].end(task.upload)
-        _cut(clock, task, interrupt.cause or ("late" if task.taken else "unscheduled"), signals)
-        if task.fate == "late" and task.spans and task.spans[-1].activity == "upload":
-            task.spans[-1].outcome = "late"
+        outcome: Outcome = interrupt.cause or ("late" if task.taken else "unscheduled")
+        _cut(clock, task, outcome, signals)
+        # Where nothing was going on that has a row (the device was away, or its update on the wires), the last row
+        # tells how the task ended.
+        if task.spans:
+            task.spans[-1].outcome = outcome
 
 
 def meet(clock: Clock, task: Task, process: simpy.Process, here: bool) -> None:
@@ -305,6 +309,9 @@ _MET: dict[str, Callable[[Clock, Task, RoundSignals], None]] = {"left": _break_o
 def _cut(clock: Clock, task: Task, outcome: Outcome, signals: RoundSignals) -> None:
     """End a task in the middle of anything."""
     _log(clock, task, outcome)
+    if task.spans and task.spans[-1].outcome == "paused":
+        # Back for no time at all, the device did not go on.
+        task.spans[-1].outcome = outcome
     _enter(clock, task, "ended", signals)
     if task.taken:
         task.fate = outcome

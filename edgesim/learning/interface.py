@@ -106,6 +106,10 @@ class Learner(Protocol):
         are on their way (``sending`` lists them) may then run along with the one that arrived, which changes no result.
         """
 
+    @property
+    def jobs_trained(self) -> int:
+        """Jobs that ran so far, over the whole run."""
+
     def evaluate(self, frame: int) -> Evaluation | None:
         """Test the global model on the classes seen up to a frame; None in timing-only runs."""
 

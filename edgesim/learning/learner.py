@@ -89,6 +89,8 @@ class TorchLearner:
         self._round = 0
         self._made_in = 0
         """The round that made the global model."""
+        self.jobs_trained = 0
+        """Jobs that ran so far, over the whole run."""
         self._best: tuple[float, Tensor] | None = None
 
     @property
@@ -153,7 +155,7 @@ class TorchLearner:
         with reproducible(self.torch_device):
             if self.config.round.protocol == "asynchronous":
                 self._run_along(promises, [promise_of(late) for late in sending()])
-            self.back_end.run(promises)
+            self.run(promises)
             results = [promise.result for promise in promises if promise.result is not None]
             change = None
             if self.config.staleness.weight == "refl":
@@ -176,7 +178,18 @@ class TorchLearner:
         if others and any(promise.result is None for promise in promises):
             # What fails is told when its own update is wanted, which may never be.
             with suppress(Diverged):
-                self.back_end.run([*promises, *others])
+                self.run([*promises, *others])
+
+    def run(self, promises: list[Promise]) -> int:
+        """Run those jobs that have not run yet; how many these were, which `jobs_trained` counts."""
+        waiting = {id(promise): promise for promise in promises if promise.result is None}.values()
+        try:
+            self.back_end.run(promises)
+        finally:
+            # Where one fails, those before it have run.
+            ran = sum(promise.result is not None for promise in waiting)
+            self.jobs_trained += ran
+        return ran
 
     def evaluate(self, frame: int) -> Evaluation:
         """Test the global model on the classes seen up to a frame.

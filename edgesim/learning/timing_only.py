@@ -75,6 +75,8 @@ class TimingOnlyRound(CountKnowledge):
 class TimingOnlyLearner:
     """A `Learner` without a model."""
 
+    jobs_trained = 0
+
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
         self._config = config
         self._federation = federation

@@ -89,7 +89,7 @@ class TorchRound(CountKnowledge):
         counted = fedavg.counted(self.federation.frames[self.frame].sizes[merged], self.learning.weights)
         counted *= self._relative_weights(results, len(ids), stale)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
-        order = np.argsort(merged)
+        order = np.argsort(merged, kind="stable")
         server = self._learner.server[merged]
         for each in np.unique(server).tolist():
             rows = order[server[order] == each]
@@ -207,7 +207,7 @@ class TorchRound(CountKnowledge):
 
     def _fulfil(self, promises: list[Promise]) -> list[Result]:
         with reproducible(self._learner.torch_device):
-            self._jobs_trained += self._learner.back_end.run(promises)
+            self._jobs_trained += self._learner.run(promises)
         return [promise.result for promise in promises if promise.result is not None]
 
 

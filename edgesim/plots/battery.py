@@ -16,7 +16,8 @@ def has_batteries(run: Run) -> bool:
 def draw_battery(run: Run) -> Figure:
     """Charge at every round's end, mean over devices and least; the reserve as a line, a full battery at the top."""
     charge = run.metrics[run.metrics["name"] == "battery_j"].pivot(index="round", columns="key", values="value")
-    end_s = run.rounds.set_index("round")["t_end_s"].loc[charge.index]
+    end_s = run.rounds.set_index("round")["t_end_s"]
+    charge = charge.reindex(end_s.index)
     capacity_j, reserve = run.battery
     labels = [label for label, _, _ in _LINES.values()] + ["reserve to check in"]
     with style.figure(style.COLUMN_IN, 1.8 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:

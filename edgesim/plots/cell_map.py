@@ -20,7 +20,9 @@ def draw_cell_map(run: Run) -> Figure:
     devices = run.devices
     devices = devices[devices["frame"] == devices["frame"].max()]
     stations = run.stations
-    shares = scheduled_share(run.activities, devices["device"].to_numpy(), len(run.rounds))
+    activities = run.activities
+    of_rounds = activities[activities["round"].isin(run.rounds["round"])]
+    shares = scheduled_share(of_rounds, devices["device"].to_numpy(), len(run.rounds))
     several = len(stations) > 1
     with_devices = stations[: len(_MARKS)] if several else stations[:0]
     labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]

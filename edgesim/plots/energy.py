@@ -30,11 +30,15 @@ def draw_energy(panels: Sequence[Panel]) -> Figure:
 
 def draw_energy_over_rounds(run: Run) -> Figure:
     """Joules of one run by activity, round by round."""
-    table = energy_by_activity_j(run.activities, run.metrics).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)
-    return draw_stacks_over_rounds(table, _PARTS, _LABEL, share=False)
+    return draw_stacks_over_rounds(_by_round(run), _PARTS, _LABEL, share=False)
 
 
 def joules_per_round(run: Run) -> dict[str, float]:
     """Mean joules of a round by activity."""
-    spent = energy_by_activity_j(run.activities, run.metrics).sum()
+    spent = _by_round(run).sum()
     return {name: float(spent[name]) / len(run.rounds) for name in _PARTS}
+
+
+def _by_round(run: Run) -> pd.DataFrame:
+    """Joules by round and activity; those of work that the run's end cancelled are of no round."""
+    return energy_by_activity_j(run.activities, run.metrics).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)

@@ -103,9 +103,10 @@ def test_counts_are_averaged_over_rounds_and_the_miss_rate_is_taken_over_all_sch
 
 def test_spectral_efficiency_of_the_golden_round_counts_arrived_bits_only():
     # One round of 1 s at 500 kHz: two uploads of 1 Mbit arrive, or one while the other drops at 200 kbit.
-    rounds = pd.DataFrame({"t_start_s": [0.0], "t_end_s": [1.0]})
+    rounds = pd.DataFrame({"round": [1], "t_start_s": [0.0], "t_end_s": [1.0]})
     uploads = pd.DataFrame(
         {
+            "round": [1, 1, 1],
             "activity": ["compute", "upload", "upload"],
             "outcome": ["done", "done", "done"],
             "bits": [0.0, 1e6, 1e6],
@@ -114,6 +115,9 @@ def test_spectral_efficiency_of_the_golden_round_counts_arrived_bits_only():
     assert metrics.spectral_efficiency_bps_per_hz(rounds, uploads, 5e5) == 4.0
     dropped = uploads.assign(outcome=["done", "done", "dropped"], bits=[0.0, 1e6, 2e5])
     assert metrics.spectral_efficiency_bps_per_hz(rounds, dropped, 5e5) == 2.0
+    # What arrived in a round that the run's end cut is not set against the time of the others.
+    cut = uploads.assign(round=[1, 1, 2])
+    assert metrics.spectral_efficiency_bps_per_hz(rounds, cut, 5e5) == 2.0
 
 
 def test_start_accuracy_and_infeasible_share_come_from_their_own_metrics_rows():

@@ -84,6 +84,22 @@ def test_the_share_of_joules_wasted_is_that_of_all_activities_and_unknown_withou
     assert math.isnan(wasted_share_j(work_by_kind(ROUND.iloc[:0], updates())))
 
 
+def test_tasks_of_one_device_and_round_are_told_apart_by_their_numbers():
+    rows = activities(
+        (1, 0, "compute", "done", 0.0, 1.0, 0, 1.0),
+        (1, 0, "upload", "dropped", 1.0, 2.0, 5, 1.0),
+        (1, 0, "compute", "done", 3.0, 4.0, 0, 1.0),
+        (1, 0, "upload", "done", 4.0, 5.0, 9, 1.0),
+    )
+    merged = updates((1, 0, 0))
+    numbered = rows.assign(task=[1, 1, 2, 2])
+    assert kinds(numbered, merged.assign(task=2)).tolist() == ["dropped", "dropped", "useful", "useful"]
+    assert kinds(numbered, merged.assign(task=9)).tolist() == ["dropped", "dropped", "unused", "unused"]
+    # Tables of schema 1 cannot tell, numbered or null.
+    for old in (rows, rows.assign(task=math.nan)):
+        assert kinds(old, merged).tolist() == ["useful", "dropped", "useful", "useful"]
+
+
 ROWS = st.lists(
     st.tuples(
         st.integers(1, 4),

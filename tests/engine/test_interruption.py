@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim import simulation
+from edgesim.analysis.waste import wasted
 from edgesim.config import parse
 from edgesim.errors import EdgesimError
 from edgesim.records import read_table
@@ -39,6 +40,7 @@ def play(folder, interruption, tmax_s=3.0, periods=PERIODS, rounds=1, **knobs):
 
 def test_paused_work_goes_on_where_it_stopped(tmp_path):
     rounds, acts = play(tmp_path, "pause")
+    assert acts["away_s"].tolist() == [0.0] * 5
     sent = 0.1 * RATE_BPS
     end_s = 1.0 + (1e6 - sent) / RATE_BPS
     golden.same(
@@ -62,8 +64,11 @@ def test_aborted_work_is_lost_at_the_first_interruption(tmp_path):
     assert rounds["t_end_s"].tolist() == [3.0]
 
 
-def test_ignored_interruptions_leave_no_trace(tmp_path):
+def test_ignored_interruptions_leave_no_trace_but_the_seconds_worked_while_away(tmp_path):
     _, acts = play(tmp_path, "ignore")
+    end_s = 0.5 + 1e6 / RATE_BPS
+    # Away from 0.2 to 0.3, from 0.45 to 0.6 and from 0.85 to 1 s.
+    assert acts["away_s"].tolist() == pytest.approx([0.1 + 0.05, min(end_s, 0.6) - 0.5])
     golden.same(
         golden.rows(acts),
         [(1, "compute", 0.0, 0.5, "done", 0, 0), (1, "upload", 0.5, 0.5 + 1e6 / RATE_BPS, "done", 1e6, 5e5)],
@@ -74,6 +79,17 @@ def test_work_that_is_paused_at_the_deadline_is_late(tmp_path):
     rounds, acts = play(tmp_path, "pause", tmax_s=0.9)
     assert rounds["late"].tolist() == [1]
     assert acts["outcome"].tolist() == ["paused", "paused", "done", "late"]
+
+
+@pytest.mark.parametrize(("tmax_s", "expected"), [(0.55, ["paused", "late"]), (0.25, ["late"])])
+def test_the_last_row_of_work_that_is_away_at_the_deadline_says_that_it_is_late(tmp_path, tmax_s, expected):
+    """Computing stops at 0.2 s for 0.1 s, and at 0.45 s until 0.6 s."""
+    rounds, acts = play(tmp_path, "pause", tmax_s=tmax_s)
+    assert acts["outcome"].tolist() == expected
+    assert rounds["late"].tolist() == [1]
+    assert set(wasted(acts, read_table(tmp_path, "updates"))["kind"]) == {"late"}
+    told = read_table(tmp_path, "metrics").query("name == 'wasted_s'")
+    assert told[["key", "value"]].to_numpy().tolist() == [["late", pytest.approx(0.2 + 0.15 * (tmax_s > 0.5))]]
 
 
 def test_a_kept_latecomer_may_pause_over_the_deadline(tmp_path):

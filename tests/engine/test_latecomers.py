@@ -101,3 +101,73 @@ def test_kept_latecomers_are_merged_once_and_learn(tmp_path, sharing):
         assert (rows["t_start_s"].to_numpy()[1:] >= rows["t_end_s"].to_numpy()[:-1] - 1e-9).all()
     assert np.isfinite(rounds["test_loss"]).all()
     assert rounds["test_accuracy"].iloc[-1] > 0.7
+
+
+def test_counts_of_a_round_are_those_at_its_close_though_latecomers_arrive_while_the_cloud_averages(tmp_path):
+    config = parse(
+        {
+            "rounds": 40,
+            "topology": {"file": "one-cell", "aggregation": "hierarchical", "cloud_every": 1},
+            "round": {"payload_bits": 3e6, "late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+        },
+        "test",
+    )
+    simulation.run(config, tmp_path)
+    rounds, updates = (read_table(tmp_path, name) for name in ("rounds", "updates"))
+    fresh = updates[updates["staleness"] == 0].groupby("round").size().reindex(rounds["round"], fill_value=0)
+    assert (updates["staleness"] > 0).sum() > 40
+    assert rounds["arrived"].tolist() == fresh.tolist()
+    assert (rounds["selected"] == rounds["arrived"] + rounds["late"]).all()
+
+
+def test_a_latecomer_that_is_done_is_a_candidate_of_the_next_round(tmp_path):
+    """By hand: computes for 1 s, sends for 2 s; the round closes at 2 s, the next opens at 10 s with the same device.
+
+    The update of round 1 and that of round 2 are both merged when round 2 closes.
+    """
+    (tmp_path / "there.csv").write_text("device,start_s,end_s\n0,0,2\n0,10,50\n")
+    (tmp_path / "phone.csv").write_text("device,s_per_sample,link_bps\n0,0.1,1e6\n")
+    (tmp_path / "links.csv").write_text("device,t_s,bps\n0,0,1e6\n0,5,4e6\n")
+    values = {
+        "rounds": 2,
+        "devices": {
+            "count": 1,
+            "profile": str(tmp_path / "phone.csv"),
+            "links": {"file": str(tmp_path / "links.csv"), "after_end": "hold"},
+        },
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": "ignore"},
+        "round": {"late": "keep", "tmax_s": 2.0, "payload_bits": 2e6, "admission": "count", "count": 1},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    rounds, updates = (read_table(tmp_path / "run", name) for name in ("rounds", "updates"))
+    assert rounds["t_start_s"].tolist() == [0.0, 10.0]
+    assert rounds["candidates"].tolist() == [1, 1]
+    assert rounds[["selected", "arrived", "late"]].to_numpy().tolist() == [[1, 0, 1], [1, 1, 0]]
+    columns = ["round", "device", "task", "staleness", "weight"]
+    assert updates[columns].to_numpy().tolist() == [[2, 0, 2, 0, 0.5], [2, 0, 1, 1, 0.5]]
+
+
+def test_latecomers_on_links_of_their_own_hold_no_band_from_others(tmp_path):
+    """Six devices need 30 s, six 1.5 s, for a deadline of 2 s; one is taken in every round."""
+    rates_bps = [1e5] * 6 + [6e6] * 6
+    rows = [f"{device},0.1,{rate}" for device, rate in enumerate(rates_bps)]
+    (tmp_path / "phones.csv").write_text("\n".join(["device,s_per_sample,link_bps", *rows]))
+    values = {
+        "rounds": 40,
+        "devices": {"count": 12, "profile": str(tmp_path / "phones.csv")},
+        "radio": {"sharing": "own"},
+        "round": {"late": "keep", "tmax_s": 2.0, "payload_bits": 3e6, "admission": "count", "count": 1},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    rounds, acts = (read_table(tmp_path / "run", name) for name in ("rounds", "activities"))
+    assert rounds["selected"].tolist() == [1] * 40
+    assert rounds["late"].sum() > 0
+    assert (rounds["bandwidth_hz"] == 0).all()
+    assert (acts["bandwidth_hz"] == 0).all()

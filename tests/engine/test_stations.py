@@ -1,12 +1,16 @@
 """Several stations: a band each, updates over the wires, and averages in the cloud."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 from safetensors.numpy import load_file
 
 from edgesim import simulation
 from edgesim.config import parse
 from edgesim.records import read_table
+from edgesim.show import print_run
 from edgesim.streams import Streams
 
 BITS = 17_881_664.0
@@ -252,3 +256,15 @@ def test_a_band_that_dries_up_leaves_everybody_late(tmp_path, leftover):
     rounds = read_table(tmp_path / "run", "rounds")
     assert rounds["late"].tolist() == [10, 10]
     assert rounds["bandwidth_hz"].tolist() == pytest.approx([20e6, 20e6])
+
+
+def test_between_two_averages_the_model_that_is_tested_is_said_to_be_held_by_nobody(tmp_path):
+    knobs = {"cloud_every": 3, "aggregation": "hierarchical"}
+    learning = {"training": "real", "pretrain": False, "steps": 1}
+    rounds, _, _ = play(tmp_path, "three-cells", topology=knobs, learning=learning, evaluation={"samples": 20})
+    assert rounds["model_held"].tolist() == [False, False, True] * 2
+    console = Console(file=io.StringIO(), width=200)
+    print_run(tmp_path, console)
+    assert "4 of 6 tests, between two averages in the cloud, are of the mean" in console.file.getvalue()
+    flat, _, _ = play(tmp_path / "flat", "three-cells", learning=learning, evaluation={"samples": 20, "every": 2})
+    assert flat["model_held"].tolist() == [None, True] * 3

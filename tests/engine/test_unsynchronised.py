@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from edgesim import records, simulation
+from edgesim.analysis.waste import kinds
 from edgesim.config import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock
@@ -15,6 +16,7 @@ from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged
+from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.learning.trainer import Result
@@ -243,3 +245,48 @@ def test_without_rounds_work_pauses_while_its_device_is_away_or_is_lost(
     assert rounds["t_end_s"].tolist() == pytest.approx([expected[-1][2]])
     assert rounds[["arrived", "dropped"]].to_numpy().tolist() == [[1, dropped]]
     assert acts.query("activity == 'upload'")["bits"].sum() == pytest.approx(3e6)
+
+
+def test_two_tasks_of_one_device_in_one_buffer_are_told_apart(tmp_path):
+    """By hand, as above: the first two tasks are lost, the third makes the model; all are rows of round 1."""
+    (tmp_path / "there.csv").write_text("device,start_s,end_s\n0,0,1\n0,2,4\n0,6,50\n")
+    (tmp_path / "phone.csv").write_text("device,s_per_sample,link_bps\n0,0.2,1e6\n")
+    values = {
+        "rounds": 1,
+        "devices": {"count": 1, "profile": str(tmp_path / "phone.csv")},
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": "abort"},
+        "round": {"protocol": "buffered", "buffer": 1, "admission": "count", "count": 1, "payload_bits": 3e6}
+        | {"tmax_s": 20.0},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    acts, updates, metrics = (
+        records.read_table(tmp_path / "run", name) for name in ("activities", "updates", "metrics")
+    )
+    assert acts["task"].tolist() == [1, 2, 3, 3]
+    assert updates["task"].tolist() == [3]
+    assert kinds(acts, updates).tolist() == ["dropped", "dropped", "useful", "useful"]
+    told = metrics.query("name == 'wasted_s'")
+    assert told[["key", "value"]].to_numpy().tolist() == [["dropped", pytest.approx(3.0)]]
+
+
+@pytest.mark.parametrize("round_", [{"protocol": "buffered", "buffer": 3}, {"protocol": "asynchronous"}])
+def test_jobs_trained_without_rounds_are_those_that_were_trained(tmp_path, monkeypatch, round_):
+    """Best-norm trains everybody whom it looks at, FedAsync those on their way too."""
+    trained = []
+    train = LoopBackEnd.train
+    monkeypatch.setattr(LoopBackEnd, "train", lambda self, job, start: trained.append(job) or train(self, job, start))
+    values = {
+        "rounds": 12,
+        "devices": {"count": 8},
+        "round": {"admission": "count", "count": 3, "payload_bits": 3e6, **round_},
+        "data": {"partition": "iid", "samples_per_device": 10},
+        "learning": {"pretrain": False, "back_end": "loop", "steps": 1},
+        "evaluation": {"samples": 10},
+        "selection": {"policy": "best-norm"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    rounds, updates = (records.read_table(tmp_path, name) for name in ("rounds", "updates"))
+    assert rounds["jobs_trained"].sum() == len(trained) > len(updates)

@@ -1,0 +1,472 @@
+"""Random runs whose rows must add up: energy, bits, presence, band, outcomes, counts and waste, told from rows alone.
+
+The checks share no code with the package: presence is asked of the raw intervals, batteries are replayed, tasks are put
+together from the rows.
+"""
+
+import json
+import math
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.config import parse
+from edgesim.errors import EdgesimError
+
+PAYLOAD_BITS = 6e6
+BAND_HZ = 4e6
+CLOSE_S = 1e-6
+"""Instants nearer than this are the same: up to 1e-9 of a deadline, and 1e-6 of it where a run stops."""
+
+Values = dict[str, object]
+
+
+def pick(random: np.random.Generator, *choices: object) -> object:
+    return choices[random.integers(len(choices))]
+
+
+def draw_presence(random: np.random.Generator, count: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
+    """A model of presence, the raw intervals of each device, and the length after which they repeat (inf: never)."""
+    if random.random() < 0.25:
+        return {}, [[(0.0, math.inf)]] * count, math.inf
+    length_s = float(random.uniform(4, 20))
+    intervals = []
+    for _ in range(count):
+        edges_s = np.sort(random.uniform(0, length_s, 2 * random.integers(1, 6))).round(random.integers(1, 6))
+        intervals.append([(a, b) for a, b in edges_s.reshape(-1, 2).tolist() if b > a])
+    lines = [f"{k},{a!r},{b!r},{length_s!r}" for k, spans in enumerate(intervals) for a, b in spans]
+    (folder / "there.csv").write_text("\n".join(["device,start_s,end_s,length_s", *lines]))
+    after = pick(random, "wrap", "wrap", "absent")
+    interruption = pick(random, "abort", "pause", "ignore")
+    values = {"model": "table", "file": str(folder / "there.csv"), "after_end": after, "interruption": interruption}
+    return values, intervals, length_s if after == "wrap" else math.inf
+
+
+def draw_devices(random: np.random.Generator, count: int, folder: Path, own: bool) -> Values:
+    devices: Values = {"count": count, "idle_power_w": pick(random, 0.0, 0.0, 0.05)}
+    if own:
+        rows = [f"{k},{random.uniform(0.005, 0.08)!r},{random.uniform(2e6, 6e7)!r}" for k in range(count)]
+        (folder / "phones.csv").write_text("\n".join(["device,s_per_sample,link_bps", *rows]))
+        devices["profile"] = str(folder / "phones.csv")
+    else:
+        devices["mu_samples_per_s"] = pick(random, 20.0, 60.0)
+    if random.random() < 0.4:
+        devices |= {"battery_j": float(random.uniform(1.5, 8)), "battery_reserve": 0.1}
+        devices |= {"battery_start": float(random.uniform(0.3, 1)), "recharge_w": pick(random, 0.1, 0.5, 1.0)}
+    return devices
+
+
+def draw_round(random: np.random.Generator, count: int, own: bool) -> Values:
+    tmax_s = float(random.uniform(0.5, 1.2))
+    knobs: Values = {"payload_bits": PAYLOAD_BITS, "tmax_s": tmax_s}
+    if random.random() < 0.4:
+        knobs["download_s"] = "link" if own and random.random() < 0.5 else float(random.uniform(0.01, 0.2))
+    protocol = pick(random, "synchronous", "synchronous", "buffered", "asynchronous")
+    by_count = protocol != "synchronous" or random.random() < 0.5
+    if by_count:
+        knobs |= {"admission": "count", "count": int(random.integers(1, count + 1))}
+    if protocol != "synchronous":
+        return (
+            knobs | {"protocol": protocol} | ({"buffer": int(random.integers(1, 5))} if protocol == "buffered" else {})
+        )
+    knobs["close"] = pick(random, "arrivals", "arrivals", "deadline")
+    knobs["late"] = pick(random, "drop", "keep")
+    knobs["delay_knowledge"] = pick(random, "known", "planned", "reported")
+    knobs["computes"] = (
+        "candidates" if knobs["delay_knowledge"] == "reported" else pick(random, "candidates", "selected")
+    )
+    knobs["min_candidates"] = int(random.integers(1, 3))
+    if knobs["delay_knowledge"] == "planned":
+        knobs["plan_quantile"] = pick(random, 0.3, 0.6, 0.9)
+    if not own:
+        knobs["allocator"] = pick(random, "least", "equal_share", "proportional")
+        if knobs["allocator"] == "least":
+            knobs["leftover"] = pick(random, "idle", "equal_finish")
+    if by_count and knobs["close"] == "arrivals":
+        knobs["over_commitment"] = pick(random, 1.0, 1.3, 2.0)
+    if knobs["late"] == "keep" and knobs["close"] == "arrivals" and random.random() < 0.2:
+        knobs["moving_deadline"] = 0.25
+    return knobs
+
+
+def draw_topology(random: np.random.Generator, protocol: object) -> Values:
+    if random.random() < 0.6:
+        return {}
+    if protocol == "synchronous" and random.random() < 0.6:
+        every = int(random.integers(1, 4))
+        return {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": every}
+    return {"file": "three-cells"}
+
+
+def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
+    random = np.random.default_rng(number)
+    count = int(random.integers(4, 13))
+    sharing = pick(random, "reserved", "reserved", "reshared", "own")
+    presence, intervals, length_s = draw_presence(random, count, folder)
+    knobs = draw_round(random, count, sharing == "own")
+    tmax_s = float(knobs["tmax_s"])  # type: ignore[arg-type]
+    rounds = int(random.integers(5, 20))
+    values: Values = {
+        "seed": number,
+        "devices": draw_devices(random, count, folder, sharing == "own"),
+        "radio": {"bandwidth_hz": BAND_HZ, "sharing": sharing, "fading": pick(random, "none", "rayleigh")},
+        "topology": draw_topology(random, knobs.get("protocol", "synchronous")),
+        "availability": presence,
+        "round": knobs,
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 8},
+    }
+    values |= {"rounds": rounds} if random.random() < 0.5 else {"stop_at_s": float(random.uniform(1, rounds)) * tmax_s}
+    synchronous = "protocol" not in knobs
+    if synchronous and knobs["late"] == "drop" and "aggregation" not in values["topology"] and random.random() < 0.3:  # type: ignore[operator]
+        values["learning"] |= {"aggregation": "safa", "lag_tolerance": 2}  # type: ignore[operator]
+        if knobs.get("admission") == "count":
+            values["selection"] = {"policy": "safa"}
+    if random.random() < 0.3 and not (synchronous and knobs["late"] == "drop"):
+        values["staleness"] = {"limit": int(random.integers(0, 3))}
+    if number % 12 == 0:
+        values["data"] = {"partition": "iid", "samples_per_device": 12}
+        values["learning"] |= {"training": "real", "pretrain": False, "back_end": "loop"}  # type: ignore[operator]
+        values["evaluation"] = {"every": 2, "samples": 40}
+    return values, intervals, length_s
+
+
+class Told:
+    """The tables of one run, and what the config says of powers and presence."""
+
+    def __init__(self, folder: Path, intervals: list[list[tuple]], length_s: float) -> None:
+        for name in ("rounds", "activities", "updates", "metrics", "devices", "stations"):
+            setattr(self, name, pd.read_parquet(folder / f"{name}.parquet"))
+        self.config = tomllib.loads((folder / "config.toml").read_text())
+        self.end_s = json.loads((folder / "run.json").read_text())["t_end_s"]
+        self.intervals, self.length_s = intervals, length_s
+        devices = self.config["devices"]
+        sending_w = 10 ** ((devices["tx_power_dbm"] - 30) / 10) / devices["pa_efficiency"]
+        self.power_w = {
+            "upload": sending_w,
+            "compute": devices["compute_power_w"],
+            "download": devices["download_power_w"],
+        }
+        self.tasks: dict[tuple[int, int], pd.DataFrame] = {
+            key: rows.sort_values(["t_start_s", "t_end_s"]) for key, rows in self.activities.groupby(["device", "task"])
+        }
+        self.last = int(self.rounds["round"].max()) if len(self.rounds) else 0
+        self.synchronous = self.config["round"]["protocol"] == "synchronous"
+        self.wires = "file" in self.config["topology"]
+
+    def values(self, name: str, key: str = "") -> dict[int, float]:
+        rows = self.metrics[(self.metrics["name"] == name) & (self.metrics["key"] == key)]
+        assert not rows["round"].duplicated().any()
+        return dict(zip(rows["round"], rows["value"], strict=True))
+
+    def there_s(self, device: int, start_s: float, end_s: float) -> float:
+        """Seconds of a span in which a device is there, by its raw intervals."""
+        if math.isinf(self.length_s):
+            return sum(max(0.0, min(b, end_s) - max(a, start_s)) for a, b in self.intervals[device])
+        laps = range(int(start_s // self.length_s), int(end_s // self.length_s) + 1)
+        shifted = [
+            (a + lap * self.length_s, b + lap * self.length_s) for lap in laps for a, b in self.intervals[device]
+        ]
+        return sum(max(0.0, min(b, end_s) - max(a, start_s)) for a, b in shifted)
+
+
+def end_of(rows: pd.DataFrame) -> str:
+    """How a task ended: as its last row says; a task that was taken and sent nothing was dropped."""
+    last = rows.iloc[-1]
+    return "dropped" if last["outcome"] == "done" and last["activity"] != "upload" else str(last["outcome"])
+
+
+def check_tasks(told: Told) -> None:
+    """Rows of a task follow each other, only the last tells a bad end, and no device is at two things at once."""
+    order = {"download": 0, "compute": 1, "upload": 2}
+    for rows in told.tasks.values():
+        assert rows["round"].nunique() == 1
+        steps = rows["activity"].map(order).to_numpy()
+        assert (np.diff(steps) >= 0).all()
+        assert (rows["t_start_s"].to_numpy()[1:] >= rows["t_end_s"].to_numpy()[:-1] - CLOSE_S).all()
+        first = rows["outcome"].to_numpy()[:-1]
+        assert set(first) <= {"done", "paused"}
+        assert (
+            rows["activity"].to_numpy()[1:][first == "paused"] == rows["activity"].to_numpy()[:-1][first == "paused"]
+        ).all()
+        assert rows["outcome"].iloc[-1] != "paused"
+        sent = rows.loc[rows["activity"] == "upload", "bits"].sum()
+        got = rows.loc[rows["activity"] == "download", "bits"].sum()
+        assert sent <= PAYLOAD_BITS * (1 + 1e-9)
+        assert got <= PAYLOAD_BITS * (1 + 1e-9)
+        if end_of(rows) == "done" or (rows["activity"].iloc[-1] == "upload" and rows["outcome"].iloc[-1] == "done"):
+            assert sent == pytest.approx(PAYLOAD_BITS)
+        if steps.max() > 0 and steps.min() == 0:
+            assert got == pytest.approx(PAYLOAD_BITS)
+    for _, rows in told.activities.groupby("device"):
+        rows = rows.sort_values(["t_start_s", "t_end_s"])
+        assert (rows["t_start_s"].to_numpy()[1:] >= rows["t_end_s"].to_numpy()[:-1] - CLOSE_S).all()
+        assert (np.diff(rows["task"]) >= 0).all()
+
+
+def check_energy_and_bits(told: Told) -> None:
+    acts, rounds = told.activities, told.rounds
+    seconds = acts["t_end_s"] - acts["t_start_s"]
+    assert (seconds > 0).all()
+    assert acts["energy_j"].to_numpy() == pytest.approx(
+        (seconds * acts["activity"].map(told.power_w).astype(float)).to_numpy()
+    )
+    assert (acts.loc[acts["activity"] == "compute", "bits"] == 0).all()
+    idle = told.values("idle_j")
+    spent, sent = (
+        acts.groupby("round")["energy_j"].sum(),
+        acts[acts["activity"] == "upload"].groupby("round")["bits"].sum(),
+    )
+    assert set(acts["round"]) <= {*rounds["round"], told.last + 1}
+    for row in rounds.itertuples():
+        assert row.energy_j == pytest.approx(spent.get(row.round, 0.0) + idle.get(row.round, 0.0))
+        assert row.bits_up == pytest.approx(sent.get(row.round, 0.0))
+    assert acts["energy_j"].sum() + sum(idle.values()) == pytest.approx(
+        rounds["energy_j"].sum() + spent.get(told.last + 1, 0.0) + idle.get(told.last + 1, 0.0)
+    )
+    if told.config["radio"]["sharing"] == "own":
+        phones = pd.read_csv(told.config["devices"]["profile"]).set_index("device")["link_bps"]
+        uploads = acts[acts["activity"] == "upload"]
+        seconds = uploads["t_end_s"] - uploads["t_start_s"]
+        assert uploads["bits"].to_numpy() == pytest.approx((uploads["device"].map(phones) * seconds).to_numpy())
+    safa = told.config["learning"]["aggregation"] == "safa"
+    if told.synchronous and not told.wires and not safa and told.config["round"]["download_s"] == 0.0:
+        begun = pd.Series([number for _, number in told.tasks]).value_counts()
+        for row in rounds.itertuples():
+            assert row.bits_down == PAYLOAD_BITS * begun.get(row.round, 0)
+
+
+def check_batteries(told: Told) -> None:
+    """Replays every battery on the rows of its device."""
+    devices, idle = told.config["devices"], told.values("idle_j")
+    ends_s = dict(zip(told.rounds["round"], told.rounds["t_end_s"], strict=True)) | {told.last + 1: told.end_s}
+    idle_w, count = devices["idle_power_w"], devices["count"]
+    if "battery_j" not in devices:
+        assert sum(idle.values()) == pytest.approx(idle_w * count * told.end_s, abs=1e-9)
+        return
+    least, mean = told.values("battery_j", "least"), told.values("battery_j", "mean")
+    capacity_j, recharge_w = devices["battery_j"], devices["recharge_w"]
+    charges, idled = defaultdict(list), defaultdict(float)
+    for device in range(count):
+        rows = told.activities[told.activities["device"] == device].sort_values("t_start_s")
+        spans = [(r.t_start_s, r.t_end_s, told.power_w[r.activity]) for r in rows.itertuples()]
+        for number, until_s in ends_s.items():
+            charge_j, t_s, idle_j = devices["battery_start"] * capacity_j, 0.0, 0.0
+            # The empty span at the end stands for rest until then.
+            for start_s, end_s, draw_w in [*spans, (until_s, until_s, 0.0)]:
+                for to_s, power_w in ((min(start_s, until_s), 0.0), (min(end_s, until_s), draw_w)):
+                    passed_s, drain_w = max(0.0, to_s - t_s), power_w + idle_w - recharge_w
+                    on_s = min(passed_s, charge_j / drain_w) if drain_w > 0 else passed_s
+                    idle_j += idle_w * on_s + min(idle_w, recharge_w) * (passed_s - on_s)
+                    charge_j = min(max(charge_j - drain_w * passed_s, 0.0), capacity_j)
+                    t_s = max(t_s, to_s)
+            charges[number].append(charge_j)
+            idled[number] += idle_j
+    for number in least:
+        assert least[number] == pytest.approx(min(charges[number]), abs=1e-5)
+        assert mean[number] == pytest.approx(np.mean(charges[number]), abs=1e-5)
+    assert set(least) >= set(told.rounds["round"])
+    last = told.last + 1 if told.last + 1 in least else told.last
+    if last:
+        assert sum(idle.values()) == pytest.approx(idled[last], abs=1e-5)
+    own = told.metrics[(told.metrics["name"] == "idle_j") & (told.metrics["key"] != "")]
+    assert own["value"].sum() == pytest.approx(sum(idle.values()), abs=1e-9) or own.empty
+
+
+def check_presence(told: Told) -> None:
+    ignored = told.config["availability"]["interruption"] == "ignore"
+    for row in told.activities.itertuples():
+        away_s = row.t_end_s - row.t_start_s - told.there_s(row.device, row.t_start_s, row.t_end_s)
+        assert row.away_s == pytest.approx(away_s if ignored else 0.0, abs=CLOSE_S)
+        if not ignored:
+            assert away_s <= CLOSE_S
+
+
+def check_band(told: Told) -> None:
+    where = told.devices.drop_duplicates("device").set_index("device")["station"]
+    uploads = told.activities[told.activities["activity"] == "upload"]
+    sharing = told.config["radio"]["sharing"]
+    if sharing == "own":
+        assert (uploads["bandwidth_hz"] == 0).all()
+        assert (told.rounds["bandwidth_hz"] == 0).all()
+        return
+    assert (told.activities.loc[told.activities["activity"] != "upload", "bandwidth_hz"] == 0).all()
+    for station, rows in uploads.groupby(uploads["device"].map(where)):
+        band_hz = told.stations.set_index("station").loc[station, "bandwidth_hz"]
+        edges_s = np.unique(rows[["t_start_s", "t_end_s"]].to_numpy())
+        middles_s, lengths_s = (edges_s[:-1] + edges_s[1:]) / 2, np.diff(edges_s)
+        on_air = (rows["t_start_s"].to_numpy() < middles_s[:, None]) & (rows["t_end_s"].to_numpy() > middles_s[:, None])
+        if sharing == "reserved":
+            # An end that rounding puts beside a start is no overlap.
+            used = (on_air @ rows["bandwidth_hz"].to_numpy())[lengths_s > CLOSE_S]
+            assert (used <= band_hz * (1 + 1e-9)).all()
+        else:
+            hertz_seconds = rows["bandwidth_hz"] @ (rows["t_end_s"] - rows["t_start_s"])
+            assert hertz_seconds == pytest.approx(band_hz * lengths_s[on_air.any(axis=1)].sum())
+            assert (rows["bandwidth_hz"] <= band_hz * (1 + 1e-9)).all()
+
+
+def check_counts(told: Told) -> None:
+    knobs, rounds = told.config["round"], told.rounds
+    ends = pd.DataFrame(
+        [(*key, rows["round"].iloc[0], end_of(rows)) for key, rows in told.tasks.items()],
+        columns=["device", "number", "round", "end"],
+    )
+    for row in rounds.itertuples():
+        in_row = ends[ends["round"] == row.round]
+        if told.synchronous:
+            assert row.selected == row.arrived + row.late + row.dropped
+            assert row.selected <= row.candidates
+            mine = ends[ends["number"] == row.round]
+            here = mine[mine["round"] == row.round]
+            assert row.arrived == (here["end"] == "done").sum()
+            late = (here["end"] == "late").sum() + (mine["round"] > row.round).sum()
+            # A device that left while the model was on the wires, and came back too late to begin, has no row.
+            assert row.late == late or (told.wires and row.late > late)
+            dropped = (here["end"] == "dropped").sum()
+            if knobs["computes"] == "selected" and not told.wires:
+                assert row.dropped == dropped
+            elif not told.wires:
+                assert row.dropped <= dropped
+            assert not (in_row["end"] == "cancelled").any()
+        else:
+            assert row.late == 0
+            assert row.arrived == (in_row["end"] == "done").sum()
+            assert row.dropped >= (in_row["end"] == "dropped").sum()
+            assert told.wires or row.dropped == (in_row["end"] == "dropped").sum()
+            assert row.candidates >= len(in_row)
+            assert not (in_row["end"].isin(["late", "unscheduled"])).any()
+    if not told.synchronous and not told.wires:
+        begun = sum(told.rounds["selected"])
+        assert begun <= len(told.tasks)
+        if told.last + 1 not in set(told.activities["round"]):
+            assert begun == len(told.tasks)
+    if "count" in knobs and told.synchronous:
+        assert (rounds["selected"] <= math.ceil(knobs["over_commitment"] * knobs["count"] - 1e-9)).all()
+    cancelled = told.activities[told.activities["outcome"] == "cancelled"]
+    assert (cancelled["t_end_s"] <= told.end_s).all()
+    assert (cancelled["round"] >= told.last).all()
+    # What was still going on when the run stopped ends then.
+    after = told.activities[told.activities["round"] > told.last]
+    assert (after["t_end_s"] <= told.end_s + 1e-9).all()
+    assert not after["outcome"].isin(["late"]).any()
+    assert (np.diff(rounds["t_end_s"]) >= 0).all()
+    assert (rounds["t_start_s"].to_numpy()[1:] >= rounds["t_end_s"].to_numpy()[:-1]).all()
+
+
+def check_updates(told: Told) -> None:
+    """Each update comes from one task that arrived in its round; without reasons not to, every arrival is merged."""
+    updates = told.updates
+    assert not updates.duplicated(["device", "task"]).any()
+    merged = defaultdict(set)
+    for row in updates.itertuples():
+        rows = told.tasks[row.device, row.task]
+        assert (end_of(rows), rows["round"].iloc[0]) == ("done", row.round)
+        if told.synchronous:
+            assert row.staleness == row.round - row.task
+        merged[row.round].add((row.device, row.task))
+    if "limit" not in told.config["staleness"]:
+        for row in told.rounds.itertuples():
+            arrived = {
+                key for key, rows in told.tasks.items() if end_of(rows) == "done" and rows["round"].iloc[0] == row.round
+            }
+            assert merged[row.round] == arrived
+    if told.config["learning"]["training"] == "real":
+        jobs = told.rounds["jobs_trained"]
+        if told.config["round"]["protocol"] == "asynchronous":
+            assert len(updates) <= jobs.sum() <= len(told.tasks)
+        else:
+            assert jobs.tolist() == [len(merged[number]) for number in told.rounds["round"]]
+
+
+def check_waste(told: Told) -> None:
+    """Waste by round and kind, task by task, against the rows of ``metrics``."""
+    used = set(zip(told.updates["device"], told.updates["task"], strict=True))
+    expected: dict[tuple, float] = defaultdict(float)
+    for key, rows in told.tasks.items():
+        if key in used:
+            assert set(rows["outcome"]) <= {"done", "paused"}
+            continue
+        end = end_of(rows)
+        kind = {"done": "unused", "cancelled": "unused"}.get(end, end)
+        for row in rows.itertuples():
+            place = (row.round, kind)
+            expected["wasted_s", place] += row.t_end_s - row.t_start_s
+            expected["wasted_bits", place] += row.bits
+            expected["wasted_j", place] += row.energy_j
+    rows = told.metrics[told.metrics["name"].isin(["wasted_s", "wasted_bits", "wasted_j"])]
+    found = {(row.name, (row.round, row.key)): row.value for row in rows.itertuples(index=False)}
+    assert len(found) == len(rows)
+    expected = {place: amount for place, amount in expected.items() if amount > 0}
+    assert found.keys() == expected.keys()
+    assert [found[place] for place in expected] == pytest.approx(list(expected.values()))
+
+
+def check_models_held(told: Told) -> None:
+    """Between two averages in the cloud, of several edge servers that merged nobody has the mean."""
+    if told.config["topology"]["aggregation"] == "flat":
+        assert told.rounds["model_held"].dropna().all()
+        return
+    station = told.devices.drop_duplicates("device").set_index("device")["station"]
+    server = told.stations.set_index("station")["server"]
+    apart: set[str] = set()
+    for row in told.rounds.itertuples():
+        devices = told.updates.loc[told.updates["round"] == row.round, "device"]
+        apart |= set(devices.map(station).map(server))
+        if row.round % told.config["topology"]["cloud_every"] == 0 or row.round == told.config.get("rounds"):
+            apart = set()
+        if not math.isnan(row.test_accuracy):
+            assert row.model_held == (len(apart) <= 1)
+
+
+CHECKS = (
+    check_tasks,
+    check_energy_and_bits,
+    check_batteries,
+    check_presence,
+    check_band,
+    check_counts,
+    check_updates,
+    check_waste,
+    check_models_held,
+)
+
+
+def run_and_check(number: int, folder: Path) -> Told:
+    """The first config of a number's tries that is not refused, run and checked."""
+    for again in range(20):
+        tried = folder / str(again)
+        tried.mkdir()
+        values, intervals, length_s = draw(number + 10_000 * again, tried)
+        try:
+            simulation.run(parse(values, "drawn"), tried / "run")
+        except EdgesimError as error:
+            refused = str(error)
+            continue
+        told = Told(tried / "run", intervals, length_s)
+        for check in CHECKS:
+            check(told)
+        return told
+    raise AssertionError(f"number {number}: every try was refused: {refused}")
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_the_rows_of_random_runs_add_up(tmp_path, block):
+    for number in range(10 * block, 10 * block + 10):
+        (tmp_path / str(number)).mkdir()
+        run_and_check(number, tmp_path / str(number))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(15))
+def test_the_rows_of_three_hundred_random_runs_add_up(tmp_path, block):
+    seen = []
+    for number in range(20 * block + 20, 20 * block + 40):
+        (tmp_path / str(number)).mkdir()
+        seen.append(run_and_check(number, tmp_path / str(number)))
+    assert sum(len(told.activities) for told in seen) > 300

@@ -1,0 +1,167 @@
+"""Work in flight when a run stops has rows and costs what it cost; no round has it."""
+
+import io
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from edgesim import simulation
+from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
+from edgesim.analysis.runs import Run
+from edgesim.analysis.summary import measure
+from edgesim.config import parse
+from edgesim.plots.battery import draw_battery
+from edgesim.plots.cell_map import scheduled_share
+from edgesim.plots.energy import joules_per_round
+from edgesim.records import read_run, read_table
+from edgesim.show import print_run
+
+SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
+
+
+def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
+    """Phones that compute for 2 s and send for 3 s, at 1 Mbit/s, there in the given stays."""
+    folder.mkdir(exist_ok=True)
+    rows = [f"{device},{start_s},{end_s}" for device, spans in enumerate(stays) for start_s, end_s in spans]
+    (folder / "there.csv").write_text("\n".join(["device,start_s,end_s", *rows]))
+    (folder / "phones.csv").write_text(
+        "\n".join(["device,s_per_sample,link_bps", *(f"{k},0.2,{rates_bps[k]}" for k in range(len(stays)))])
+    )
+    presence = {"model": "table", "file": str(folder / "there.csv"), "after_end": "absent"}
+    values = {
+        "devices": {"count": len(stays), "profile": str(folder / "phones.csv"), **sections.pop("devices", {})},
+        "radio": {"sharing": "own"},
+        "availability": presence | sections.pop("availability", {}),
+        "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0} | sections.pop("round", {}),
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+        **sections,
+    }
+    result = simulation.run(parse(values, "test"), folder / "run")
+    tables = {name: read_table(folder / "run", name) for name in ("rounds", "activities", "updates", "metrics")}
+    return result, tables
+
+
+def rows(activities: pd.DataFrame) -> list[tuple]:
+    columns = ["round", "device", "task", "activity", "t_start_s", "t_end_s", "outcome"]
+    return [
+        tuple(round(value, 5) if isinstance(value, float) else value for value in row)
+        for row in activities[columns].itertuples(index=False)
+    ]
+
+
+def shown(folder) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    print_run(folder, console)
+    return console.file.getvalue()
+
+
+def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp_path):
+    stays = [[(10.0 * k, 10.0 * k + 4.0) for k in range(9)]] * 2
+    _, tables = play(tmp_path, stays, stop_at_s=33.0, round={"protocol": "buffered", "buffer": 2})
+    assert tables["rounds"].empty
+    acts = tables["activities"]
+    expected = []
+    for device in (0, 1):
+        for k in range(3):
+            expected.append((1, device, k + 1, "compute", 10.0 * k, 10.0 * k + 2, "done"))
+            expected.append((1, device, k + 1, "upload", 10.0 * k + 2, 10.0 * k + 4, "dropped"))
+        expected.append((1, device, 4, "compute", 30.0, 32.0, "done"))
+        expected.append((1, device, 4, "upload", 32.0, 33.00001, "cancelled"))
+    assert rows(acts) == expected
+    assert acts["energy_j"].sum() == pytest.approx(2 * (4 * 2 * 2.0 + 7 * SENDING_W), rel=1e-5)
+    wasted = tables["metrics"].query("name == 'wasted_j'").set_index("key")["value"]
+    assert wasted.sum() == pytest.approx(acts["energy_j"].sum())
+    assert wasted["unused"] == pytest.approx(2 * (2 * 2.0 + SENDING_W), rel=1e-5)
+    text = shown(tmp_path / "run")
+    assert f"{acts['energy_j'].sum():,.1f} J" in text
+    assert "unused" in text
+
+
+def test_every_way_to_be_in_flight_when_a_round_is_cut(tmp_path):
+    """Cut at 13 s, 3 s into the second round: one sends, one is away, one has not come."""
+    stays = [[(0.0, 99.0)], [(0.0, 11.0), (14.0, 99.0)], [(50.0, 99.0)]]
+    _, tables = play(
+        tmp_path, stays, stop_at_s=13.0, round={"close": "deadline"}, availability={"interruption": "pause"}
+    )
+    assert tables["rounds"]["round"].tolist() == [1]
+    assert rows(tables["activities"].query("round == 2")) == [
+        (2, 0, 2, "compute", 10.0, 12.0, "done"),
+        (2, 0, 2, "upload", 12.0, 13.00001, "cancelled"),
+        (2, 1, 2, "compute", 10.0, 11.0, "cancelled"),
+    ]
+    assert tables["updates"]["task"].tolist() == [1, 1]
+
+
+def test_what_waits_for_a_decision_that_never_falls_is_cancelled(tmp_path):
+    knobs = {"delay_knowledge": "reported", "report_by_s": 9.0}
+    # Device 1 is paused over the stop, so that the last report does not come.
+    stays = [[(0.0, 99.0)], [(0.0, 99.0)]]
+    config_rows = play(tmp_path, stays, stop_at_s=10.0, round=knobs | {"close": "deadline"})[1]["activities"]
+    assert set(config_rows["outcome"]) == {"done"}
+    stays = [[(0.0, 99.0)], [(0.0, 11.0), (60.0, 99.0)]]
+    _, tables = play(
+        tmp_path / "cut",
+        stays,
+        stop_at_s=13.0,
+        round=knobs | {"close": "deadline"},
+        availability={"interruption": "pause"},
+    )
+    assert rows(tables["activities"].query("round == 2")) == [
+        (2, 0, 2, "compute", 10.0, 12.0, "cancelled"),
+        (2, 1, 2, "compute", 10.0, 11.0, "cancelled"),
+    ]
+
+
+def test_a_latecomer_that_is_kept_is_cancelled_when_nobody_comes_any_more(tmp_path):
+    """The round closes at 4 s, an upload goes on and its device is the last to have been there; the other never is."""
+    result, tables = play(
+        tmp_path,
+        [[], [(0.0, 3.0)]],
+        rates_bps=(1e7, 1e6),
+        rounds=5,
+        round={"late": "keep", "tmax_s": 4.0, "count": 1},
+        availability={"interruption": "ignore"},
+    )
+    assert "ever available" in result.reason
+    assert rows(tables["activities"]) == [
+        (2, 1, 1, "compute", 0.0, 2.0, "done"),
+        (2, 1, 1, "upload", 2.0, 4.0, "cancelled"),
+    ]
+    assert tables["rounds"]["energy_j"].tolist() == [0.0]
+    assert tables["updates"].empty
+
+
+@pytest.mark.parametrize("protocol", ["synchronous", "buffered"])
+@pytest.mark.parametrize("battery", [{}, {"battery_j": 60.0, "recharge_w": 0.2}])
+def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(tmp_path, protocol, battery):
+    knobs = {"synchronous": {"close": "deadline"}, "buffered": {"protocol": "buffered", "buffer": 3}}[protocol]
+    _, tables = play(
+        tmp_path, [[(0.0, 999.0)]] * 4, stop_at_s=23.5, round=knobs, devices={"idle_power_w": 0.1, **battery}
+    )
+    rounds, acts, metrics = (tables[name] for name in ("rounds", "activities", "metrics"))
+    last = rounds["round"].max()
+    cut = acts[acts["round"] > last]
+    assert set(cut["round"]) == {last + 1}
+    assert (cut["outcome"] == "cancelled").any()
+    run = Run(tmp_path / "run", {}, 0)
+    end_s = read_run(tmp_path / "run")["t_end_s"]
+    whole_j = acts["energy_j"].sum() + 4 * 0.1 * end_s
+    assert rounds["energy_j"].sum() < whole_j - 1
+    assert measure(run, None)["energy_j"] == pytest.approx(whole_j)
+    assert measure(run, None)["bits_up"] == acts.query("activity == 'upload'")["bits"].sum()
+    assert energy_by_activity_j(acts, metrics).to_numpy().sum() == pytest.approx(whole_j)
+    assert energy_by_device_j(acts, metrics, run.devices).sum() == pytest.approx(whole_j)
+    text = shown(tmp_path / "run")
+    assert f"│ {whole_j:,.1f} J (" in text
+    assert f"{cut['energy_j'].sum():,.1f} J of {cut['device'].nunique()} task(s)" in text
+    # Per round: of the rounds that there were.
+    assert sum(joules_per_round(run).values()) == pytest.approx(rounds["energy_j"].mean())
+    sent = acts[(acts["activity"] == "upload") & (acts["outcome"] == "done") & (acts["round"] <= last)]["bits"].sum()
+    spans_s = (rounds["t_end_s"] - rounds["t_start_s"]).sum()
+    efficiency = measure(run, None)["spectral_efficiency_bps_per_hz"]
+    assert efficiency == pytest.approx(sent / (run.bandwidth_hz * spans_s))
+    assert scheduled_share(acts[acts["round"] <= last], run.devices["device"].unique(), len(rounds)).max() <= 1
+    if battery:
+        draw_battery(run)
