@@ -9,11 +9,12 @@ import typer
 from rich.console import Console
 
 from edgesim import content, simulation, trace_command
-from edgesim.config import load
+from edgesim.config import RunConfig, load
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
+from edgesim.options import Command, keys_called
 from edgesim.plain import plain_errors
 from edgesim.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.selection import SELECTORS
@@ -39,12 +40,22 @@ def _options(
     pass
 
 
-@app.command()
+class _RunCommand(Command):
+    """Knows the keys of a config, which are no options of its own."""
+
+    def remedy(self, option: str) -> str:
+        """The ``--set`` that an option was meant to be."""
+        keys = keys_called(option.lstrip("-").replace("-", "_"), RunConfig().model_dump())
+        return f"; {' or '.join(f'--set {key}=VALUE' for key in keys)} sets it in the config" if keys else ""
+
+
+@app.command(cls=_RunCommand)
 @plain_errors
 def run(
     config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is finished.")] = False,
 ) -> None:
     """Simulate one run."""
     settings = load(config, set_ or [])
@@ -60,11 +71,13 @@ def run(
             on_note=lambda _, note: progress.console.print(
                 f"note: {note}", style="yellow", highlight=False, markup=False
             ),
+            fresh=fresh,
         )
     if result.status != "finished":
         raise EdgesimError(f"{folder}: {result.reason}; the finished rounds are kept")
     if result.reused:
-        console.print(f"{folder}: finished before, reused", highlight=False)
+        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
+        console.print(f"{folder}: finished before, reused{old}", highlight=False)
     if result.restarted:
         console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     print_run(folder, console)

@@ -1,9 +1,11 @@
 """Every knob of a run: units in names, bounds checked, defaults from FedTeddi unless said otherwise."""
 
+import copy
 import difflib
 import tomllib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -531,12 +533,45 @@ def parse(values: Mapping[str, Any], where: str) -> RunConfig:
     return validate(RunConfig, values, where)
 
 
-def load(path: Path, overrides: Iterable[str] = ()) -> RunConfig:
+def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
+    """As `parse`, of the ``values`` under ``section.key=value`` overrides; raises `EdgesimError`.
+
+    A mistake that is not there without the overrides is told of those that name its key, or else of all.
+    """
+    given = values(overrides)
+    try:
+        return RunConfig.model_validate(given)
+    except ValidationError as error:
+        key, words = _first_error(RunConfig, error)
+    if overrides:
+        try:
+            RunConfig.model_validate(values(()))
+            alone = None
+        except ValidationError as error:
+            alone = _first_error(RunConfig, error)
+        if alone != (key, words):
+            keys = {override: override.partition("=")[0].strip() for override in overrides}
+            guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
+            where = " ".join(f"--set {override}" for override in guilty or overrides)
+    raise EdgesimError(f"{where}: {words}")
+
+
+def _lie_together(one: str, other: str) -> bool:
+    """Whether two keys are the same, or one is a section or list that the other is in."""
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
-    values = read_toml(path)
+    return parse_with(partial(_overridden, read_toml(path)), overrides, str(path))
+
+
+def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    nested = copy.deepcopy(dict(values))
     for override in overrides:
-        set_value(values, override)
-    return parse(values, str(path))
+        set_value(nested, override)
+    return nested
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -560,17 +595,24 @@ def set_value(values: dict[str, Any], override: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
-    set_key(values, key, value)
+    try:
+        set_key(values, key, value)
+    except EdgesimError as error:
+        raise EdgesimError(f"--set {override}: {error}") from None
 
 
 def set_key(values: dict[str, Any], key: str, value: object) -> None:
-    """Set the value at a dotted key of a nested mapping; raises `EdgesimError` where a value is no section."""
+    """Set the value at a dotted key of a nested mapping, None by leaving it out; raises `EdgesimError` where a value is
+    no section.
+    """
     *sections, last = (part.strip() for part in key.split("."))
     for section in sections:
         values = values.setdefault(section, {})
         if not isinstance(values, dict):
             raise EdgesimError(f"{key}: {section!r} is a value, not a section")
     values[last] = value
+    if value is None:
+        del values[last]
 
 
 def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
@@ -578,10 +620,11 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise EdgesimError(f"{where}: {_first_line(model, error)}") from None
+        raise EdgesimError(f"{where}: {_first_error(model, error)[1]}") from None
 
 
-def _first_line(model: type[BaseModel], error: ValidationError) -> str:
+def _first_error(model: type[BaseModel], error: ValidationError) -> tuple[str, str]:
+    """The key that is wrong, empty where several do not fit together, and one line about it."""
     # An unknown key is most often the cause of the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
     detail = details[0]
@@ -592,11 +635,12 @@ def _first_line(model: type[BaseModel], error: ValidationError) -> str:
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, detail["loc"][:-1])
         near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1, cutoff=0.5)
-        return f"unknown key {path!r}" + (f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}")
+        hint = f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+        return path, f"unknown key {path!r}{hint}"
     message = detail["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
-    return f"{path}: {message}{got}" if path else message
+    return path, f"{path}: {message}{got}" if path else message
 
 
 def _is_union_branch(part: object) -> bool:

@@ -12,3 +12,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

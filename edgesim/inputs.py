@@ -1,10 +1,10 @@
-"""The files that a run reads, as hashes: a finished run is reused only while they hold what they held then."""
+"""What a run reads and which code it runs, as hashes: a finished run is reused only while they are what they were."""
 
 import hashlib
-import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
+from importlib import metadata
 from pathlib import Path
 
 from edgesim.channels.environment import environment_files
@@ -12,13 +12,31 @@ from edgesim.config import RunConfig
 from edgesim.content import find
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import dataset_files
+from edgesim.learning.partitions import PARTITIONS
+from edgesim.learning.payload import model_module
+from edgesim.selection import SELECTORS
+from edgesim.sources import source_digest
+
+VERSION = "edgesim"
+"""The key under which edgesim's version stands, which tells the code that no key of a config names."""
 
 
-def input_digests(config: RunConfig) -> dict[str, str]:
-    """Hash (SHA-256) of what lies behind every key of a complete config that names files, by ``section.key``.
+def code_modules(config: RunConfig) -> dict[str, str]:
+    """The modules of the code that a complete config names, by ``section.key``."""
+    modules = {"selection.policy": SELECTORS[config.selection.policy].__module__}
+    if config.data.dataset != "none":
+        modules["data.partition"] = PARTITIONS[config.data.partition].__module__
+    if config.learning.training == "real":
+        modules["learning.model"] = model_module(config.learning.model)
+    return modules
 
-    A file counts by its content, a folder by names, sizes and times of change of the files in it that are not hidden.
-    A key whose files are not there has no hash.
+
+def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = source_digest) -> dict[str, str]:
+    """Hash (SHA-256) of what lies behind every key of a complete config that names files or code, by ``section.key``.
+
+    A file counts by its content, a folder by names, sizes and times of change of the files in it that are not hidden,
+    code as ``of_code`` has it (`edgesim.sources`). Under `VERSION` stands edgesim's version itself. A key whose files
+    are not there has no hash.
     """
     links = config.devices.links
     sources = {
@@ -28,9 +46,12 @@ def input_digests(config: RunConfig) -> dict[str, str]:
         "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
         "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
         "data.dataset": partial(dataset_files, config.data),
-        "learning.model": partial(_model_file, config.learning.model if config.learning.training == "real" else ""),
     }
-    digests = {}
+    digests = {VERSION: _version()}
+    for key, module in code_modules(config).items():
+        digest = of_code(module)
+        if digest is not None:
+            digests[key] = digest
     for key, files in sources.items():
         try:
             paths = files()
@@ -42,18 +63,13 @@ def input_digests(config: RunConfig) -> dict[str, str]:
     return digests
 
 
+@cache
+def _version() -> str:
+    return metadata.version("edgesim")
+
+
 def _content(kind: str, name: str | None, suffix: str) -> list[Path]:
     return [] if name is None else [find(kind, name, suffix)]
-
-
-def _model_file(name: str) -> list[Path]:
-    """The module of a model of the user's own, found without running it."""
-    module = name.rpartition(".")[0]
-    try:
-        spec = importlib.util.find_spec(module) if module else None
-    except Exception:  # the packages around it are imported, and may do anything
-        return []
-    return [Path(spec.origin)] if spec is not None and spec.has_location and spec.origin else []
 
 
 def _digest(paths: list[Path]) -> str:

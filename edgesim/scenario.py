@@ -6,8 +6,9 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Annotated, ParamSpec, TypeVar
 
+import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
@@ -15,13 +16,27 @@ from edgesim import plain
 from edgesim.analysis.differences import differences, write_differences
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
+from edgesim.options import start
 from edgesim.plots.album import Album
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
 from edgesim.show import print_study
 from edgesim.show_differences import print_differences
 
-__all__ = ["conclude", "counts", "names", "numbers", "plain_errors", "short_names", "stop_if_failed"]
+__all__ = [
+    "Fresh",
+    "conclude",
+    "counts",
+    "names",
+    "numbers",
+    "plain_errors",
+    "short_names",
+    "start",
+    "stop_if_failed",
+]
+
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is finished.")]
+"""The option of a scenario that its `run_study` gets."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -25,13 +25,14 @@ from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.server import ALL_DONE, Progress, Server, stop_tolerance_s, stopped
 from edgesim.errors import Diverged, EdgesimError
-from edgesim.inputs import input_digests
+from edgesim.inputs import VERSION, code_modules, input_digests
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
 from edgesim.notes import end_notes, start_notes
 from edgesim.selection import make_selector, resolve_options
+from edgesim.sources import digest_when_loaded
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
@@ -82,24 +83,26 @@ def run(
     target: float | None = None,
     cores: int | None = None,
     on_note: Callable[[str, str], None] = lambda about, note: None,
+    fresh: bool = False,
 ) -> Result:
     """Simulate one run into a folder.
 
-    A finished run of the same config on the same files is reused, an unfinished one is run again. ``on_round`` hears
-    of every round, ``on_start`` of what is being prepared. ``target`` is an accuracy that the start model must not have
-    yet. ``cores`` is how many processor cores the run may keep busy, all of this process's when absent.
-    ``on_note`` hears before the first round what a user should know of the run, each with what it is about.
+    A finished run of the same config on the same files and code is reused unless a ``fresh`` one is wanted, an
+    unfinished one is run again. ``on_round`` hears of every round, ``on_start`` of what is being prepared. ``target``
+    is an accuracy that the start model must not have yet. ``cores`` is how many processor cores the run may keep busy,
+    all of this process's when absent. ``on_note`` hears before the first round what a user should know of the run, each
+    with what it is about.
 
     Raises `EdgesimError`: on bad input before anything is written, and when the start model is good enough or
     training cannot be done. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
     raised again. In all these cases the finished rounds are kept.
     """
     config = complete(config)
-    restarted = why_run(folder, config)
+    restarted = why_run(folder, config, fresh)
     if restarted is None:
         return Result(folder, "finished", "finished before", reused=True)
     # Before any of them is read: one that changes meanwhile has another hash the next time.
-    digests = input_digests(config)
+    digests = input_digests(config, digest_when_loaded)
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
@@ -237,10 +240,11 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
     return make_learner(config, federation, streams, cores)
 
 
-def why_run(folder: Path, config: RunConfig) -> str | None:
+def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     """Why a complete config is to be run into a folder, in words; None when its run is there, finished and current.
 
-    Empty for a folder that holds nothing. Raises `EdgesimError` for one that holds anything else.
+    Empty for a folder that holds nothing. Where a ``fresh`` run is wanted, one that is finished is reason enough.
+    Raises `EdgesimError` for a folder that holds anything else.
     """
     try:
         if folder.exists() and not folder.is_dir():
@@ -259,10 +263,24 @@ def why_run(folder: Path, config: RunConfig) -> str | None:
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
     if run.get("status") != "finished":
         return "was unfinished"
-    then = run.get("inputs", {})
+    if fresh:
+        return "finished before"
+    # The version stands beside the hashes in runs of before it was one of them.
+    then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
     # A file that has gone has not changed, and without it nothing can be run again.
     changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
-    return f"{', '.join(changed)} changed since it was finished" if changed else None
+    code = code_modules(config)
+    told = [f"the code of {key}" if key in code else key for key in changed]
+    return f"{', '.join(told)} changed since it was finished" if told else None
+
+
+OLDER = "older than the hashes of code, so what was edited since is not seen (--fresh runs it again)"
+"""What to say of a run that is reused and did not note which code it ran."""
+
+
+def notes_code(folder: Path) -> bool:
+    """Whether a finished run noted the hashes of the code that it ran; one by an older edgesim did not."""
+    return "selection.policy" in records.read_run(folder).get("inputs", {})
 
 
 def _facts(learner: Learner) -> dict[str, Any]:

@@ -7,30 +7,33 @@ import itertools
 import json
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.analysis.runs import MORE_ROUNDS
 from edgesim.analysis.summary import write_summary
-from edgesim.config import RunConfig, parse, set_key, set_value
+from edgesim.config import RunConfig, parse_with, set_key, set_value
 from edgesim.door import check_files
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.processes import Alone, cores, end_with_parent, no_interrupts
 from edgesim.progress import Display, Listener, Message, expected_rounds
-from edgesim.records import write_whole
+from edgesim.records import read_run, read_table, write_whole
 from edgesim.selection import resolve_options
 
-Knob = str | float
+Knob = str | float | bool
 
 _KNOBS = {
     "availability.file": "trace",
@@ -72,21 +75,24 @@ class Ending:
 
     status: str
     reason: str
+    reused: bool = False
+    """Whether it was finished before."""
 
 
 def grid(
     base: Mapping[str, Any],
-    axes: Mapping[str, Sequence[Knob]],
+    axes: Mapping[str, Sequence[Knob | None]],
     seeds: Sequence[int],
     overrides: Sequence[str] = (),
     labels: Mapping[str, Knob] | None = None,
 ) -> list[PlannedRun]:
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
 
-    ``base`` is a nested mapping as in a config file. A run's folder is named by its knobs and seed, such as
-    ``fedteddi-tmax0.8-known-s3``. ``overrides`` are further ``section.key=value``, for keys that do not vary.
-    ``labels`` are further knobs that name what ``base`` says in several keys at once. Raises `EdgesimError` when a
-    combination is not a valid config.
+    ``base`` is a nested mapping as in a config file. The values of an axis are texts, numbers or booleans, or None for
+    a run that leaves the key out. A run's folder is named by its knobs and seed, such as ``fedteddi-tmax0.8-known-s3``;
+    without axes it is the seed alone. ``overrides`` are further ``section.key=value``, for keys that do not vary.
+    ``labels`` are further knobs that name what ``base`` says in several keys at once, or in a list. Raises
+    `EdgesimError` when a combination is not a valid config, and for an axis without values.
     """
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -94,21 +100,50 @@ def grid(
             raise EdgesimError(f"--set {override}: the study itself varies {key}")
     labels = labels or {}
     knob_names = _knobs(axes, labels)
+    if len(seeds) == 0:
+        raise EdgesimError("seeds: expected at least one")
     runs: list[PlannedRun] = []
-    for values in itertools.product(*axes.values()):
-        knobs = {**labels, **dict(zip(knob_names, values, strict=True))}
-        name = "-".join(_label(knob, value) for knob, value in knobs.items())
-        for seed in seeds:
-            nested = json.loads(json.dumps(base))
-            for override in overrides:
-                set_value(nested, override)
-            for key, value in zip(axes, values, strict=True):
-                set_key(nested, key, value)
-            set_key(nested, "seed", seed)
-            folder = f"{name}-s{seed}"
-            config = simulation.complete(parse(nested, f"run {folder}"))
+    for values in itertools.product(*(_values(key, values) for key, values in axes.items())):
+        varied = zip(knob_names, values, strict=True)
+        knobs = {**labels, **{name: value for name, value in varied if value is not None}}
+        name = "".join(f"{_label(knob, value)}-" for knob, value in knobs.items())
+        for seed in map(_own, seeds):
+            cell = dict(zip(axes, values, strict=True)) | {"seed": seed}
+            folder = f"{name}s{seed}"
+            config = simulation.complete(parse_with(partial(_nested, base, cell), overrides, f"run {folder}"))
             runs.append(PlannedRun(folder, knobs, seed, config))
     return runs
+
+
+def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
+    """The values of an axis; raises `EdgesimError` where there is none, or one that a table could not name."""
+    if isinstance(values, str):
+        raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})")
+    found = [_own(value) for value in values]
+    if not found:
+        raise EdgesimError(f"axis {key}: expected at least one value")
+    for value in found:
+        if not isinstance(value, str | int | float | None):
+            raise EdgesimError(
+                f"axis {key}: expected texts, numbers, booleans or None (got {value!r}); give it in base, in a grid of "
+                "its own that labels name"
+            )
+    return found
+
+
+def _own(value: Any) -> Any:
+    """A number of NumPy as Python's own, which a plan and a config can hold."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides: Sequence[str]) -> dict[str, Any]:
+    """The config of one cell as it would stand in a file."""
+    nested: dict[str, Any] = json.loads(json.dumps(base))
+    for override in overrides:
+        set_value(nested, override)
+    for key, value in cell.items():
+        set_key(nested, key, value)
+    return nested
 
 
 def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
@@ -119,22 +154,34 @@ def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
 
 
 def _label(knob: str, value: Knob) -> str:
-    """A string knob names itself; a number follows its knob's name without the unit."""
+    """A string knob names itself; a number follows its knob's name without the unit, true or false the whole name."""
     if isinstance(value, str):
         return value.replace("/", "_")
+    if isinstance(value, bool):
+        return f"{knob.replace('_', '')}-{str(value).lower()}"
     return f"{knob.rsplit('_', 1)[0].replace('_', '')}{value:.12g}"
 
 
-def run_study(study: Study, out: Path, jobs: int | None = None, console: Console | None = None) -> dict[str, Ending]:
-    """Run what is not finished yet, or was on files that have changed; failing runs are reported, the others go on.
+def run_study(
+    study: Study,
+    out: Path,
+    jobs: int | None = None,
+    console: Console | None = None,
+    fresh: bool | Collection[str] = False,
+) -> dict[str, Ending]:
+    """Run what is not finished yet, or was on files or code that have changed; failing runs are reported, others go on.
+
+    Runs that are wanted ``fresh``, all or those of the folders named, are run again although they are finished.
 
     Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
-    before anything runs when a run is there twice, its folder holds another config, a file that it names is not there
-    or another process is writing there, and afterwards when no run finished. Where no run could even begin, nothing is
-    left on disk.
+    before anything runs when there is no run or one is there twice, its folder holds another config, a file that it
+    names is not there or another process is writing there, and afterwards when no run finished. Where no run could even
+    begin, nothing is left on disk.
     """
     console = console or Console()
     resolve_options(study.reference, {})
+    if not study.runs:
+        raise EdgesimError(f"study {study.name!r} has no runs")
     folder, times = Counter(run.folder for run in study.runs).most_common(1)[0]
     if times > 1:
         raise EdgesimError(f"run {folder} is in the study twice: give every value and seed once")
@@ -143,7 +190,8 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
         planned.config.model_dump_json(include=_NAMES_FILES): planned.config for planned in study.runs
     }.values():
         check_files(config)
-    why = {planned.folder: simulation.why_run(out / planned.folder, planned.config) for planned in study.runs}
+    anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
+    why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in study.runs}
     reasons = Counter(why.values())
     made = [path for path in (out, *out.parents) if not path.exists()]
     try:
@@ -160,9 +208,9 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
         with Display(console, study.name, rounds) as display:
             # Told here: processes that only find this out take seconds to start.
             for reused in (planned.folder for planned in study.runs if why[planned.folder] is None):
-                endings[reused] = Ending("finished", "finished before")
-                display.ended(reused, "finished", "finished before")
-            _run_all(study, out, jobs or cores(), endings, display)
+                endings[reused] = _finished(out / reused, "finished before", reused=True)
+                display.ended(reused, endings[reused].status, endings[reused].reason)
+            _run_all(study, out, jobs or cores(), anew, endings, display)
     finally:
         began = any((out / run.folder).exists() for run in study.runs)
         if began:
@@ -175,7 +223,18 @@ def run_study(study: Study, out: Path, jobs: int | None = None, console: Console
         raise NoRunFinished(f"{what}; the first one: {next(iter(endings.values())).reason}")
     with console.status("summing up"):
         write_summary(out)
+    _tell_reused(out, endings, console)
     return endings
+
+
+def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> None:
+    """Print how many runs were reused, and of how many it is not known which code they ran."""
+    reused = [folder for folder, ending in endings.items() if ending.reused]
+    if not reused:
+        return
+    old = sum(not simulation.notes_code(out / folder) for folder in reused)
+    note = f"; {old} {simulation.OLDER}" if old else ""
+    console.print(f"{len(reused)} of {len(endings)} runs reused{note}", highlight=False, soft_wrap=True)
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
@@ -207,11 +266,13 @@ def _check_folder(study: Study, out: Path) -> None:
         )
 
 
-def _run_all(study: Study, out: Path, jobs: int, endings: dict[str, Ending], display: Display) -> None:
+def _run_all(
+    study: Study, out: Path, jobs: int, anew: Collection[str], endings: dict[str, Ending], display: Display
+) -> None:
     pending = [run for run in study.runs if run.folder not in endings]
     suspects: list[PlannedRun] = []
     while pending:
-        in_flight = _run_pool(pending, out, study.target, jobs, endings, display)
+        in_flight = _run_pool(pending, out, study.target, jobs, anew, endings, display)
         left = [run for run in pending if run.folder not in endings and run not in in_flight]
         if len(left) == len(pending):
             raise EdgesimError(
@@ -222,7 +283,7 @@ def _run_all(study: Study, out: Path, jobs: int, endings: dict[str, Ending], dis
         suspects += in_flight
     # A killed worker takes its pool along: whoever was in flight is tried once more, alone.
     for run in suspects:
-        _run_pool([run], out, study.target, 1, endings, display)
+        _run_pool([run], out, study.target, 1, anew, endings, display)
         if run.folder not in endings:
             endings[run.folder] = Ending("failed", "its process was killed (out of memory?)")
             display.ended(run.folder, endings[run.folder].status, endings[run.folder].reason)
@@ -233,6 +294,7 @@ def _run_pool(
     out: Path,
     target: float | None,
     jobs: int,
+    anew: Collection[str],
     endings: dict[str, Ending],
     display: Display,
 ) -> list[PlannedRun]:
@@ -245,7 +307,8 @@ def _run_pool(
     with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue, stop)) as pool:
         with no_interrupts():
             futures: dict[Future[Ending], PlannedRun] = {
-                pool.submit(_run_one, run.config, out / run.folder, target, share): run for run in runs
+                pool.submit(_run_one, run.config, out / run.folder, target, share, run.folder in anew): run
+                for run in runs
             }
         waiting = set(futures)
         try:
@@ -289,14 +352,16 @@ def _connect(queue: "Queue[Message]", stop: Event) -> None:
     end_with_parent()
 
 
-def _run_one(config: RunConfig, folder: Path, target: float | None, share: int) -> Ending:
+def _run_one(config: RunConfig, folder: Path, target: float | None, share: int, fresh: bool) -> Ending:
     """One run in a worker process on its share of cores; every error becomes an ending, so that the others finish."""
     if _Worker.stop.is_set():
         return Ending("not run", "stopped by the user")
     listener = Listener(folder.name, config, _Worker.queue, _Worker.stop)
     listener.on_start("start")
     try:
-        result = simulation.run(config, folder, listener.on_round, listener.on_start, target, share, listener.on_note)
+        result = simulation.run(
+            config, folder, listener.on_round, listener.on_start, target, share, listener.on_note, fresh
+        )
     except EdgesimError as error:
         return Ending("failed", str(error))
     except KeyboardInterrupt:
@@ -305,7 +370,17 @@ def _run_one(config: RunConfig, folder: Path, target: float | None, share: int) 
     except Exception as error:
         traceback.print_exc()
         return Ending("failed", f"an error in the program: {error!r}")
-    return Ending(result.status, result.reason)
+    if result.status != "finished":
+        return Ending(result.status, result.reason)
+    return _finished(folder, result.reason, result.reused)
+
+
+def _finished(folder: Path, reason: str, reused: bool) -> Ending:
+    """The ending of a run that is finished: one without a round has failed, since no table could tell of it."""
+    if read_table(folder, "rounds").empty:
+        why = read_run(folder)["reason"]
+        return Ending("failed", f"the run has no finished round ({why}); {MORE_ROUNDS}", reused)
+    return Ending("finished", reason, reused)
 
 
 def _write_plan(study: Study, out: Path, endings: Mapping[str, Ending]) -> None:

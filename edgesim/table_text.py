@@ -23,7 +23,7 @@ def plain(value: Any) -> str:
     """A knob's value."""
     if isinstance(value, float):
         return "" if np.isnan(value) else f"{value:g}"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def number(value: Any, form: str) -> str:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from edgesim.errors import EdgesimError
-from edgesim.scenario import conclude, names, plain_errors
+from edgesim.scenario import Fresh, conclude, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
 
 PHONE_UPDATE_BITS = 17_881_664.0
@@ -49,6 +49,7 @@ def main(
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/async-vs-sync"),
 ) -> None:
     """Compare synchronous, over-committed, late-tolerant, buffered and asynchronous training."""
@@ -71,9 +72,9 @@ def main(
             "round": {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count} | sections["round"],
         }
         runs += grid({"selection": {"policy": "random"}} | base, {}, range(seeds), labels={"protocol": name})
-    run_study(Study(out.name, runs, target, reference="random"), out, jobs)
+    run_study(Study(out.name, runs, target, reference="random"), out, jobs, fresh=fresh)
     conclude(out)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -28,7 +28,7 @@ from edgesim.learning.selection_overhead import of_feddance, of_oort
 from edgesim.plots import style
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
 from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
-from edgesim.scenario import counts, names, plain_errors, short_names
+from edgesim.scenario import counts, names, plain_errors, short_names, start
 from edgesim.streams import Streams
 from edgesim.table_text import print_whole
 from edgesim.traces import make_availability
@@ -193,4 +193,4 @@ def _print(console: Console, table: pd.DataFrame, title: str) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

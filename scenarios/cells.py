@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from edgesim.devices.topology import load_topology
-from edgesim.scenario import conclude, counts, names, plain_errors
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
@@ -30,6 +30,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/cells"),
 ) -> None:
     """Compare one with several stations, and flat with hierarchical averaging."""
@@ -47,10 +48,10 @@ def main(
             world = base | {"radio": {"bandwidth_hz": BAND_HZ / bands}}
             for merging in ({"topology.aggregation": ["flat"]}, hierarchical):
                 runs += grid(world, axes | merging, range(seeds), labels={"spectrum": spectrum})
-    run_study(Study(out.name, runs, target), out, jobs)
+    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
     first = names(layouts)[0]
     conclude(out, against=[("topology", first), ("aggregation", "flat")])
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

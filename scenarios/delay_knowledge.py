@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim.scenario import conclude, names, numbers, plain_errors
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, start
 from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
@@ -41,6 +41,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/delay-knowledge[-learn] when absent.")] = None,
 ) -> None:
     """Compare what the scheduler may know of this round's compute delays."""
@@ -58,9 +59,10 @@ def main(
         "round.tmax_s": numbers(tmax),
     }
     runs = ways_to_know(base, axes, names(knowledge), numbers(quantiles), seeds)
-    run_study(Study(out.name, runs, target if learn else None, reference=axes["selection.policy"][0]), out, jobs)
+    study = Study(out.name, runs, target if learn else None, reference=axes["selection.policy"][0])
+    run_study(study, out, jobs, fresh=fresh)
     conclude(out, against=[("delay_knowledge", "known")])
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

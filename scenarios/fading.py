@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim.scenario import conclude, names, numbers, plain_errors
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, start
 from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
@@ -38,6 +38,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/fading"),
 ) -> None:
     """Compare static with fading channels, reserved with re-shared bands, and plans without and with a margin."""
@@ -49,9 +50,9 @@ def main(
         "radio.sharing": ["reserved", "reshared"],
     }
     runs = ways_to_plan(base, axes, numbers(outage), seeds)
-    run_study(Study(out.name, runs, target), out, jobs)
+    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
     conclude(out, against=[("fading", "none"), ("sharing", "reserved"), ("plan", "average")])
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

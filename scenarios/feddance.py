@@ -14,7 +14,7 @@ from rich.console import Console
 from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
-from edgesim.scenario import conclude, counts, names, plain_errors, short_names
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, short_names, start
 from edgesim.show import print_frame
 from edgesim.study import PlannedRun, Study, grid, run_study
 
@@ -194,6 +194,7 @@ def main(
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/feddance-<data set> when absent.")] = None,
 ) -> None:
     """Compare participant selection under intermittent availability."""
@@ -208,10 +209,10 @@ def main(
     print(
         f"{devices} phones, rounds of 100 s, {dataset} with the training of {setting}, {rounds} rounds, {seeds} seeds."
     )
-    run_study(Study(out.name, runs, SETTINGS[setting].target if target is None else target), out, jobs)
+    run_study(Study(out.name, runs, SETTINGS[setting].target if target is None else target), out, jobs, fresh=fresh)
     conclude(out)
     print_beside_the_paper(out)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

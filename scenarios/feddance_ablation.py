@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from feddance import SETTINGS, phones, setting_of
 
-from edgesim.scenario import conclude, counts, names, plain_errors
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
 
 
@@ -33,6 +33,7 @@ def main(
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/feddance-ablation"),
 ) -> None:
     """Compare FedDance with its own parts."""
@@ -46,9 +47,9 @@ def main(
         own = base | {"selection": {"policy": "feddance", **options}}
         runs += grid(own, {"selection.policy": ["feddance"]}, range(seeds), labels={"variant": variant})
     study = Study(out.name, runs, SETTINGS[setting].target if target is None else target, reference="feddance")
-    run_study(study, out, jobs)
+    run_study(study, out, jobs, fresh=fresh)
     conclude(out, against=[("variant", "full")])
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -12,7 +12,7 @@ import typer
 
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
-from edgesim.scenario import conclude, names, numbers, plain_errors
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, start
 from edgesim.study import Study, grid, run_study
 
 POLICIES = "random,best-channel,best-norm,power-of-choice,pure-drift,fed-cbs,fedcgd,fedteddi"
@@ -65,6 +65,7 @@ def main(
     test_samples: Annotated[int | None, typer.Option(min=1, help="Size of the test sample; all when absent.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/fedteddi-<data set> when absent.")] = None,
 ) -> None:
     """Run FedTeddi's study and print its table."""
@@ -100,9 +101,9 @@ def main(
         runs += grid(base, axes, range(count), set_ or [])
     reference = reference or ("fedteddi" if "fedteddi" in compared else compared[0])
     study = Study(out.name, runs, TARGETS[kind] if target is None else target, reference)
-    run_study(study, out, jobs)
+    run_study(study, out, jobs, fresh=fresh)
     conclude(out)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

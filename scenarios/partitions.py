@@ -13,7 +13,7 @@ from rich.console import Console
 from edgesim.analysis.runs import read_study
 from edgesim.plots import style
 from edgesim.plots.partition import draw_partition
-from edgesim.scenario import names, numbers, plain_errors, stop_if_failed
+from edgesim.scenario import Fresh, names, numbers, plain_errors, start, stop_if_failed
 from edgesim.show import print_skews
 from edgesim.study import Study, grid, run_study
 
@@ -31,6 +31,7 @@ def main(
     samples: Annotated[int | None, typer.Option(min=2, help="Samples per device; each law's own when absent.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/partitions"),
 ) -> None:
     """Compare partitions by the skew they make."""
@@ -46,7 +47,7 @@ def main(
         options = {"data.partition_options.alpha": numbers(alpha)} if partition in WITH_ALPHA else {}
         runs += grid(base, {"data.partition": [partition], **options}, range(seeds))
     console = Console()
-    run_study(Study(out.name, runs), out, jobs, console)
+    run_study(Study(out.name, runs), out, jobs, console, fresh=fresh)
     print_skews(out, console)
     for run in read_study(out).finished:
         if run.seed == 0:
@@ -56,4 +57,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -13,7 +13,7 @@ import typer
 
 from edgesim.content import find
 from edgesim.devices.profile import read_profile
-from edgesim.scenario import conclude, names, plain_errors
+from edgesim.scenario import Fresh, conclude, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
 from edgesim.traces import read_intervals
 
@@ -67,6 +67,7 @@ def main(
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/replay"),
 ) -> None:
     """Replay recorded phones."""
@@ -92,9 +93,9 @@ def main(
         "evaluation": {"every": 6},
     }
     axes = {"selection.policy": names(policies), "availability.interruption": names(interruption)}
-    run_study(Study(out.name, grid(base, axes, range(seeds)), target), out, jobs)
+    run_study(Study(out.name, grid(base, axes, range(seeds)), target), out, jobs, fresh=fresh)
     conclude(out)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

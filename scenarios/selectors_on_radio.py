@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from feddance import presence
 
-from edgesim.scenario import conclude, names, plain_errors
+from edgesim.scenario import Fresh, conclude, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
 
 SELECTORS = "random,best-channel,fed-cbs,fedteddi,oort,refl,feddance,fedcs,safa-lite"
@@ -32,6 +32,7 @@ def main(
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/selectors-on-radio"),
 ) -> None:
     """Compare selectors of both worlds on one cell."""
@@ -44,9 +45,9 @@ def main(
         "learning": {"model": model},
     }
     runs = grid(base, {"selection.policy": names(selectors)}, range(seeds))
-    run_study(Study(out.name, runs, target), out, jobs)
+    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
     conclude(out)
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.scenario import conclude, counts, numbers, plain_errors
+from edgesim.scenario import Fresh, conclude, counts, numbers, plain_errors, start
 from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
@@ -25,6 +25,7 @@ def main(
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 40,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Folder of the two studies.")] = Path("runs/tmax-bandwidth"),
 ) -> None:
     """Map deadlines, bands and plans to clients served."""
@@ -43,16 +44,16 @@ def main(
         },
         range(seeds),
     )
-    run_study(Study("known", known), out / "known", jobs)
+    run_study(Study("known", known), out / "known", jobs, fresh=fresh)
     conclude(out / "known")
     planned = grid(
         base | {"round": {"payload_bits": payload_bits, "delay_knowledge": "planned"}},
         {"round.plan_quantile": numbers(quantiles), "round.tmax_s": numbers(tmax)},
         range(seeds),
     )
-    run_study(Study("planned", planned), out / "planned", jobs)
+    run_study(Study("planned", planned), out / "planned", jobs, fresh=fresh)
     conclude(out / "planned")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

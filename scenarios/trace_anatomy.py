@@ -13,7 +13,7 @@ from edgesim.content import find
 from edgesim.errors import EdgesimError
 from edgesim.plots import style
 from edgesim.plots.trace import draw_anatomy
-from edgesim.scenario import plain_errors, short_names
+from edgesim.scenario import plain_errors, short_names, start
 from edgesim.streams import Streams
 from edgesim.table_text import print_whole
 from edgesim.trace_tables import anatomy_table
@@ -51,4 +51,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
-from edgesim.scenario import conclude, numbers, plain_errors, stop_if_failed
+from edgesim.scenario import Fresh, conclude, numbers, plain_errors, start, stop_if_failed
 from edgesim.show import mean_text
 from edgesim.study import PlannedRun, Study, grid, run_study
 
@@ -116,6 +116,7 @@ def main(
     refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cells.")] = 1,
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/tune-tmax"),
 ) -> None:
     """Find the deadline and the band that reach a target accuracy soonest, and judge them on fresh seeds."""
@@ -130,22 +131,23 @@ def main(
             raise EdgesimError(f"{option}: expected numbers above 0 (got {min(values):g})")
     tried = {(deadline_s, 1e6 * mhz) for deadline_s in deadlines_s for mhz in bands_mhz}
     runs = cells(base, sorted(tried), range(seeds))
-    run_study(Study(out.name, runs, target), out, jobs)
+    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
     for _ in range(refinements):
         found = summarise(out)
         finer = {cell for measure in MEASURES for cell in around(tried, *best(found, measure)[0])} - tried
-        runs += cells(base, sorted(finer), range(seeds))
+        added = cells(base, sorted(finer), range(seeds))
+        runs += added
         tried |= finer
-        run_study(Study(out.name, runs, target), out, jobs)
+        run_study(Study(out.name, runs, target), out, jobs, fresh=fresh and [run.folder for run in added])
     found = summarise(out)
     chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
-    fresh_out = out.with_name(f"{out.name}-fresh")
+    judged_out = out.with_name(f"{out.name}-fresh")
     again = cells(base, sorted(chosen), range(seeds, 2 * seeds))
-    run_study(Study(fresh_out.name, again, target), fresh_out, jobs)
-    fresh = summarise(fresh_out)
-    conclude(out, answers=[answer(found, fresh, measure, tried) for measure in MEASURES])
-    stop_if_failed(fresh_out, Console())
+    run_study(Study(judged_out.name, again, target), judged_out, jobs, fresh=fresh)
+    anew = summarise(judged_out)
+    conclude(out, answers=[answer(found, anew, measure, tried) for measure in MEASURES])
+    stop_if_failed(judged_out, Console())
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    start(main)

@@ -1,6 +1,8 @@
 """The command line, as typed: what it prints, and that bad input is one line without a traceback."""
 
 import json
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -75,6 +77,70 @@ def test_a_second_run_of_the_same_config_is_reused(config):
     assert "reused" in edgesim("run", "run.toml")[1]
 
 
+def test_a_fresh_run_replaces_a_finished_one(config, tmp_path):
+    edgesim("run", "run.toml")
+    before = (tmp_path / "runs/run/rounds.parquet").stat().st_mtime_ns
+    status, output = edgesim("run", "run.toml", "--fresh")
+    assert status == 0
+    assert "finished before, run again from the start" in output
+    assert (tmp_path / "runs/run/rounds.parquet").stat().st_mtime_ns > before
+
+
+def test_a_reused_run_that_noted_no_code_says_so(config, tmp_path):
+    edgesim("run", "run.toml")
+    path = tmp_path / "runs/run/run.json"
+    facts = json.loads(path.read_text())
+    del facts["inputs"]
+    path.write_text(json.dumps(facts))
+    assert "reused; older than the hashes of code" in " ".join(edgesim("run", "run.toml")[1].split())
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--rounds", "No such option: --rounds; --set rounds=VALUE sets it in the config"),
+        ("--tmax-s", "No such option: --tmax-s; --set round.tmax_s=VALUE sets it in the config"),
+        ("--count", "--set devices.count=VALUE or --set round.count=VALUE sets it in the config"),
+        ("--outt", "No such option: --outt (Possible options: --out)"),
+    ],
+)
+def test_an_option_that_is_a_key_of_the_config_leads_to_set(config, monkeypatch, option, said):
+    monkeypatch.setenv("COLUMNS", "200")
+    status, output = edgesim("run", "run.toml", option, "5")
+    assert status == 2
+    assert said in " ".join(output.replace("│", " ").split())
+    assert ("--out" in output) == (option == "--outt")
+
+
+@pytest.mark.parametrize("module", ["edgesim", "edgesim.entry"])
+def test_the_command_runs_as_a_module(config, module):
+    command = [sys.executable, "-m", module, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"edgesim {metadata.version('edgesim')}\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["round.tmax_s=-1"], "--set round.tmax_s=-1: round.tmax_s: input should be greater than 0"),
+        (["seed=2", "learning.lr=0"], "--set learning.lr=0: learning.lr: input"),
+        (["round=3"], "--set round=3: round: input should be a valid dictionary"),
+        (["seed.x=3"], "--set seed.x=3: seed.x: 'seed' is a value, not a section"),
+        (["seed=2", "round.admission=count"], "--set round.admission=count: round: count is needed"),
+        (["seed=2", "radio.sharing=own"], "--set seed=2 --set radio.sharing=own: radio.sharing = 'own' needs"),
+    ],
+)
+def test_a_mistake_in_set_is_told_of_it_not_of_the_file(config, settings, said):
+    line = refused("run", "run.toml", *(word for setting in settings for word in ("--set", setting)))
+    assert line.startswith(f"error: {said}")
+
+
+def test_a_mistake_in_the_file_is_told_of_the_file_also_beside_a_set(config, tmp_path):
+    (tmp_path / "bad.toml").write_text(CONFIG.replace("tmax_s = 0.8", "tmax_s = -1"))
+    line = refused("run", "bad.toml", "--set", "seed=2", "--set", "round.count=3")
+    assert line.startswith("error: bad.toml: round.tmax_s")
+
+
 def test_list_names_policies_channels_and_scenarios(config):
     status, output = edgesim("list")
     assert status == 0
@@ -114,9 +180,12 @@ def test_help_is_everywhere(command):
         ("radio.bandwidth_hz=0", ["radio.bandwidth_hz", "greater than 0"]),
         ("radio.bandwidth_mhz=20", ["'radio.bandwidth_mhz'", "did you mean 'bandwidth_hz'"]),
         ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
-        ("devices.battery_j=-5", ["run.toml: devices.battery_j", "greater than 0 (got -5)"]),
-        ("devices.recharge_w=1", ["run.toml: devices: recharge_w", "give battery_j"]),
-        ("round.plan_quantile=0.8", ["run.toml: round: plan_quantile is for delay_knowledge = 'planned'"]),
+        ("devices.battery_j=-5", ["error: --set devices.battery_j=-5: devices.battery_j", "greater than 0 (got -5)"]),
+        ("devices.recharge_w=1", ["error: --set devices.recharge_w=1: devices: recharge_w", "give battery_j"]),
+        (
+            "round.plan_quantile=0.8",
+            ["--set round.plan_quantile=0.8: round: plan_quantile is for delay_knowledge = 'planned'"],
+        ),
         ("radio.bandwidth_hz=100", ["radio.bandwidth_hz = 100", "at least"]),
         ("availability.model=table", ["availability", "file"]),
         ("availability.model=tabel", ["availability.model", "unknown model 'tabel'", "did you mean 'table'"]),

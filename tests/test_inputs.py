@@ -1,7 +1,9 @@
 """What a run read is known by its content: a finished run is not reused on files that hold something else."""
 
+import importlib
 import json
 import os
+import sys
 import typing
 from pathlib import Path
 
@@ -14,6 +16,12 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.config import RunConfig, parse
 from edgesim.inputs import input_digests
+from edgesim.learning.models import MODELS
+from edgesim.learning.models.from_torchvision import from_torchvision
+from edgesim.learning.partitions import PARTITIONS
+from edgesim.learning.payload import model_module
+from edgesim.selection import SELECTORS
+from edgesim.sources import digest_when_loaded
 from edgesim.study import Study, grid, run_study
 
 TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}
@@ -40,6 +48,10 @@ capacity = {{ file = "{table}", after_end = "hold" }}
 def digests(**sections) -> dict[str, str]:
     base = {"learning": {"training": "none"}, "data": {"dataset": "none"}}
     return input_digests(simulation.complete(parse(base | sections, "test")))
+
+
+CODE = {"edgesim", "selection.policy", "data.partition"}
+"""What is noted of every run beside files, the partition where there are data."""
 
 
 def save_images(path: Path, value: int) -> None:
@@ -80,7 +92,7 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
         "learning": {"model": "my_own_model.make"},
     }
     before = digests(**config)
-    assert set(before) == set(files)
+    assert set(before) == set(files) | CODE
     assert digests(**config) == before
     for key, path in files.items():
         change(path)
@@ -88,7 +100,7 @@ def test_every_key_that_names_a_file_has_the_hash_of_its_content(tmp_path, monke
         assert {name for name in files if after[name] != before[name]} == {key}
         before = after
     files["devices.profile"].unlink()
-    assert set(digests(**config)) == set(files) - {"devices.profile"}
+    assert set(digests(**config)) == (set(files) | CODE) - {"devices.profile"}
 
 
 def names_of_files(model: type[BaseModel], above: str = "") -> set[str]:
@@ -113,7 +125,7 @@ def test_no_key_that_names_a_file_is_forgotten(tmp_path):
         devices={"profile": table, "links": {"file": table}},
         availability={"model": "table", "file": table},
     )
-    assert names_of_files(RunConfig) | {"availability.file"} == set(found)
+    assert names_of_files(RunConfig) | {"availability.file"} == set(found) - CODE
 
 
 def test_a_recorded_capacity_counts_with_the_file_that_names_it(tmp_path):
@@ -148,7 +160,7 @@ def test_published_sets_count_by_their_files_and_packaged_ones_by_none(tmp_path)
     before = digests(data=data)
     change(tmp_path / "t10k-labels-idx1-ubyte")
     assert digests(data=data)["data.dataset"] != before["data.dataset"]
-    assert set(digests(data={"dataset": "digits"})) == {"radio.channel"}
+    assert set(digests(data={"dataset": "digits"})) == {"radio.channel"} | CODE
 
 
 def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_path):
@@ -156,7 +168,7 @@ def test_a_finished_run_is_run_again_when_a_file_that_it_read_has_changed(tmp_pa
     config = parse(TIMING | {"radio": {"channel": str(channel), "bandwidth_hz": 1e6}}, "test")
     channel.write_text(CHANNEL.format(deviation=0))
     simulation.run(config, folder)
-    assert set(json.loads((folder / "run.json").read_text())["inputs"]) == {"radio.channel"}
+    assert "radio.channel" in json.loads((folder / "run.json").read_text())["inputs"]
     assert simulation.run(config, folder).reused
     before = (folder / "activities.parquet").read_bytes()
     channel.write_text(CHANNEL.format(deviation=8))
@@ -174,6 +186,132 @@ def test_a_run_that_noted_no_hashes_is_reused(tmp_path):
     run = json.loads((tmp_path / "run.json").read_text())
     del run["inputs"]
     (tmp_path / "run.json").write_text(json.dumps(run))
+    assert simulation.run(config, tmp_path).reused
+
+
+@pytest.mark.parametrize("noted", ["beside the hashes", "alone, by an older edgesim"])
+def test_a_run_by_another_version_of_edgesim_is_run_again(tmp_path, noted):
+    config = parse(TIMING, "test")
+    simulation.run(config, tmp_path)
+    run = json.loads((tmp_path / "run.json").read_text())
+    if noted == "beside the hashes":
+        run["inputs"]["edgesim"] = "0.0.9"
+    else:
+        del run["inputs"]
+        run["edgesim"] = "0.0.9"
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    assert simulation.run(config, tmp_path).restarted == "edgesim changed since it was finished"
+
+
+POLICY = """
+from edgesim.selection.stateless import Stateless
+
+class Mine(Stateless):
+    def choose(self, view):
+        import policys_helper
+        yield policys_helper.order(view.ids)
+"""
+PARTITION = """
+from edgesim.learning.partitions.iid import Iid
+
+class Mine(Iid):
+    pass
+"""
+NET = """
+from nets_helper import width
+from torch import nn
+
+def net(image_shape, class_count):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.Linear(width, class_count))
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A policy, a partition and a model of the user's own, with what two of them import; and a config of all three."""
+    (tmp_path / "policys_helper.py").write_text("order = lambda ids: ids")
+    (tmp_path / "nets_helper.py").write_text("width = 4")
+    for name, text in (("own_policy", POLICY), ("own_partition", PARTITION), ("own_net", NET)):
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("own_policy", "own_partition", "own_net", "policys_helper", "nets_helper"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(SELECTORS, "mine", importlib.import_module("own_policy").Mine)
+    monkeypatch.setitem(PARTITIONS, "mine", importlib.import_module("own_partition").Mine)
+    digest_when_loaded.cache_clear()
+    base = {
+        "rounds": 1,
+        "devices": {"count": 3},
+        "round": {"payload_bits": 1e5},
+        "data": {"partition": "mine", "samples_per_device": 10},
+        "learning": {"model": "own_net.net", "pretrain": False, "steps": 1},
+        "selection": {"policy": "mine"},
+    }
+    return parse(base, "test")
+
+
+@pytest.mark.parametrize(
+    ("edited", "key"),
+    [
+        ("own_policy", "selection.policy"),
+        ("policys_helper", "selection.policy"),
+        ("own_partition", "data.partition"),
+        ("own_net", "learning.model"),
+        ("nets_helper", "learning.model"),
+    ],
+)
+def test_a_run_whose_code_was_edited_is_run_again_and_says_which(tmp_path, mine, edited, key):
+    simulation.run(mine, tmp_path / "run")
+    assert simulation.run(mine, tmp_path / "run").reused
+    with (tmp_path / f"{edited}.py").open("a") as file:
+        file.write("\n# edited\n")
+    again = simulation.run(mine, tmp_path / "run")
+    assert (again.reused, again.restarted) == (False, f"the code of {key} changed since it was finished")
+
+
+def test_a_run_notes_the_code_that_its_process_has_loaded_not_what_was_saved_meanwhile(tmp_path, mine):
+    simulation.run(mine, tmp_path / "run")
+    before = json.loads((tmp_path / "run/run.json").read_text())["inputs"]
+    with (tmp_path / "own_policy.py").open("a") as file:
+        file.write("\n# edited\n")
+    simulation.run(mine, tmp_path / "other")
+    assert json.loads((tmp_path / "other/run.json").read_text())["inputs"] == before
+    assert simulation.why_run(tmp_path / "other", simulation.complete(mine))
+
+
+def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_the_cache(tmp_path, mine, monkeypatch):
+    config = mine.model_copy(update={"learning": mine.learning.model_copy(update={"pretrain": True})})
+    net = NET.replace("nn.Linear(width", "nets_helper.between(), nn.Linear(width")
+    (tmp_path / "own_net.py").write_text(f"import nets_helper\n{net}")
+
+    def weights(activation: str, cache: str) -> bytes:
+        (tmp_path / "nets_helper.py").write_text(f"from torch.nn import {activation} as between\nwidth = 4\n")
+        monkeypatch.setenv("EDGESIM_CACHE", str(tmp_path / cache))
+        # As in a process of its own.
+        for name in ("own_net", "nets_helper"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        digest_when_loaded.cache_clear()
+        simulation.run(config, tmp_path / f"{activation}-{cache}")
+        return (tmp_path / f"{activation}-{cache}/model.safetensors").read_bytes()
+
+    weights("ReLU", "shared")
+    assert weights("Tanh", "shared") == weights("Tanh", "new")
+
+
+def test_every_known_model_is_told_its_module_without_loading_it():
+    for name, builder in MODELS.items():
+        assert model_module(name) == getattr(builder, "func", builder).__module__
+    assert model_module("torchvision:resnet18") == from_torchvision.__module__
+    assert model_module("package.nets.Net") == "package.nets"
+
+
+def test_a_finished_run_is_run_again_when_a_fresh_one_is_wanted(tmp_path):
+    config = parse(TIMING, "test")
+    simulation.run(config, tmp_path)
+    before = (tmp_path / "rounds.parquet").stat().st_mtime_ns
+    again = simulation.run(config, tmp_path, fresh=True)
+    assert (again.reused, again.restarted) == (False, "finished before")
+    assert (tmp_path / "rounds.parquet").stat().st_mtime_ns > before
     assert simulation.run(config, tmp_path).reused
 
 

@@ -1,13 +1,14 @@
 """What scenarios share: errors in the words of their own options."""
 
 import ast
+import sys
 from pathlib import Path
 
 import pytest
 
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.scenario import _OPTIONS, plain_errors
+from edgesim.scenario import _OPTIONS, plain_errors, start
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
@@ -59,3 +60,28 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
         section, key = field.split(".")
         assert key in config[section]
         assert name in options
+
+
+def test_every_scenario_that_runs_a_study_can_run_it_afresh():
+    for path in sorted(SCENARIOS.glob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_study"]
+        (main,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == "main"]
+        asks = [argument for argument in main.args.args if argument.arg == "fresh"]
+        assert bool(asks) == bool(calls), path.name
+        assert all("fresh" in {keyword.arg for keyword in call.keywords} for call in calls), path.name
+
+
+def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(capsys, monkeypatch):
+    def main(out: str = "x", policies: str = "random", *, hours: float = 1.0) -> None:
+        """Nothing."""
+
+    for typed, suggested in (("--rounds", False), ("--policy", True)):
+        monkeypatch.setattr(sys, "argv", ["script.py", typed, "5"])
+        with pytest.raises(SystemExit) as ended:
+            start(main)
+        error = capsys.readouterr().err
+        assert ended.value.code == 2
+        assert f"No such option: {typed}" in error
+        assert "--out" not in error
+        assert ("--policies" in error) == suggested

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ import pytest
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.analysis.differences import differences
 from edgesim.errors import EdgesimError, NoRunFinished
+from edgesim.plots.gallery import draw
+from edgesim.plots.groups import knob_text
 from edgesim.records import RunWriter, read_config, read_run, read_table
 from edgesim.show import print_study
 from edgesim.study import Study, grid, run_study
@@ -131,6 +135,138 @@ def test_a_study_whose_runs_are_all_there_starts_no_process_and_measures_none_of
     endings = run_study(study, tmp_path, jobs=1, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 2
     assert (tmp_path / "summary.csv").read_bytes() == summary
+
+
+def said(study, out, **options) -> str:
+    console = Console(width=300, record=True, file=io.StringIO())
+    run_study(study, out, jobs=1, console=console, **options)
+    return console.export_text()
+
+
+def test_a_study_says_how_many_runs_were_reused_and_runs_again_those_wanted_fresh(tmp_path, studies_here):
+    study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
+    for run in study.runs:
+        simulation.run(run.config, tmp_path / run.folder)
+    tables = [tmp_path / run.folder / "rounds.parquet" for run in study.runs]
+
+    def times():
+        return [path.stat().st_mtime_ns for path in tables]
+
+    first = times()
+    assert said(study, tmp_path).splitlines()[-1] == "2 of 2 runs reused"
+    assert times() == first
+    # As an older edgesim left it.
+    path = tmp_path / study.runs[1].folder / "run.json"
+    path.write_text(json.dumps({key: fact for key, fact in json.loads(path.read_text()).items() if key != "inputs"}))
+    text = said(study, tmp_path, fresh=["tmax0.8-s0"])
+    assert "1 of 2 runs: finished before, run again from the start" in text
+    assert "1 of 2 runs reused; 1 older than the hashes of code, so what was edited since is not seen" in text
+    second = times()
+    assert [after > before for after, before in zip(second, first, strict=True)] == [True, False]
+    text = said(study, tmp_path, fresh=True)
+    assert "2 of 2 runs: finished before, run again from the start" in text
+    assert "reused" not in text
+    assert all(after > before for after, before in zip(times(), second, strict=True))
+
+
+def test_a_run_without_a_finished_round_counts_as_none_and_the_others_are_summed_up(tmp_path, studies_here):
+    periods = "".join(f"{k},500,600\n" for k in range(3))
+    (tmp_path / "late.csv").write_text("device,start_s,end_s\n" + periods)
+    base = TIMING | {"rounds": None, "stop_at_s": 5.0, "devices": {"count": 3}}
+    table = {"availability.model": ["table"], "availability.file": [str(tmp_path / "late.csv")]}
+    runs = grid(base, {"availability.model": ["always"]}, [0]) + grid(base, table, [0])
+    runs[1] = replace(runs[1], folder="late-s0")
+    console = Console(width=300, record=True, file=io.StringIO())
+    endings = run_study(Study("s", runs), tmp_path / "out", jobs=1, console=console)
+    text = console.export_text()
+    assert "failed late-s0: the run has no finished round (stop_at_s = 5" in text
+    assert "5/10 rounds, 1 of 2 runs finished, 1 failed" in text
+    assert {ending.status for ending in endings.values()} == {"finished", "failed"}
+    assert pd.read_csv(tmp_path / "out/summary.csv")["left_out"].tolist() == [0, 1]
+    again = run_study(Study("s", runs), tmp_path / "out", jobs=1, console=quiet())
+    assert {name: ending.status for name, ending in again.items()} == {
+        name: ending.status for name, ending in endings.items()
+    }
+
+
+def test_a_boolean_knob_is_summed_up_as_a_choice(tmp_path, studies_here):
+    study = Study("s", grid(TIMING, {"learning.keep_best": [True, False], "round.tmax_s": [0.8]}, [0]))
+    assert [run.folder for run in study.runs] == ["keepbest-true-tmax0.8-s0", "keepbest-false-tmax0.8-s0"]
+    run_study(study, tmp_path, jobs=1, console=quiet())
+    assert pd.read_csv(tmp_path / "summary.csv")["keep_best"].tolist() == [True, False]
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_study(tmp_path, console)
+    rows = [line.split()[0] for line in console.export_text().splitlines() if line.split()]
+    assert (rows.count("true"), rows.count("false")) == (1, 1)
+    (differing,) = differences(tmp_path, "keep_best", True)
+    assert differing.run.knobs["keep_best"] is False
+    assert knob_text("keep_best", False) == "keep_best = false"
+
+
+@pytest.mark.slow
+def test_heat_maps_lie_apart_for_true_and_false(tmp_path, studies_here):
+    axes = {"learning.keep_best": [True, False], "round.tmax_s": [0.8, 1.0], "radio.bandwidth_hz": [1e7, 2e7]}
+    run_study(Study("s", grid(TIMING, axes, [0])), tmp_path, jobs=1, console=quiet())
+    figures = {path.stem for path in draw([tmp_path], tmp_path / "plots")}
+    assert {"heat_map-scheduled-true", "heat_map-scheduled-false"} <= figures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("axes", [{}, {"learning.keep_best": [True, False]}], ids=["none", "boolean"])
+def test_figures_of_a_study_without_axes_and_of_one_over_a_boolean_are_drawn(tmp_path, axes, studies_here):
+    run_study(Study("s", grid(TIMING, axes, [0, 1])), tmp_path, jobs=1, console=quiet())
+    assert draw([tmp_path], tmp_path / "plots")
+
+
+def test_none_leaves_a_key_out_and_its_knob_with_it(tmp_path, studies_here):
+    base = TIMING | {"radio": {"shadowing": "per_round"}}
+    axes = {"radio.shadowing": [None, "per_run"], "round.tmax_s": [0.8]}
+    runs = grid(base, axes, [0])
+    assert [run.folder for run in runs] == ["tmax0.8-s0", "per_run-tmax0.8-s0"]
+    assert [run.config.radio.shadowing for run in runs] == [None, "per_run"]
+    run_study(Study("s", runs), tmp_path, jobs=1, console=quiet())
+    assert pd.read_csv(tmp_path / "summary.csv")["shadowing"].fillna("").tolist() == ["", "per_run"]
+
+
+def test_without_axes_runs_are_named_by_their_seeds_and_summed_up(tmp_path, studies_here):
+    runs = grid(TIMING, {}, [0, 1])
+    assert [run.folder for run in runs] == ["s0", "s1"]
+    run_study(Study("s", runs), tmp_path, jobs=1, console=quiet())
+    assert pd.read_csv(tmp_path / "summary.csv")["seeds"].tolist() == [2]
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_study(tmp_path, console)
+    assert "2 seeds" in console.export_text()
+
+
+def test_values_of_numpy_are_values_like_others():
+    runs = grid(TIMING, {"devices.count": np.arange(10, 30, 10), "learning.keep_best": np.array([True])}, np.arange(1))
+    assert [run.folder for run in runs] == ["devices10-keepbest-true-s0", "devices20-keepbest-true-s0"]
+    assert json.dumps(runs[0].knobs)
+
+
+@pytest.mark.parametrize(
+    ("axes", "seeds", "words"),
+    [
+        ({"round.tmax_s": [], "selection.policy": ["random"]}, [0], "axis round.tmax_s: expected at least one value"),
+        ({"rounds": [[5, 5]]}, [0], r"axis rounds: expected texts, numbers, booleans or None \(got \[5, 5\]\).*labels"),
+        ({"selection.policy": "random"}, [0], r"axis selection.policy: expected a list of values \(got 'random'\)"),
+        ({"round.tmax_s": [None]}, [], "seeds: expected at least one"),
+        ({"round.tmax_s": [True]}, [0], "round.tmax_s: input should be a valid number"),
+    ],
+)
+def test_an_axis_that_no_table_could_name_is_refused_by_name(axes, seeds, words):
+    with pytest.raises(EdgesimError, match=words):
+        grid(TIMING, axes, seeds)
+
+
+def test_a_study_without_runs_is_refused(tmp_path):
+    with pytest.raises(EdgesimError, match="study 's' has no runs"):
+        run_study(Study("s", []), tmp_path / "out", console=quiet())
+
+
+def test_an_override_that_is_no_good_is_blamed_itself():
+    with pytest.raises(EdgesimError, match=r"^--set learning.lr=-1: learning.lr: input should be greater than 0"):
+        grid(TIMING, {"round.tmax_s": [0.8]}, [0], ["devices.count=5", "learning.lr=-1"])
 
 
 @pytest.mark.slow

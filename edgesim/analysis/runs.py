@@ -14,7 +14,13 @@ from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.records import read_config, read_run, read_table
 
-Knob = str | int | float
+Knob = str | int | float | bool
+
+MORE_ROUNDS = (
+    "give it more time (stop_at_s), or a world where enough devices are there (devices, availability, "
+    "round.min_candidates)"
+)
+"""What to do about a run that ends before its first round does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +46,7 @@ class Run:
         if rounds.empty:
             reason = read_run(self.folder).get("reason")
             why = f" ({reason})" if reason else ""
-            raise EdgesimError(
-                f"{self.folder}: the run has no finished round{why}; give it more time (stop_at_s), or a world where "
-                "enough devices are there (devices, availability, round.min_candidates)"
-            )
+            raise EdgesimError(f"{self.folder}: the run has no finished round{why}; {MORE_ROUNDS}")
         return rounds
 
     @property
@@ -197,7 +200,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Knob]:
         if isinstance(value, Mapping):
             flat |= _flatten(value, f"{prefix}{key}.")
         else:
-            flat[prefix + key] = value if _is_number(value) else str(value)
+            flat[prefix + key] = value if isinstance(value, int | float) else str(value)
     return flat
 
 
@@ -206,8 +209,8 @@ def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
         raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and status")
     knobs = _field(entry, "knobs", dict, where)
     for name, value in knobs.items():
-        if not (isinstance(value, str) or _is_number(value)):
-            raise EdgesimError(f"{where}: knobs.{name}: expected a text or a number (got {value!r})")
+        if not isinstance(value, str | int | float):
+            raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
     run = Run(folder / _field(entry, "folder", str, where), knobs, _field(entry, "seed", int, where))
     return PlannedRun(run, _field(entry, "status", str, where))
 

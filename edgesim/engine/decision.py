@@ -1,12 +1,15 @@
 """Who uploads, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.channels import ALLOCATORS, Request, equal_finish
+from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
+from edgesim.errors import EdgesimError
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
 
@@ -63,20 +66,25 @@ def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Inte
     return need_hz
 
 
-def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floats, count: int | None) -> Integers:
-    """Walk the selector's order and take who fits; positions in the view, in order.
+def admit(
+    policy: str, selector: Selector, view: RoundView, station: Integers, bands_hz: Floats, count: int | None
+) -> Integers:
+    """Walk the order of the selector, called ``policy``, and take who fits; positions in the view, in order.
 
     By band: whoever's least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
-    count: the first ``count``.
+    count: the first ``count``. Raises `EdgesimError` when the selector offers anything but candidates, each once.
     """
     taken: list[int] = []
     used = np.zeros(len(bands_hz))
+    offers = Offers(policy, view.round, view.ids, "the candidates")
     choice = selector.choose(view)
+    if not isinstance(choice, Generator):
+        raise EdgesimError(f"selection.policy {policy!r}: choose returned {type(choice).__name__}; yield the offers")
     try:
         offer = next(choice)
         while True:
             if isinstance(offer, np.ndarray):
-                rows = _rows(view.ids, offer)
+                rows = offers.rows(offer)
                 if count is None:
                     fits = _fill_stations(view.need_hz, rows, station, used, bands_hz)
                 else:
@@ -84,7 +92,7 @@ def admit(selector: Selector, view: RoundView, station: Integers, bands_hz: Floa
                 taken += rows[fits].tolist()
                 answer: bool | Booleans = fits
             else:
-                row = int(np.searchsorted(view.ids, offer))
+                row = offers.row(offer)
                 answer = count is not None or _fits(view.need_hz, row, station, used, bands_hz)
                 if answer:
                     taken.append(row)
@@ -111,11 +119,6 @@ def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, 
         return False
     used[band] += need_hz
     return True
-
-
-def _rows(ids: Integers, offer: Integers) -> Integers:
-    """Positions of an offer among ascending ids; where everybody is there, each is its own position."""
-    return offer if ids[-1] == len(ids) - 1 else np.searchsorted(ids, offer)
 
 
 def _fill_stations(

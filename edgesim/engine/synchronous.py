@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from edgesim.devices.energy import activity_energy_j
 from edgesim.engine.clock import Kind, rounding_s
 from edgesim.engine.decision import Timeline, admit, exceed, needs_hz, share
+from edgesim.engine.offers import Offers
 from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
@@ -315,7 +316,7 @@ class Synchronous(RunProtocol):
             if config.round.admission == "band":
                 feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
-            taken = admit(self.selector, view, station, bands_hz, invited)
+            taken = admit(config.selection.policy, self.selector, view, station, bands_hz, invited)
             self.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
             shares_hz = share(world, timeline, need_hz, taken, number.round, bands_hz)
             return np.searchsorted(all_ids, ids[taken]) if full.any() else taken, shares_hz
@@ -389,6 +390,8 @@ class Synchronous(RunProtocol):
         picked = arrived
         if isinstance(self.selector, Drafter):
             picked = self.selector.draft(self._by_arrival(this, arrived), len(this.candidates))
+            policy = self.world.config.selection.policy
+            Offers(policy, this.number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
         this.picked = len(picked)
         with this.timed("train"):
             merged = this.training.merge(picked, stale, np.setdiff1d(arrived, picked))

@@ -191,7 +191,7 @@ class Unsynchronised(RunProtocol):
                 self._places,
             ),
         )
-        rows = admit(self.selector, view, station, world.bands_hz, self._places)
+        rows = admit(world.config.selection.policy, self.selector, view, station, world.bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
         until_s = world.availability.available_until(ids[rows], self.clock.now)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)

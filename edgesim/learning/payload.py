@@ -117,6 +117,19 @@ TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
 }
 
 
+def model_module(model: str) -> str:
+    """The module in which a model of a config is made, told without importing torch.
+
+    That of all known models for a name that this table lacks.
+    """
+    models = "edgesim.learning.models"
+    if model.startswith("torchvision:"):
+        return f"{models}.from_torchvision"
+    if model in PARAMETER_COUNTS:
+        return f"{models}.resnet" if model.startswith("resnet") else f"{models}.plain"
+    return model.rpartition(".")[0] or models
+
+
 def model_bits(model: str, federation: Federation) -> float:
     """Bits of a named model for a federation's images; raises `EdgesimError` where only a number can tell."""
     if federation.dataset is None:

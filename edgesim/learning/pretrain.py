@@ -24,9 +24,10 @@ from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.models import source_text
 from edgesim.learning.numerics import device_kind, memory_lasts, seeded
+from edgesim.learning.payload import model_module
 from edgesim.learning.tensors import DeviceData
+from edgesim.sources import digest_when_loaded
 from edgesim.streams import Streams
 
 _FORMAT = 1
@@ -111,7 +112,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "dataset": federation.dataset.digest,
         "old_classes": federation.old_classes.tolist(),
         "model": learning.model,
-        "model_source": _digest(source_text(learning.model)),
+        "model_source": digest_when_loaded(model_module(learning.model)),
         "initial": {name: _tensor_digest(tensor) for name, tensor in model.state().items()},
         "training_source": code_digest(*_TRAINING, _pretrain),
         "augment": config.data.augment,

@@ -154,18 +154,19 @@ def _draw_study(study: Study, album: Album) -> None:
         ending = "" if topology is None else f"-{_slug(topology)}"
         album.add(f"cell_map{ending}", partial(draw_cell_map, run), [run])
     values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
-    if sum(len(found) > 1 and not any(isinstance(value, str) for value in found) for found in values.values()) > 1:
+    numbers = [not any(isinstance(value, str | bool) for value in found) for found in values.values() if len(found) > 1]
+    if sum(numbers) > 1:
         _draw_heat_maps(study, album)
 
 
 def _draw_heat_maps(study: Study, album: Album) -> None:
-    """Heat maps of a study's summary over its numeric knobs, apart for each combination of its text knobs.
+    """Heat maps of a study's summary over its numeric knobs, apart for each combination of its other knobs.
 
     The deadline lies across when it varies, the next varying knob goes up, the others make panels. Measures
     that say nothing new are left out: arrivals equal to the scheduled, a miss rate of zero everywhere.
     """
     summary, knobs = summarise(study.folder), study.knob_names
-    numeric = [name for name in knobs if pd.api.types.is_numeric_dtype(summary[name])]
+    numeric = [name for name in knobs if _is_numeric(summary[name])]
     texts = [name for name in knobs if name not in numeric and summary[name].nunique(dropna=False) > 1]
     # A row that lacks a knob (a quantile under delays that are known) is no cell of that knob's map.
     shape = summary[numeric].isna().astype(str).agg("".join, axis=1) if numeric else ""
@@ -179,6 +180,10 @@ def _draw_heat_maps(study: Study, album: Album) -> None:
             if _says_something(rows, column):
                 draws = partial(heat_map.draw_heat_map, rows, varying[0], varying[1], column, varying[2:])
                 album.add(f"heat_map-{_slug(column)}{ending}", draws, study.finished, study.target)
+
+
+def _is_numeric(knob: "pd.Series[object]") -> bool:
+    return pd.api.types.is_numeric_dtype(knob) and not pd.api.types.is_bool_dtype(knob)
 
 
 def _says_something(rows: pd.DataFrame, column: str) -> bool:

@@ -146,6 +146,8 @@ def knob_text(name: str, value: Knob) -> str:
     """A knob's value as written in titles and legends: ``known``, ``bandwidth = 20 MHz``."""
     if isinstance(value, str):
         return value
+    if isinstance(value, bool):
+        return f"{name} = {str(value).lower()}"
     what = quantity(name, abs(value))
     return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + (
         "" if what.unit in ("1", "count") else f" {what.unit}"

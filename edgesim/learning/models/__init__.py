@@ -2,7 +2,6 @@
 
 import difflib
 import importlib
-import inspect
 from collections.abc import Callable
 
 import torch
@@ -44,14 +43,6 @@ def new_model(name: str, image_shape: tuple[int, int, int], class_count: int, se
     """`make_model` with initial weights from a seed."""
     with seeded(torch.device("cpu"), seed):
         return make_model(name, image_shape, class_count)
-
-
-def source_text(name: str) -> str:
-    """Source of the file in which a model is defined, as far as it can be read: a part of cache keys."""
-    try:
-        return inspect.getsource(inspect.getmodule(_builder(name)) or _builder(name))
-    except (OSError, TypeError):
-        return ""
 
 
 def _builder(name: str) -> Builder:

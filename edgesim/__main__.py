@@ -1,0 +1,7 @@
+"""``python -m edgesim``, the same as ``edgesim``."""
+
+from edgesim.entry import main
+
+# Processes that a run starts read this module again.
+if __name__ == "__main__":
+    main()

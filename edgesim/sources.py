@@ -1,0 +1,169 @@
+"""The source behind a module, as a hash: its file and the user's own modules that it imports.
+
+Modules are found as Python finds them, but none is run. An import counts wherever it stands, inside of functions too;
+what a module imports by a name that it makes up, or reads as a file, is not seen. Python's own modules and installed
+packages do not count. Of edgesim only the parts that a config names do (`_PARTS`): the rest is told by its version.
+"""
+
+import ast
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib.machinery import all_suffixes
+from os.path import isdir, isfile, join
+from pathlib import Path
+from typing import NamedTuple
+
+_PARTS = ("edgesim.selection", "edgesim.prediction", "edgesim.learning.partitions", "edgesim.learning.models")
+_INSTALLED = {"site-packages", "dist-packages"}
+_MAIN = {"__main__", "__mp_main__"}
+"""The script that is run, and what the processes call it that it starts."""
+
+
+class _Import(NamedTuple):
+    """One import statement of a module: ``from origin import names`` or ``import origin``."""
+
+    origin: str
+    names: tuple[str, ...]
+    level: int
+    """Dots in front of ``origin``."""
+
+
+class _Place(NamedTuple):
+    """Where a module lies: its file, absent for a package without ``__init__.py``, and the folders of its modules."""
+
+    file: Path | None
+    folders: tuple[str, ...]
+
+
+_NOWHERE = _Place(None, ())
+
+
+def source_digest(module: str) -> str | None:
+    """SHA-256 of a module's file and of all user code that it imports, directly or not; None where it has no file."""
+    module = "__main__" if module in _MAIN else module
+    found: dict[str, bytes] = {}
+    left = [module, *(name for name in _packages(module) if _counts(name, module))]
+    while left:
+        name = left.pop()
+        file = _place(name).file
+        if name in found or file is None:
+            continue
+        state = file.stat()
+        found[name], imports = _read(file, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        left += [other for other in _imported(name, file, imports) if other not in found and _counts(other, name)]
+    digest = hashlib.sha256()
+    for name, content in sorted(found.items()):
+        digest.update(f"{name} ".encode() + content)
+    return digest.hexdigest() if module in found else None
+
+
+#: `source_digest` as it was when this process first asked. The process goes on with the code that it has loaded, so it
+#: must not note the hash of a file edited since.
+digest_when_loaded = cache(source_digest)
+
+
+def _counts(name: str, importer: str) -> bool:
+    """Whether a module that another one imports is of the user's own, or a part of edgesim that a config names.
+
+    A part of edgesim counts with what it has of itself, and with forecasts: a partition that borrows a type from the
+    policies does not change with them.
+    """
+    if _top(name) != "edgesim":
+        file = _place(name).file
+        return _top(name) not in sys.stdlib_module_names and file is not None and not _INSTALLED & set(file.parts)
+    part = next((part for part in _PARTS if name == part or name.startswith(f"{part}.")), None)
+    return part is not None and (
+        _top(importer) != "edgesim" or importer.startswith(part) or part == "edgesim.prediction"
+    )
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _packages(name: str) -> list[str]:
+    """The packages around a module, which are imported with it. Those of edgesim are registries of all of a kind."""
+    parts = name.split(".")
+    return [] if parts[0] == "edgesim" else [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _imported(name: str, file: Path, imports: tuple[_Import, ...]) -> Iterator[str]:
+    """Names of the modules that a module imports, and of the packages around them."""
+    package = name if file.stem == "__init__" else name.rpartition(".")[0]
+    for each in imports:
+        origin = each.origin
+        if each.level:
+            above = package.split(".")
+            origin = ".".join([*above[: len(above) - each.level + 1], *filter(None, [origin])])
+        if not origin or _is_foreign(origin):
+            continue
+        modules = {inner if _exists(inner := f"{origin}.{one}") else origin for one in each.names} or {origin}
+        for module in modules:
+            yield from (module, *_packages(module))
+
+
+def _is_foreign(origin: str) -> bool:
+    """Whether nothing at or below a module counts, for whatever imports it; told without a look at what lies there."""
+    top = _top(origin)
+    if top == "edgesim":
+        return not any(f"{part}.".startswith(f"{origin}.") or f"{origin}.".startswith(f"{part}.") for part in _PARTS)
+    if top in sys.stdlib_module_names:
+        return True
+    file = _place(top).file
+    return file is not None and bool(_INSTALLED & set(file.parts))
+
+
+def _exists(name: str) -> bool:
+    return _place(name) != _NOWHERE
+
+
+def _place(name: str) -> _Place:
+    """Where a module lies. `importlib.util.find_spec` would run the packages around it."""
+    if name == "__main__":
+        script = getattr(sys.modules["__main__"], "__file__", None)
+        return _Place(Path(script), ()) if script else _NOWHERE
+    top, *inner = name.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return _NOWHERE
+    if spec is None:
+        return _NOWHERE
+    file = Path(spec.origin) if spec.has_location and spec.origin else None
+    place = _Place(file, tuple(spec.submodule_search_locations or ()))
+    for part in inner:
+        place = _inside(place.folders, part)
+    return place
+
+
+def _inside(folders: tuple[str, ...], part: str) -> _Place:
+    """Where a module of a package with these folders lies."""
+    for folder in folders:
+        package = join(folder, part)
+        if isfile(init := join(package, "__init__.py")):
+            return _Place(Path(init), (package,))
+        for suffix in all_suffixes():
+            if isfile(file := f"{package}{suffix}"):
+                return _Place(Path(file), ())
+    return _Place(None, tuple(filter(isdir, (join(folder, part) for folder in folders))))
+
+
+@cache
+def _read(file: Path, *state: int) -> tuple[bytes, tuple[_Import, ...]]:
+    """A file's hash and its import statements; while this process lives, a file in the same state is read once."""
+    content = file.read_bytes()
+    found: list[_Import] = []
+    try:
+        tree = ast.parse(content)
+    except (SyntaxError, ValueError):
+        # A compiled module; or one that Python will refuse with words of its own.
+        tree = ast.Module([], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [_Import(alias.name, (), 0) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(_Import(node.module or "", tuple(alias.name for alias in node.names), node.level))
+    return hashlib.sha256(content).digest(), tuple(found)
