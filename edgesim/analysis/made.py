@@ -6,6 +6,7 @@ content of the files that came of it. A thing is current while the digest is the
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
@@ -20,7 +21,7 @@ from edgesim.records import write_whole
 _PACKAGE = Path(records.__file__).parent
 _SOURCES = ("analysis/*.py", "plots/*.py", "records.py")
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy")
-_READ = ("*.parquet", "*.arrow", "*.toml", "*.json")
+_READ = (".parquet", ".arrow", ".toml", ".json")
 """What analysis reads of a run folder; a trained model is not among it."""
 
 
@@ -77,22 +78,22 @@ def digest_of_study(study: Study, *facts: object) -> str:
 
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in _READ for path in folder.glob(pattern)):
+    for name in sorted(name for name in os.listdir(folder) if name.endswith(_READ)):
         # Wall times differ between runs that are alike, and no figure or table of a study shows them.
-        if path.stem != "timing":
-            digest.update(f"{path.name} {_file_digest(path)}\n".encode())
+        if not name.startswith("timing."):
+            digest.update(f"{name} {_file_digest(folder / name)}\n".encode())
     return digest.hexdigest()
 
 
 def _file_digest(path: Path) -> str:
-    state = path.stat()
-    return _read_digest(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+    state = os.stat(path)
+    return _read_digest(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
 
 @cache
-def _read_digest(path: Path, *state: int) -> str:
+def _read_digest(path: str, *state: int) -> str:
     """Hash of a file's content; while this process lives, a file in the same state is read once."""
-    with path.open("rb") as file:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
