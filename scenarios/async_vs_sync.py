@@ -37,7 +37,7 @@ def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
 
 @plain_errors
 def main(
-    chosen: Annotated[str, typer.Option("--protocols", help="Protocols to compare.")] = (
+    chosen: Annotated[str, typer.Option("--protocols", help="Protocols to compare, with the first one.")] = (
         "synchronous,over-committed,refl,fedbuff,fedasync"
     ),
     devices: Annotated[int, typer.Option(min=1, help="Number of phones.")] = 200,
@@ -73,7 +73,7 @@ def main(
         }
         runs += grid({"selection": {"policy": "random"}} | base, {}, range(seeds), labels={"protocol": name})
     run_study(Study(out.name, runs, target, reference="random"), out, jobs, fresh=fresh)
-    conclude(out)
+    conclude(out, against=[("protocol", names(chosen)[0])])
 
 
 if __name__ == "__main__":
