@@ -58,7 +58,7 @@ def _draw(
     """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
     knobs = world.config.round
     for _ in range(STEP_LIMIT):
-        presence.begin_slot()
+        presence.begin_slot(clock.now)
         meet_slot()
         ids = _ready(clock, world, batteries)
         if len(ids) >= knobs.min_candidates:

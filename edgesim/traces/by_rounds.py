@@ -1,7 +1,7 @@
 """Availability drawn by rounds: what is drawn for a round holds from its start to its end."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,43 +13,60 @@ Booleans = NDArray[np.bool_]
 
 @dataclass
 class ByRounds:
-    """Who is there in each round; an `Availability` that the server tells when a slot begins.
+    """Which devices are there in each round; an `Availability` that the server tells when a slot begins.
 
     A slot is a round, with what passes until the next one opens, or a wait of the server for enough devices; slots are
-    numbered from 0, so slot r - 1 is round r as long as the server has not waited. How long slots last is up to the
-    run: of all instants this knows the present slot alone, which is taken to last for ever, and ``t_s`` changes
-    nothing.
+    numbered from 0, so slot r - 1 is round r as long as the server has not waited. How long a slot lasts is up to the
+    run: this knows the slots that have begun, of which the last is taken to last for ever.
     """
 
     device_count: int
     in_slot: Callable[[Integers, Integers], Booleans]
     """Whether devices, [n], are there in slots, [n]; a pure function."""
     remedy: str
-    """What to change when too few are ever there."""
-    slot: int = -1
-    """The present one; none before the first."""
+    """What to change when too few devices are ever there."""
+    starts_s: list[float] = field(default_factory=list)
+    """When each slot began, ascending."""
 
-    def begin_slot(self) -> None:
-        """A round, or a wait for enough devices, begins now."""
-        self.slot += 1
+    def begin_slot(self, t_s: float) -> None:
+        """A round, or a wait for enough devices, begins."""
+        self.starts_s.append(t_s)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
-        """Whether each device is there in the present slot, [n]."""
-        return self.in_slot(ids, np.broadcast_to(np.int64(self.slot), len(ids)))
+        """Whether each device is there in the slot of ``t_s``, a scalar or [n]; [n]."""
+        return self.in_slot(ids, self._slot(ids, t_s))
 
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
-        """``inf`` for who is there, ``t_s`` for who is not, [n]."""
-        return np.where(self.available(ids, t_s), np.inf, t_s)
+        """End of each device's stay, [n]; ``t_s`` for a device that is away, ``inf`` for a stay in the last slot."""
+        return self._first(ids, t_s, False)
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
-        """``t_s`` for who is there, ``inf`` for who is not, [n]: when the next slot begins is not known."""
-        return np.where(self.available(ids, t_s), t_s, np.inf)
+        """First instant >= ``t_s`` at which each device is there, [n]; ``inf`` where no slot that has begun has one."""
+        return self._first(ids, t_s, True)
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """``t_s`` where at least ``count`` devices are there, else ``inf``."""
+        """``t_s`` where at least ``count`` devices are there in its slot, else ``inf``."""
         present = self.available(np.arange(self.device_count), t_s)
         return t_s if np.count_nonzero(present) >= count else np.inf
 
     def next_change(self, t_s: float) -> float:
         """Not known: ``inf``."""
         return np.inf
+
+    def _slot(self, ids: Integers, t_s: ArrayLike) -> Integers:
+        slots = np.searchsorted(self.starts_s, np.asarray(t_s, dtype=np.float64), "right") - 1
+        return np.broadcast_to(slots, len(ids))
+
+    def _first(self, ids: Integers, t_s: ArrayLike, there: bool) -> Floats:
+        """First instant >= ``t_s`` at which each device is there, or is away, [n]; ``inf`` if no slot has one."""
+        slots = self._slot(ids, t_s).copy()
+        first_s = np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)).copy()
+        left = np.flatnonzero(self.in_slot(ids, slots) != there)
+        while len(left):
+            slots[left] += 1
+            begun = slots[left] < len(self.starts_s)
+            first_s[left[~begun]] = np.inf
+            left = left[begun]
+            first_s[left] = np.asarray(self.starts_s)[slots[left]]
+            left = left[self.in_slot(ids[left], slots[left]) != there]
+        return first_s

@@ -153,3 +153,22 @@ def test_the_config_of_a_run_says_its_slots_and_reads_back(tmp_path):
         ):
             run(tmp_path / "refused", 1, {**half, "slots": "rounds"}, **without | {"protocol": protocol})
         assert not (tmp_path / "refused").exists()
+
+
+def test_seconds_away_of_latecomers_are_those_of_the_slots_in_which_they_were_away(tmp_path):
+    _, rounds, acts = run(tmp_path / "run", 60, interruption="ignore", leftover="idle", close="deadline", **LATE)
+    starts_s = rounds["t_start_s"].to_numpy()
+    there = draws(60)
+    ends_s = np.append(starts_s[1:], np.inf)
+    away_s = [
+        np.where(
+            there[:, row.device],
+            0.0,
+            np.clip(np.minimum(ends_s, row.t_end_s) - np.maximum(starts_s, row.t_start_s), 0, None),
+        ).sum()
+        for row in acts.itertuples()
+    ]
+    assert acts["away_s"].tolist() == pytest.approx(away_s, abs=1e-9)
+    crossing = acts["t_end_s"].to_numpy() > ends_s[np.searchsorted(starts_s, acts["t_start_s"], "right") - 1] + 1e-9
+    assert (acts["away_s"][crossing] > 0).any()
+    assert (acts["away_s"] == 0).any()
