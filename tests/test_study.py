@@ -212,6 +212,15 @@ def test_heat_maps_lie_apart_for_true_and_false(tmp_path, studies_here):
 
 
 @pytest.mark.slow
+def test_heat_maps_of_cells_with_a_knob_and_without_it_lie_apart(tmp_path, studies_here):
+    axes = {"round.plan_quantile": [None, 0.9], "round.tmax_s": [0.8, 1.0], "radio.bandwidth_hz": [1e7, 2e7]}
+    planned = TIMING | {"round": {**TIMING.get("round", {}), "delay_knowledge": "planned"}}
+    run_study(Study("s", grid(planned, axes, [0])), tmp_path, jobs=1, console=quiet())
+    figures = {path.stem for path in draw([tmp_path], tmp_path / "plots")}
+    assert {"heat_map-scheduled", "heat_map-scheduled-without-plan-quantile"} <= figures
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [{}, {"learning.keep_best": [True, False]}], ids=["none", "boolean"])
 def test_figures_of_a_study_without_axes_and_of_one_over_a_boolean_are_drawn(tmp_path, axes, studies_here):
     run_study(Study("s", grid(TIMING, axes, [0, 1])), tmp_path, jobs=1, console=quiet())

@@ -1,5 +1,6 @@
 """When the global model is tested, and which row of ``rounds`` gets the values."""
 
+import math
 from dataclasses import dataclass
 
 from edgesim.config import RunConfig
@@ -31,19 +32,24 @@ class Evaluations:
     _untested: bool = False
     """Whether the model in force has not been tested; the start model is, before the first round."""
 
-    def of_row(self, number: RoundNumber) -> Evaluation | None:
+    def of_row(self, number: RoundNumber, now_s: float) -> Evaluation | None:
         """Test the model that a round, or a merge without rounds, has just made, if it is due at once."""
-        every = self.config.evaluation.every
+        every, every_s = self.config.evaluation.every, self.config.evaluation.every_s
         due = number.last_of_frame or (every is not None and number.round % every == 0)
+        if due and every_s is not None:
+            # An instant at the row's end is told with the row.
+            self._passed = max(self._passed, math.floor((now_s + self._slack_s) / every_s))
         self._frame, self._untested = number.frame, not due
         return self.learner.evaluate(number.frame) if due else None
 
-    def before_merge(self, now_s: float) -> Evaluation | None:
-        """Test the model that a merge is about to replace, if an instant has passed while it was in force.
+    def before_merge(self, replaced_s: float) -> Evaluation | None:
+        """Test the model that a merge replaces at an instant, if another instant has passed while it was in force.
 
-        An instant at the very time of the merge falls to the model that the merge makes.
+        An instant at the very time of the merge falls to the model that the merge makes; none lies after the run's end.
         """
-        return self._look_back(now_s - self._slack_s)
+        stop_at_s = self.config.stop_at_s
+        end_s = math.inf if stop_at_s is None else stop_at_s + self._slack_s
+        return self._look_back(min(replaced_s - self._slack_s, end_s))
 
     def end(self, now_s: float) -> None:
         """Test the last model of a run, if an instant has passed while it was in force."""

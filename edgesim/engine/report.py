@@ -64,7 +64,7 @@ class Work:
 
 @dataclass
 class Totals:
-    """Sums over the rounds of a run, for what is to be said of it at its end."""
+    """Sums over a run, for what is to be said of it at its end."""
 
     rounds: int = 0
     candidates: int = 0
@@ -72,13 +72,16 @@ class Totals:
     overfull: int = 0
     """Rounds in which the devices taken needed more than a band."""
     joules: dict[str, float] = field(default_factory=dict)
-    """By activity."""
+    """By activity, work that the run's end cut among it."""
 
-    def add(self, row: RoundRow, rows: list[tuple[Task, Span]], energy_j: list[float]) -> None:
+    def add_round(self, row: RoundRow) -> None:
         """Count a round in."""
         self.rounds += 1
         self.candidates += row.candidates
         self.selected += row.selected
+
+    def add_work(self, rows: list[tuple[Task, Span]], energy_j: list[float]) -> None:
+        """Count in what some activities took."""
         for (_, span), joules in zip(rows, energy_j, strict=True):
             self.joules[span.activity] = self.joules.get(span.activity, 0.0) + joules
 
@@ -141,7 +144,7 @@ class Report:
         if merged.loss is not None:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
         self.writer.write("updates", updates)
-        self.totals.add(row, work.rows, work.energy_j)
+        self.totals.add_round(row)
         self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
         used = set(zip(merged.ids.tolist(), origin.task, strict=True))
@@ -195,6 +198,7 @@ class Report:
             activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
             for task, span in rows
         ]
+        self.totals.add_work(rows, energy_j)
         outcome = [_outcome(task, span) for task, span in rows]
         away_s = (
             [0.0] * len(rows)

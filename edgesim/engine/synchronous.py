@@ -173,7 +173,8 @@ class Synchronous(RunProtocol):
         # The interrupts above are events of this instant; the rows are complete once they have run.
         yield self.clock.timeout(0)
         with this.timed("evaluate"):
-            tested = self.evaluations.before_merge(self.clock.now)
+            # The model is made when it has come together: until the cloud has averaged, the one before is in force.
+            tested = self.evaluations.before_merge(self.clock.now + self._to_cloud_s(number))
         # Before time passes again: who is late now may have arrived when the cloud has averaged.
         this.fates = [task.fate for task in this.tasks.values() if task.taken]
         merged, origin = self._merge(this)
@@ -420,21 +421,29 @@ class Synchronous(RunProtocol):
         arrived_s = np.array([task.spans[-1].t_end_s + task.backhaul_s for task in tasks])
         return ids[np.lexsort((ids, arrived_s))]
 
+    def _averages(self, number: RoundNumber) -> bool:
+        """Whether the edge servers' models are averaged in the cloud after a round."""
+        every = self.world.config.topology.cloud_every
+        return every is not None and (number.round_in_frame % every == 0 or number.last_of_frame)
+
+    def _to_cloud_s(self, number: RoundNumber) -> float:
+        """What the models take to the cloud after a round; 0 where they are not averaged there then."""
+        return float(self.backhaul.to_cloud_s.max()) if self._averages(number) else 0.0
+
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
         """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""
-        every = self.world.config.topology.cloud_every
-        if every is None:
+        if self.world.config.topology.cloud_every is None:
             return
-        self.merged_in_cloud = number.round_in_frame % every == 0 or number.last_of_frame
+        self.merged_in_cloud = self._averages(number)
         if self.merged_in_cloud:
-            yield self.clock.timeout(float(self.backhaul.to_cloud_s.max()))
+            yield self.clock.timeout(self._to_cloud_s(number))
             self.learner.average_in_cloud()
             self.apart.clear()
 
     def _conclude(self, this: OpenRound, merged: Merged, origin: Origin) -> Evaluation | None:
         """Evaluate and write the rows."""
         with this.timed("evaluate"):
-            evaluation = self.evaluations.of_row(this.number)
+            evaluation = self.evaluations.of_row(this.number, self.clock.now)
         tasks, fates = list(this.tasks.values()), this.fates
         row = RoundRow(
             round=this.number.round,

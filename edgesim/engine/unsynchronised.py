@@ -314,7 +314,7 @@ class Unsynchronised(RunProtocol):
 
     def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> Evaluation | None:
         """Evaluate and write the rows."""
-        evaluation = self.evaluations.of_row(number)
+        evaluation = self.evaluations.of_row(number, self.clock.now)
         fates = [task.fate for task in self.over]
         bandwidth_hz = sum(map(self._share_of, range(len(self.world.bands_hz))))
         jobs, self.jobs_told = self.learner.jobs_trained - self.jobs_told, self.learner.jobs_trained

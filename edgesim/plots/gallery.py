@@ -1,6 +1,7 @@
 """Every figure that one run, several runs or a study supports."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -170,12 +171,17 @@ def _draw_heat_maps(study: Study, album: Album) -> None:
     texts = [name for name in knobs if name not in numeric and summary[name].nunique(dropna=False) > 1]
     # A row that lacks a knob (a quantile under delays that are known) is no cell of that knob's map.
     shape = summary[numeric].isna().astype(str).agg("".join, axis=1) if numeric else ""
-    for key, rows in summary.assign(_shape=shape).groupby([*texts, "_shape"], sort=True, dropna=False):
+    groups = list(summary.assign(_shape=shape).groupby([*texts, "_shape"], sort=True, dropna=False))
+    shapes = Counter(str(key[:-1]) for key, _ in groups)
+    for key, rows in groups:
         varying = [name for name in numeric if rows[name].nunique() > 1]
         if len(varying) < 2:
             continue
         varying.sort(key=lambda name: name != "tmax_s")
-        ending = "".join(f"-{_slug(value)}" for value in key[:-1])
+        lacks = [name for name in numeric if shapes[str(key[:-1])] > 1 and rows[name].isna().all()]
+        ending = "".join(f"-{_slug(value)}" for value in key[:-1]) + "".join(
+            f"-without-{_slug(name)}" for name in lacks
+        )
         for column in heat_map.COLUMNS:
             if _says_something(rows, column):
                 draws = partial(heat_map.draw_heat_map, rows, varying[0], varying[1], column, varying[2:])

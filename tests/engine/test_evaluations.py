@@ -1,5 +1,7 @@
 """When the model is tested: by simulated seconds against a run that tests every model."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -150,3 +152,26 @@ def test_the_written_config_of_a_run_tested_by_time_reproduces_it(tmp_path):
 def test_times_of_testing_that_cannot_be_are_refused(values, message):
     with pytest.raises(EdgesimError, match=message):
         parse(values, "test")
+
+
+@pytest.mark.parametrize("stop_at_s", [6.0, 6.3])
+def test_until_the_cloud_has_averaged_the_model_before_is_in_force(tmp_path, stop_at_s):
+    wires = Path("topologies/three-cells.toml").read_text().replace("latency_s = 0.02", "latency_s = 0.7")
+    (tmp_path / "slow-wires.toml").write_text(wires)
+    topology = {"file": str(tmp_path / "slow-wires.toml"), "aggregation": "hierarchical", "cloud_every": 2}
+    knobs = {"topology": topology, "stop_at_s": stop_at_s, "devices": {"radius_m": 200.0}}
+    rounds = run(tmp_path / "run", {"every_s": 0.1}, {"payload_bits": 4e6, "tmax_s": 0.9}, **knobs)
+    ends_s = rounds["t_end_s"].to_numpy()
+    assert np.diff(np.append(0.0, ends_s)).max() > 1.2, "the way to the cloud takes its time"
+    at_s = 0.1 * np.arange(1, int(stop_at_s / 0.1 + 1e-9) + 1)
+    told = instants(tmp_path / "run")
+    assert told.tolist() == pytest.approx(at_s.tolist())
+    assert told.index.tolist() == np.searchsorted(ends_s, at_s + 1e-9, side="right").tolist()
+    with_values = rounds.dropna(subset="test_accuracy")["round"]
+    assert set(told.index) - {0} == set(with_values)
+
+
+def test_an_instant_at_the_end_of_the_last_round_is_told_once(tmp_path):
+    run(tmp_path, {"every_s": 1.0}, {"tmax_s": 1.0, "close": "deadline"}, stop_at_s=None, rounds=4)
+    assert instants(tmp_path).tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert instants(tmp_path).index.tolist() == [1, 2, 3, 4]
