@@ -4,6 +4,7 @@ import difflib
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
+from edgesim.paths import check_path
 
 _PACKAGE = Path(__file__).parent
 
@@ -19,6 +20,7 @@ def folders(kind: str) -> list[Path]:
 
 def find(kind: str, name: str, suffix: str) -> Path:
     """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists what there is."""
+    check_path(name, kind)
     as_given = Path(name)
     if as_given.is_file():
         return as_given

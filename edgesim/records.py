@@ -64,7 +64,8 @@ class RunWriter:
     """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        self.folder = folder
+        # Arrow reads a tilde in front as a home, so it gets whole paths.
+        self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ import csv
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -87,8 +88,11 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
         pq.write_table(table.replace_schema_metadata(notes), unfinished, compression="zstd")
         os.replace(unfinished, path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise EdgesimError(f"{path}: cannot be written: {error.strerror}") from None
+        with suppress(OSError):
+            unfinished.unlink()
+        # Arrow's own words run over hundreds of characters.
+        reason = os.strerror(error.errno) if error.errno else error
+        raise EdgesimError(f"{path}: cannot be written: {reason}") from None
 
 
 def row_word(path: Path) -> str:
