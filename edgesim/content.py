@@ -24,7 +24,9 @@ def find(kind: str, name: str, suffix: str) -> Path:
     as_given = Path(name)
     if as_given.is_file():
         return as_given
-    for folder in folders(kind):
+    # A name that climbs out of its folder names nothing in it.
+    inside = not as_given.is_absolute() and ".." not in as_given.parts
+    for folder in folders(kind) if inside else []:
         for candidate in (folder / name, folder / f"{name}{suffix}"):
             if candidate.is_file():
                 return candidate

@@ -1,4 +1,4 @@
-"""Names of files and folders that users give: which of them no system can have, told before anything is done."""
+"""Paths that users give and folders of strangers: names that no system can have, and links that lead elsewhere."""
 
 import errno
 import os
@@ -22,6 +22,19 @@ def check_path(path: str | Path, where: str = "") -> None:
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise _refused(text, where, "a path that the system can have", f": {error.strerror}") from None
+
+
+def own_file(path: Path) -> Path:
+    """The path itself, at which no link is left: what is written there changes no file elsewhere."""
+    if path.is_symlink():
+        path.unlink()
+    return path
+
+
+def refuse_link(folder: Path) -> None:
+    """Raises `EdgesimError` for a folder, of those that are written to, that is a link to another."""
+    if folder.is_symlink():
+        raise EdgesimError(f"{folder}: expected a folder of its own (it is a link to {os.readlink(folder)}); remove it")
 
 
 def _refused(text: str, where: str, expected: str, why: str = "") -> EdgesimError:

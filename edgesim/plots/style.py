@@ -18,6 +18,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 from edgesim.errors import EdgesimError
+from edgesim.paths import own_file
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
@@ -264,8 +265,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
         raise EdgesimError(f"{stem.parent}: cannot be made a folder for figures: {error.strerror}") from None
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
     with paper():
-        figure.savefig(png, dpi=300, metadata={"Software": None})
+        figure.savefig(own_file(png), dpi=300, metadata={"Software": None})
         # Every panel is in its place by now, and to lay them out takes as long as to draw them.
         figure.set_layout_engine("none")
-        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+        figure.savefig(own_file(svg), metadata={"Date": None, "Creator": None})
     return [png, svg]
