@@ -4,6 +4,7 @@ import difflib
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
+from edgesim.paths import check_path
 
 _PACKAGE = Path(__file__).parent
 
@@ -19,10 +20,13 @@ def folders(kind: str) -> list[Path]:
 
 def find(kind: str, name: str, suffix: str) -> Path:
     """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists what there is."""
+    check_path(name, kind)
     as_given = Path(name)
     if as_given.is_file():
         return as_given
-    for folder in folders(kind):
+    # A name that climbs out of its folder names nothing in it.
+    inside = not as_given.is_absolute() and ".." not in as_given.parts
+    for folder in folders(kind) if inside else []:
         for candidate in (folder / name, folder / f"{name}{suffix}"):
             if candidate.is_file():
                 return candidate

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import tomli_w
 
 from edgesim.errors import EdgesimError
+from edgesim.paths import own_file
 from edgesim.processes import Alone
 
 SCHEMA_VERSION = 2
@@ -64,7 +65,8 @@ class RunWriter:
     """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        self.folder = folder
+        # Arrow reads a tilde in front as a home, so it gets whole paths.
+        self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +89,7 @@ class RunWriter:
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
         self._write_run()
-        self._sinks = {name: pa.OSFile(str(self.folder / f"{name}.arrow"), "wb") for name in SCHEMAS}
+        self._sinks = {name: pa.OSFile(str(own_file(self.folder / f"{name}.arrow")), "wb") for name in SCHEMAS}
         self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
@@ -124,7 +126,7 @@ class RunWriter:
             if status != "finished" and "round" in table.column_names:
                 # Rows of a round that was being written down when the run was stopped.
                 table = table.filter(pc.less_equal(table["round"], last))
-            part = self.folder / f"{name}.parquet.part"
+            part = own_file(self.folder / f"{name}.parquet.part")
             # One chunk, whenever its rows were flushed: the same tables give the same bytes.
             pq.write_table(table.combine_chunks(), part)
             part.replace(self.folder / f"{name}.parquet")
@@ -155,7 +157,7 @@ def _listed(chunk: Any) -> Any:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text file that is never seen half-written."""
-    part = path.with_name(path.name + ".part")
+    part = own_file(path.with_name(path.name + ".part"))
     part.write_text(text, encoding="utf-8")
     part.replace(path)
 

@@ -28,6 +28,7 @@ from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig, parse_with, set_key, set_value
 from edgesim.door import check_files
 from edgesim.errors import EdgesimError, NoRunFinished
+from edgesim.paths import refuse_link
 from edgesim.processes import Alone, cores, end_with_parent, no_interrupts
 from edgesim.progress import Display, Listener, Message, expected_rounds
 from edgesim.records import read_run, read_table, write_whole
@@ -186,6 +187,8 @@ def run_study(
     if times > 1:
         raise EdgesimError(f"run {folder} is in the study twice: give every value and seed once")
     _check_folder(study, out)
+    for run in study.runs:
+        refuse_link(out / run.folder)
     for config in {
         planned.config.model_dump_json(include=_NAMES_FILES): planned.config for planned in study.runs
     }.values():

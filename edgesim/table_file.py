@@ -4,6 +4,7 @@ import csv
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,7 @@ from numpy.typing import NDArray
 
 from edgesim.device_keys import Texts
 from edgesim.errors import EdgesimError
-
-_FACTS = b"edgesim."
+from edgesim.table_facts import PREFIX
 
 
 def read_columns(
@@ -77,27 +77,22 @@ def texts_of(column: pd.Series) -> Texts:
     return np.array(text.to_list(), dtype=object)
 
 
-def read_facts(path: Path) -> dict[str, str]:
-    """What `write_parquet` noted beside a table; nothing for a file of another make."""
-    if path.suffix != ".parquet":
-        return {}
-    found = pq.read_schema(path).metadata or {}
-    return {key.removeprefix(_FACTS).decode(): value.decode() for key, value in found.items() if key.startswith(_FACTS)}
-
-
 def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None:
     """Write a table with facts beside it, whole or not at all; raises `EdgesimError` that names the file."""
     if path.suffix != ".parquet":
         raise EdgesimError(f"{path}: expected a name that ends in .parquet")
-    notes = {_FACTS + key.encode(): value.encode() for key, value in facts.items()}
+    notes = {f"{PREFIX}{key}".encode(): value.encode() for key, value in facts.items()}
     unfinished = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table.replace_schema_metadata(notes), unfinished, compression="zstd")
         os.replace(unfinished, path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise EdgesimError(f"{path}: cannot be written: {error.strerror}") from None
+        with suppress(OSError):
+            unfinished.unlink()
+        # Arrow's own words run over hundreds of characters.
+        reason = os.strerror(error.errno) if error.errno else error
+        raise EdgesimError(f"{path}: cannot be written: {reason}") from None
 
 
 def row_word(path: Path) -> str:
@@ -145,13 +140,26 @@ def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], t
         wanted = [*columns, *(name for name in optional if name in schema.names)]
         for name in wanted:
             kind = schema.field(name).type
-            if name not in text and not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-                raise EdgesimError(f"{path}: column {name!r}: expected numbers, found {kind}")
+            expected = "text" if name in text else "numbers"
+            if not (_is_number(kind) or (name in text and _is_text(kind))):
+                raise EdgesimError(f"{path}: column {name!r}: expected {expected}, found {kind}")
         frame: pd.DataFrame = file.read(columns=wanted).to_pandas(ignore_metadata=True)
     # Arrow keeps what it has read into for its next file; a week of 100,000 phones is 700 MB of it.
     pa.default_memory_pool().release_unused()
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     return frame
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Text, also where each is kept once, and a column that holds nothing at all."""
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(
+        pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_null(inner) or _is_number(inner)
+    )
 
 
 def _need_columns(path: Path, columns: Sequence[str], found: list[str]) -> None:

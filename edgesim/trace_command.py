@@ -12,12 +12,13 @@ from edgesim.device_keys import models_in_short
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.plain import plain_errors
+from edgesim.table_facts import Unobserved
 from edgesim.table_text import print_whole
 from edgesim.trace_tables import anatomy_table, capacity_table, links_table, not_observed, profile_table
 from edgesim.traces.convert import convert, need_presence, settle
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.fetch import ORIGINALS, fetch
-from edgesim.traces.intervals import Intervals, Unobserved
+from edgesim.traces.intervals import Intervals
 from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Presence, Recorded, read_recording
 from edgesim.traces.statistics import anatomy
 

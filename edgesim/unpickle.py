@@ -4,8 +4,10 @@ NumPy's own classes would believe what a file says of their insides, so none of 
 up by name, scalars and arrays are copied out of bytes.
 """
 
+import io
 import math
 import pickle
+import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from edgesim.errors import EdgesimError
+from edgesim.memory import check_fits
 
 _ATOMS = frozenset({type(None), bool, int, float, str, bytes})
 _KINDS = {code: np.dtype(code) for code in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")}
@@ -153,11 +156,26 @@ def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
         raise pickle.UnpicklingError(f"asks for {error}, but only {kinds} are read") from None
 
 
+def _check_memo(content: bytes) -> None:
+    """Refuse a pickle that keeps a value under a number beyond its own bytes: the table gets as long as the number."""
+    for opcode, number, _ in pickletools.genops(content):
+        if opcode.name in ("LONG_BINPUT", "PUT") and isinstance(number, int) and number > len(content):
+            raise pickle.UnpicklingError(f"keeps a value under the number {number}, with {len(content)} bytes in all")
+
+
 def read_plain(path: Path, arrays: bool = False) -> Any:
     """`load_plain` of a file; raises `EdgesimError` that names the file."""
     try:
+        size = path.stat().st_size
+        check_fits(size, str(path))
         with path.open("rb") as file:
-            return load_plain(file, arrays)
+            if not arrays:
+                return load_plain(file)
+            content = file.read(size)
+        _check_memo(content)
+        return load_plain(io.BytesIO(content), arrays)
+    except EdgesimError:
+        raise
     except OSError as error:
         raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
     except Exception as error:  # a broken pickle can raise nearly anything

@@ -10,6 +10,7 @@ from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.statistics import Interval, holm, mean_interval, paired_t_p, reading
 from edgesim.analysis.summary import Measures, measure_rounds
+from edgesim.paths import own_file
 
 WORDS = {
     "scheduled": ("fewer", "more"),
@@ -100,7 +101,7 @@ def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataF
     if made.current(name, digest) is None:
         files = [] if table.empty else [study_folder / f"{name}.csv"]
         for path in files:
-            table.to_csv(path, index=False, lineterminator="\n")
+            table.to_csv(own_file(path), index=False, lineterminator="\n")
         made.note(name, digest, files, [path.name for path in files])
     return table
 

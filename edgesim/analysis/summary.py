@@ -13,6 +13,7 @@ from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
+from edgesim.paths import own_file
 from edgesim.records import read_run
 
 TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
@@ -142,7 +143,7 @@ def write_summary(study_folder: Path) -> Path:
     path = study_folder / "summary.csv"
     made, digest = Made(study_folder), digest_of_study(read_study(study_folder))
     if made.current("summary", digest) is None:
-        summarise(study_folder).to_csv(path, index=False, lineterminator="\n")
+        summarise(study_folder).to_csv(own_file(path), index=False, lineterminator="\n")
         made.note("summary", digest, [path])
     return path
 

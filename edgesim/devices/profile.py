@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from edgesim.device_keys import Texts
 from edgesim.errors import EdgesimError
-from edgesim.table_file import numbers_of, read_columns, read_facts, row_word, texts_of, write_parquet
+from edgesim.table_facts import PREFIX, read_facts
+from edgesim.table_file import numbers_of, read_columns, row_word, texts_of, write_parquet
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,7 +81,11 @@ def read_profile(path: Path) -> Profile:
     order = np.argsort(device)
     link_bps, clock_hz = (columns[name][order] if name in columns else None for name in (LINK, CLOCK))
     keys, models = (names[name][order] if name in names else None for name in (KEY, MODEL))
-    guessed = int(read_facts(path).get("guessed", 0))
+    guessed = read_facts(path).guessed or 0
+    if guessed > len(device):
+        raise EdgesimError(
+            f"{path}: metadata {PREFIX}guessed: expected at most {len(device)}, the devices of the file (got {guessed})"
+        )
     return Profile(columns["s_per_sample"][order], link_bps, clock_hz, keys, models, guessed)
 
 

@@ -31,6 +31,7 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.timing_only import absorbing_weights
 from edgesim.learning.trainer import Promise
 from edgesim.learning.training_round import TorchRound, merged_by, promise_of
+from edgesim.paths import own_file
 from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
@@ -222,7 +223,7 @@ class TorchLearner:
     def save(self, folder: Path) -> None:
         """Write the global model as ``model.safetensors``."""
         self.model.load(self.global_weights)
-        save_file(self.model.state(), folder / "model.safetensors")
+        save_file(self.model.state(), own_file(folder / "model.safetensors"))
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning."""

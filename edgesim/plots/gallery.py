@@ -16,6 +16,7 @@ from edgesim.analysis.skew import holdings
 from edgesim.analysis.summary import TO_TARGET, summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
+from edgesim.paths import refuse_link
 from edgesim.plots import heat_map
 from edgesim.plots.accuracy import Over, draw_accuracy
 from edgesim.plots.album import Album
@@ -70,6 +71,8 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     runs = study.finished if study else runs_of(paths)
     if not runs:
         raise EdgesimError(f"{paths[0]}: no run of the study is finished; run the study first")
+    if out.parent in paths:
+        refuse_link(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:

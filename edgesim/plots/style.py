@@ -17,6 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
+from edgesim.errors import EdgesimError
+from edgesim.paths import own_file
+
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
 """Widths of one column and of the whole text of a two-column paper, in inches (IEEE)."""
@@ -252,12 +255,18 @@ def show_error_bars(errors: ErrorbarContainer) -> None:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write ``stem.png`` (300 dpi) and ``stem.svg``; the same figure gives the same bytes every time."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    """Write ``stem.png`` (300 dpi) and ``stem.svg``; the same figure gives the same bytes every time.
+
+    Raises `EdgesimError` where the folder cannot be made.
+    """
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EdgesimError(f"{stem.parent}: cannot be made a folder for figures: {error.strerror}") from None
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
     with paper():
-        figure.savefig(png, dpi=300, metadata={"Software": None})
+        figure.savefig(own_file(png), dpi=300, metadata={"Software": None})
         # Every panel is in its place by now, and to lay them out takes as long as to draw them.
         figure.set_layout_engine("none")
-        figure.savefig(svg, metadata={"Date": None, "Creator": None})
+        figure.savefig(own_file(svg), metadata={"Date": None, "Creator": None})
     return [png, svg]

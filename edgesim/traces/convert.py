@@ -11,9 +11,10 @@ from edgesim.channels.link_file import LinkRows, write_links
 from edgesim.device_keys import Texts, models_of_all, numbered
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.errors import EdgesimError
+from edgesim.table_facts import Unobserved
 from edgesim.table_file import write_parquet
 from edgesim.traces.interval_file import read_intervals, write_intervals
-from edgesim.traces.intervals import Floats, Integers, Intervals, Unobserved, complement, joined
+from edgesim.traces.intervals import Floats, Integers, Intervals, complement, joined
 from edgesim.traces.readers import Capacity, Presence, Recorded, read_recording
 
 

@@ -7,8 +7,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
+from edgesim.table_facts import MOST_DEVICES
 from edgesim.table_file import numbers_of, row_word
-from edgesim.traces.intervals import MOST_DEVICES, Floats, Integers
+from edgesim.traces.intervals import Floats, Integers
 
 
 def ids_of(frame: pd.DataFrame, path: Path, column: str) -> Integers:

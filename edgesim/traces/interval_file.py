@@ -10,6 +10,7 @@ devices are called.
 """
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,17 +21,9 @@ from numpy.typing import NDArray
 
 from edgesim.device_keys import texts
 from edgesim.errors import EdgesimError
-from edgesim.table_file import column_names, numbers_of, read_columns, read_facts, row_word, write_parquet
-from edgesim.traces.intervals import (
-    LONGEST_S,
-    MOST_DEVICES,
-    Floats,
-    Integers,
-    Intervals,
-    Unobserved,
-    check_length,
-    joined,
-)
+from edgesim.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
+from edgesim.table_file import column_names, numbers_of, read_columns, row_word, write_parquet
+from edgesim.traces.intervals import Floats, Integers, Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"
 TIMES = ("start_s", "end_s")
@@ -44,7 +37,7 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     Rows of different devices may come in any order, those of one device by time. ``length_s`` takes the place of
     the last end where the file has no such column. A device without rows was recorded for as long as the longest that
     has some, unless the file says otherwise. Raises `EdgesimError` that names the file, the line (CSV, the header is
-    line 1) or row (Parquet, from 1), the field and what was expected.
+    line 1) or row (Parquet, from 1) or that it is the metadata, the field and what was expected.
     """
     check_length(length_s)
     id_column = id_column_of(path)
@@ -55,26 +48,49 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     first = int(id_column == DEVICE_ID and device[0] > 0)
     device = device - first
     facts = read_facts(path)
-    count = max(int(device[-1]) + 1, int(facts.get("devices", 0)))
-    names = {name: texts(json.loads(facts[name])) for name in NAMES if name in facts}
+    count = int(device[-1]) + 1 if facts.devices is None else facts.devices
+    _check_facts(path, facts, count, int(device[-1]))
+    names = {name: texts(values) for name in NAMES if (values := getattr(facts, name)) is not None}
     if id_column == DEVICE_ID:
         names["keys"] = texts(map(str, range(first, first + count)))
     of_device = np.full(count, lengths_s.max())
-    if LENGTH in facts:
-        of_device[:] = json.loads(facts[LENGTH])
+    if facts.length_s is not None:
+        of_device[:] = facts.length_s
     of_device[device] = lengths_s
     intervals = joined(device, start_s, end_s, of_device, count, str(path))
-    unobserved_s = np.array(json.loads(facts["unobserved_s"])) if "unobserved_s" in facts else None
-    # Files of before the note count it as absent.
-    counts_as: Unobserved = "present" if facts.get("unobserved_as") == "present" else "absent"
+    unobserved_s = None if facts.unobserved_s is None else np.array(facts.unobserved_s, dtype=np.float64)
+    if unobserved_s is not None and np.any(beyond := unobserved_s > of_device * (1 + 1e-9)):
+        place = int(np.argmax(beyond))
+        raise EdgesimError(
+            f"{path}: metadata {PREFIX}unobserved_s: expected at most the device's length_s, {of_device[place]:g} s "
+            f"(got {unobserved_s[place]:g} for device {place})"
+        )
     return replace(
         intervals,
         length_s=of_device,
         unobserved_s=unobserved_s,
-        unobserved_as=counts_as,
+        unobserved_as=facts.unobserved_as,
         keys=names.get("keys"),
         models=names.get("models"),
     )
+
+
+def _check_facts(path: Path, facts: Facts, count: int, last: int) -> None:
+    """Raises `EdgesimError` for notes that do not fit each other or the rows, whose last device is given."""
+    if count <= last:
+        raise EdgesimError(
+            f"{path}: metadata {PREFIX}devices: expected at least {last + 1}, since the rows have device {last} "
+            f"(got {count})"
+        )
+    for name in (LENGTH, "unobserved_s", *NAMES):
+        values = getattr(facts, name)
+        if values is not None and len(values) != count:
+            raise EdgesimError(
+                f"{path}: metadata {PREFIX}{name}: expected {count} values, one for each device (got {len(values)})"
+            )
+    if facts.keys is not None and len(set(facts.keys)) < count:
+        twice = Counter(facts.keys).most_common(1)[0][0]
+        raise EdgesimError(f"{path}: metadata {PREFIX}keys: expected each key once (got {twice[:40]!r} twice)")
 
 
 def write_intervals(path: Path, intervals: Intervals) -> None:

@@ -1,22 +1,17 @@
 """Available periods of many devices as arrays, sorted, merged and clipped."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from edgesim.device_keys import Texts
 from edgesim.errors import EdgesimError
+from edgesim.table_facts import LONGEST_S, Unobserved
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-Unobserved = Literal["absent", "present"]
-
-MOST_DEVICES = 10_000_000
-LONGEST_S = 3.2e9
-"""A century: no recording is longer, and the memory of what looks at every hour is bounded by it."""
 
 
 @dataclass(frozen=True)

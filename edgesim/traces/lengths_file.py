@@ -11,10 +11,11 @@ import numpy as np
 
 from edgesim.device_keys import Texts, models_of_all, numbered, texts
 from edgesim.errors import EdgesimError
+from edgesim.table_facts import LONGEST_S
 from edgesim.table_file import column_names, read_columns
 from edgesim.traces.device_rows import above_zero, ids_of
 from edgesim.traces.interval_file import DEVICE_ID, LENGTH, id_column_of
-from edgesim.traces.intervals import LONGEST_S, Floats, Integers, Intervals, joined
+from edgesim.traces.intervals import Floats, Integers, Intervals, joined
 
 PERIOD = "period_s"
 

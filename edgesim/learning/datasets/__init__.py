@@ -12,6 +12,7 @@ from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
+from edgesim.paths import check_path
 
 __all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset"]
 
@@ -37,12 +38,20 @@ def dataset_files(config: DataConfig) -> list[Path]:
     name = config.dataset
     if name in _FILES:
         return _FILES[name](name, config)
-    return [] if name in DATASETS or name == "none" else [Path(name).expanduser()]
+    return [] if name in DATASETS or name == "none" else [_path(name)]
+
+
+def _path(name: str) -> Path:
+    check_path(name, "data.dataset")
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise EdgesimError(f"data.dataset: no such folder: {name} (nobody has this home)") from None
 
 
 def load_dataset(config: DataConfig) -> Dataset:
     """The data set that a config names; raises `EdgesimError` when it is missing, broken or has no use for a knob."""
-    name, path = config.dataset, Path(config.dataset).expanduser()
+    name, path = config.dataset, _path(config.dataset)
     if name not in DATASETS and path.is_dir():
         from edgesim.learning.datasets.folder import load_folder
         from edgesim.learning.datasets.speech import holds_words, load_speech

@@ -45,7 +45,11 @@ def _labels(name: str, paths: list[Path]) -> Integers:
     parts = []
     for path in paths:
         batch = _batch(path)
-        labels = np.asarray(_entry(path, batch, _LABELS[name]))
+        labels = _entry(path, batch, _LABELS[name])
+        # A list of lists that are one another many times over would be an array of any size.
+        if isinstance(labels, list) and {int}.issuperset(map(type, labels)) and max(labels, default=0) < 2**31:
+            labels = np.array(labels)
+        labels = labels if isinstance(labels, np.ndarray) else np.empty(0)
         in_range = labels.ndim == 1 and labels.dtype.kind in "iu" and labels.size > 0
         if not in_range or labels.min() < 0 or labels.max() >= _CLASSES[name]:
             raise EdgesimError(f"{path}: {_LABELS[name]} are not integers from 0 to {_CLASSES[name] - 1}")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
+from edgesim.memory import check_fits
 
 _UNSIGNED_BYTES = 8
 
@@ -24,9 +25,12 @@ def read_shape(path: Path, dimensions: int) -> tuple[int, ...]:
 def read_array(path: Path, dimensions: int) -> NDArray[np.uint8]:
     """The whole array, uint8; raises `EdgesimError`, also when there are fewer or more bytes than the header says."""
     with _open(path) as file:
-        content = _read(path, file, -1)
-    shape = _shape(path, content, dimensions)
-    values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * dimensions)
+        shape = _shape(path, _read(path, file, 4 + 4 * dimensions), dimensions)
+        check_fits(math.prod(shape), str(path))
+        # No more than the header says and one byte, however much a gzipped file unpacks to.
+        values = np.frombuffer(_read(path, file, math.prod(shape) + 1), dtype=np.uint8)
+    if len(values) > math.prod(shape):
+        raise EdgesimError(f"{path}: holds more values than its header says, {math.prod(shape)}")
     if len(values) != math.prod(shape):
         raise EdgesimError(f"{path}: holds {len(values)} values, its header says {math.prod(shape)}")
     return values.reshape(shape)

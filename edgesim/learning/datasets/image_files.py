@@ -1,5 +1,6 @@
 """Image files as arrays (see `edgesim.learning.datasets.decoded`)."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,12 @@ from PIL import Image, UnidentifiedImageError
 from edgesim.errors import EdgesimError
 from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets.decoded import DecodedFiles
+
+MOST_PIXELS = 2**26
+"""Of one image: more than most cameras take, and 200 MB when decoded."""
+
+# Pillow warns of images above its own bound, which is not much higher.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class ImageFiles(DecodedFiles):
         """One image, [3, H, W]."""
         path, (_, height, width) = self.root / file, self.shape
         with _readable(path), Image.open(path) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise EdgesimError(f"{path}: is {image.height}x{image.width}; expected at most {MOST_PIXELS:,} pixels")
             if image.mode.startswith(("I", "F")):
                 raise EdgesimError(f"{path}: has pixels of more than 8 bits; save it with 8 bits per channel")
             if self.image_size is None and image.size != (width, height):
@@ -62,5 +71,5 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except UnidentifiedImageError:
         raise EdgesimError(f"{path}: not a readable image: no format that Pillow knows") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise EdgesimError(f"{path}: not a readable image: {error}") from None

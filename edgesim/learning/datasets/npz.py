@@ -1,5 +1,7 @@
 """A dataset in one plain ``.npz`` of four arrays; labels are read at once, images when needed."""
 
+import io
+import math
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -9,9 +11,11 @@ import numpy as np
 
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.dataset import Dataset, Images
+from edgesim.memory import check_fits
 from edgesim.selection.view import Integers
 
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
+_LONGEST_HEADER = 65_536
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -38,7 +42,11 @@ def load_npz(path: Path) -> Dataset:
             f"{path}: test_images are {_words(test_shape)} but train_images are {_words(train_shape)}; "
             "expected the same shape"
         )
-    train_labels, test_labels = (_read_labels(path, part, headers[f"{part}_images"][0][0]) for part in _PARTS)
+    for name in _ARRAYS:
+        check_fits(math.prod(headers[name][0]) * headers[name][1].itemsize, f"{path}: {name}")
+    for part in _PARTS:
+        _check_labels(path, f"{part}_labels", headers[f"{part}_labels"][0], headers[f"{part}_images"][0][0])
+    train_labels, test_labels = (_read_labels(path, part) for part in _PARTS)
     class_count = int(train_labels.max()) + 1
     if test_labels.max() >= class_count:
         raise EdgesimError(
@@ -63,8 +71,13 @@ def _read_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]
     with zipfile.ZipFile(path) as archive:
         for entry in archive.namelist():
             with archive.open(entry) as file:
-                read_header = _HEADERS[np.lib.format.read_magic(file)]
-                shape, _, dtype = read_header(file)
+                # A header may say that it goes on for gigabytes.
+                start = io.BytesIO(file.read(_LONGEST_HEADER))
+                read_header = _HEADERS[np.lib.format.read_magic(start)]
+                shape, _, dtype = read_header(start)
+                held = archive.getinfo(entry).file_size - start.tell()
+                if min(shape, default=0) < 0 or (not dtype.hasobject and math.prod(shape) * dtype.itemsize != held):
+                    raise ValueError(f"{entry} is said to be {_words(shape)} of {dtype}, but holds {held} bytes")
                 headers[entry.removesuffix(".npy")] = (shape, dtype)
     return headers
 
@@ -79,13 +92,14 @@ def _check_images(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype
     return (shape[3] if len(shape) == 4 else 1, shape[1], shape[2])
 
 
-def _read_labels(path: Path, part: str, images: int) -> Integers:
+def _check_labels(path: Path, name: str, shape: tuple[int, ...], images: int) -> None:
+    if shape != (images,):
+        raise EdgesimError(f"{path}: {name} has shape {_words(shape)}; expected one label for each of {images} images")
+
+
+def _read_labels(path: Path, part: str) -> Integers:
     name = f"{part}_labels"
     labels = _read(path, name)
-    if labels.ndim != 1 or len(labels) != images:
-        raise EdgesimError(
-            f"{path}: {name} has shape {_words(labels.shape)}; expected one label for each of {images} images"
-        )
     if labels.dtype.kind not in "iu":
         raise EdgesimError(f"{path}: {name} is {labels.dtype}; expected integers from 0")
     # More classes than training images can only be a mistake, and would make a huge model of it.

@@ -8,6 +8,7 @@ from typing import Any
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
+from edgesim.paths import check_path
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,11 @@ def locate(published: Published, config: DataConfig, suffixes: Sequence[str] = (
     Each may bear any of the suffixes; the first that is there counts. Where files are missing they are downloaded
     if ``data.download`` says so. Raises `EdgesimError` that says what is missing and where to put it.
     """
-    folder = Path(config.folder).expanduser()
+    check_path(config.folder, "data.folder")
+    try:
+        folder = Path(config.folder).expanduser()
+    except RuntimeError:
+        raise EdgesimError(f"data.folder: no such folder: {config.folder} (nobody has this home)") from None
     places = [folder / published.subfolder, folder]
     found = _complete(published.files, places, suffixes)
     if found is None and config.download:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from edgesim.device_keys import Texts, models_of, texts
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
-from edgesim.traces.intervals import LONGEST_S, Floats, joined
+from edgesim.table_facts import LONGEST_S
+from edgesim.traces.intervals import Floats, joined
 from edgesim.traces.readers.results import Presence, Recorded
 from edgesim.unpickle import read_plain
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.errors import EdgesimError
+from edgesim.table_facts import LONGEST_S, MOST_DEVICES
 from edgesim.table_file import csv_rows
-from edgesim.traces.intervals import LONGEST_S, MOST_DEVICES, check_length, joined
+from edgesim.traces.intervals import check_length, joined
 from edgesim.traces.lengths_file import read_lengths, with_lengths
 from edgesim.traces.readers.results import Presence
 
