@@ -64,6 +64,8 @@ _FINITE = {"t_start_s", "t_end_s", "x_m", "y_m"}
 _FAR = 1e300
 """Above any number of a table, and low enough to be added to another."""
 
+_ACTIVITIES = ("download", "compute", "upload")
+
 _ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["station"]}
 """What rows are told apart by, where each is there once."""
 
@@ -78,6 +80,14 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     frame: pd.DataFrame = pa.table(columns, names=SCHEMAS[table].names).to_pandas()
     if table == "metrics":
         _check_idle(frame, path)
+    if table == "activities":
+        strange = ~frame["activity"].isin(_ACTIVITIES).to_numpy()
+        if strange.any():
+            row = int(strange.argmax())
+            got = frame["activity"].iloc[row]
+            raise EdgesimError(
+                f"{path}: column 'activity': row {row + 1}: expected {', '.join(_ACTIVITIES)} (got {got!r})"
+            )
     if table == "rounds":
         _check_spans(frame, path)
     if table in _ONCE:

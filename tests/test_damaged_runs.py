@@ -102,6 +102,7 @@ def ragged(rows: pa.Table) -> pa.Array:
 DAMAGES = {
     "text for numbers": ("activities", all_of("energy_j", "x"), "expected numbers (got string)"),
     "numbers for text": ("activities", all_of("activity", 1), "expected texts (got int64)"),
+    "work of no kind": ("activities", all_of("activity", "x"), "row 1: expected download, compute, upload (got 'x')"),
     "too large": ("rounds", all_of("arrived", 2**40), "expected integers that fit int32"),
     "negative": ("updates", all_of("staleness", -5, pa.int32()), "expected 0 or more (got -5)"),
     "no value": ("metrics", all_of("value", None, pa.float64()), "row 1 has no value; expected numbers"),
