@@ -6,6 +6,7 @@ last half second; the Parquet files are written when the run closes. Readers tak
 
 import itertools
 import json
+import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ import tomli_w
 from edgesim.errors import EdgesimError
 from edgesim.paths import own_file
 from edgesim.processes import Alone
+from edgesim.run_schema import SCHEMAS, checked
 
 SCHEMA_VERSION = 2
 """2: ``activities`` have ``task`` and ``away_s``, ``updates`` have ``task``, ``rounds`` have ``model_held``."""
@@ -29,36 +31,21 @@ SCHEMA_VERSION = 2
 _FLUSH_S = 0.5
 """How long rows may wait in memory, since writing them costs more than many a round."""
 
-_I32, _F64, _TEXT, _BOOL = pa.int32(), pa.float64(), pa.string(), pa.bool_()
-
-SCHEMAS: dict[str, pa.Schema] = {
-    "rounds": pa.schema(
-        [(name, _I32) for name in ("round", "frame")]
-        + [(name, _F64) for name in ("t_start_s", "t_end_s")]
-        + [(name, _I32) for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained")]
-        + [(name, _F64) for name in ("bits_up", "bits_down", "bandwidth_hz", "energy_j")]
-        + [(name, _F64) for name in ("train_loss", "test_loss", "test_accuracy", "macro_f1")]
-        + [("model_held", _BOOL)]
-    ),
-    "activities": pa.schema(
-        [("round", _I32), ("device", _I32), ("task", _I32), ("activity", _TEXT)]
-        + [("t_start_s", _F64), ("t_end_s", _F64), ("outcome", _TEXT)]
-        + [(name, _F64) for name in ("bits", "bandwidth_hz", "energy_j", "away_s")]
-    ),
-    "updates": pa.schema(
-        [("round", _I32), ("device", _I32), ("task", _I32), ("weight", _F64), ("staleness", _I32)]
-        + [("loss", _F64), ("accuracy", _F64), ("update_norm", _F64)]
-    ),
-    "devices": pa.schema(
-        [("device", _I32), ("frame", _I32), ("x_m", _F64), ("y_m", _F64), ("station", _I32)]
-        + [("a_s", _F64), ("mu_per_s", _F64), ("samples", _I32), ("class_counts", pa.list_(_I32))]
-    ),
-    "stations": pa.schema(
-        [("station", _I32), ("name", _TEXT), ("x_m", _F64), ("y_m", _F64), ("bandwidth_hz", _F64), ("server", _TEXT)]
-    ),
-    "metrics": pa.schema([("round", _I32), ("name", _TEXT), ("key", _TEXT), ("value", _F64)]),
-    "timing": pa.schema([("round", _I32), ("part", _TEXT), ("wall_s", _F64)]),
+_RUN_FACTS: dict[str, tuple[type, ...]] = {
+    "status": (str,),
+    "reason": (str,),
+    "wall_s": (int, float),
+    "unobserved_share": (int, float),
+    "unobserved_as": (str,),
+    "device_kind": (str,),
+    "back_end": (str,),
+    "back_end_notice": (str,),
+    "notes": (dict,),
+    "inputs": (dict,),
 }
+"""Keys of ``run.json`` that are read again, each with the kinds its value may have."""
+
+_KIND_NAMES = {str: "a text", int: "a number", float: "a number", dict: "an object of texts"}
 
 
 class RunWriter:
@@ -163,9 +150,10 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
-    """One table of a run folder, also of a run that is going on or was killed; raises `EdgesimError`.
+    """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
 
-    Columns that a table of an older schema lacks are null.
+    Columns that a table of an older schema lacks are null, columns that the schema lacks are left out. Raises
+    `EdgesimError` that names the file, and the column where one is missing, of another type or lacks a value.
     """
     folder = Path(folder)
     if table not in SCHEMAS:
@@ -173,47 +161,81 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
     try:
         if parquet.is_file():
-            return _whole(pq.read_table(parquet), table)
+            return checked(pq.ParquetFile(parquet).read(), table, parquet)
         if stream.is_file():
-            return _whole(_read_stream(stream, table), table)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise EdgesimError(f"{folder / table}: cannot be read: {error}") from None
+            return checked(_read_stream(stream, table), table, stream)
+    # Parquet that was damaged within its pages can end in any error of the library, also in one of memory.
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EdgesimError(f"{folder / table}: cannot be read: {reason}") from None
     raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
+
+
+def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
+    """As `read_table`, of a table that every run with a round has rows of; raises `EdgesimError` where it has none."""
+    rows = read_table(folder, table)
+    if rows.empty:
+        raise EdgesimError(f"{Path(folder) / table}: the table has no rows; expected at least one")
+    return rows
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The resolved configuration of a run; raises `EdgesimError` when the folder holds none."""
     path = folder / "config.toml"
     try:
-        return tomllib.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise EdgesimError(f"{folder}: not a run folder: config.toml is missing") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return tomllib.loads(_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise EdgesimError(f"{path}: not TOML: {error}") from None
 
 
+def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
+    """The value at a key such as ``round.tmax_s`` of a run's config, of one of some kinds; raises `EdgesimError`."""
+    value: Any = config
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            raise EdgesimError(f"{folder / 'config.toml'}: {key} is missing; expected a resolved config")
+        value = value[part]
+    if not _is_one_of(value, kinds):
+        raise EdgesimError(f"{folder / 'config.toml'}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {value!r})")
+    return value
+
+
 def read_run(folder: Path) -> dict[str, Any]:
-    """Status, versions and machine of a run; raises `EdgesimError` when the folder holds none."""
+    """Status, versions and machine of a run; raises `EdgesimError` when the folder holds none or a fact is none."""
     path = folder / "run.json"
     try:
-        run = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise EdgesimError(f"{folder}: not a run folder: run.json is missing") from None
-    except ValueError as error:
+        run = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
         raise EdgesimError(f"{path}: not JSON: {error}") from None
     if not isinstance(run, dict):
         raise EdgesimError(f"{path}: expected a JSON object")
+    needed = ["status", *(["back_end"] if "device_kind" in run else [])]
+    for key in needed:
+        if key not in run:
+            raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[_RUN_FACTS[key][0]]}")
+    for key, kinds in _RUN_FACTS.items():
+        if key in run and not _is_one_of(run[key], kinds):
+            raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
     return run
 
 
-def _whole(rows: pa.Table, table: str) -> pd.DataFrame:
-    """A table with the columns of the present schema, in its order, those it lacks null."""
-    columns = [
-        rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
-        for field in SCHEMAS[table]
-    ]
-    frame: pd.DataFrame = pa.table(columns, names=SCHEMAS[table].names).to_pandas()
-    return frame
+def _is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
+    """Whether a value is of some kinds: numbers are finite and no truth values, objects hold texts alone."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        return False
+    if isinstance(value, dict):
+        return all(isinstance(inner, str) for inner in value.values())
+    return not isinstance(value, int | float) or abs(value) <= sys.float_info.max
+
+
+def _text(path: Path) -> str:
+    """The text of a file of a run folder; raises `EdgesimError`."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise EdgesimError(f"{path.parent}: not a run folder: {path.name} is missing") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise EdgesimError(f"{path}: cannot be read: {error}") from None
 
 
 def _versioned(table: str) -> pa.Schema:

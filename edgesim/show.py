@@ -66,7 +66,11 @@ def print_run(folder: Path, console: Console) -> None:
     rounds = records.read_table(folder, "rounds")
     table = Table(title=str(folder), show_header=False, title_justify="left")
     table.add_row("status", f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else ""))
-    table.add_row("policy, seed", f"{config['selection']['policy']}, {config['seed']}")
+    policy, seed = (
+        records.setting(folder, config, "selection.policy", str),
+        records.setting(folder, config, "seed", int),
+    )
+    table.add_row("policy, seed", f"{policy}, {seed}")
     if run.get("unobserved_share"):
         # Runs of before the note do not say.
         counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""
@@ -96,7 +100,7 @@ def print_run(folder: Path, console: Console) -> None:
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
     if len(rounds) or len(activities):
         table.add_row("bits up", f"{bits_up(activities):.4g}")
-        _add_energy(table, activities, metrics, records.read_table(folder, "devices"))
+        _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
         _add_cancelled(table, rounds, activities)
         _add_battery(table, metrics)
         _add_tests(table, rounds, metrics)
@@ -185,7 +189,8 @@ def _add_battery(table: Table, metrics: pd.DataFrame) -> None:
     """A row of the charge at the end, where the devices have batteries."""
     charge = metrics[metrics["name"] == "battery_j"]
     if len(charge):
-        at_the_end = charge[charge["round"] == charge["round"].max()].set_index("key")["value"]
+        at_the_end = charge[charge["round"] == charge["round"].max()].drop_duplicates("key").set_index("key")["value"]
+        at_the_end = at_the_end.reindex(["least", "mean"])
         table.add_row("charge per device", f"{at_the_end['least']:,.2f} J least, {at_the_end['mean']:,.2f} J mean")
 
 

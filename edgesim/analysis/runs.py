@@ -12,7 +12,7 @@ import pandas as pd
 from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
-from edgesim.records import read_config, read_run, read_table
+from edgesim.records import read_config, read_rows, read_run, read_table, setting
 
 Knob = str | int | float | bool
 
@@ -66,13 +66,13 @@ class Run:
 
     @property
     def devices(self) -> pd.DataFrame:
-        """Table ``devices``."""
-        return read_table(self.folder, "devices")
+        """Table ``devices``, at least one row."""
+        return read_rows(self.folder, "devices")
 
     @property
     def stations(self) -> pd.DataFrame:
-        """Table ``stations``."""
-        return read_table(self.folder, "stations")
+        """Table ``stations``, at least one row."""
+        return read_rows(self.folder, "stations")
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -92,25 +92,20 @@ class Run:
     @property
     def tmax_s(self) -> float:
         """The deadline of a round."""
-        return float(self._setting("round", "tmax_s"))
+        return self._number("round.tmax_s")
 
     @property
     def sharing(self) -> str:
         """Whether uploads keep their reservations or share the band anew."""
-        return str(self._setting("radio", "sharing"))
+        return str(setting(self.folder, self.config, "radio.sharing", str))
 
     @property
     def battery(self) -> tuple[float, float]:
         """Capacity of a battery in J, and the share of it that a device needs to check in."""
-        return float(self._setting("devices", "battery_j")), float(self._setting("devices", "battery_reserve"))
+        return self._number("devices.battery_j"), self._number("devices.battery_reserve")
 
-    def _setting(self, section: str, key: str) -> Any:
-        try:
-            return self.config[section][key]
-        except (KeyError, TypeError):
-            raise EdgesimError(
-                f"{self.folder / 'config.toml'}: {section}.{key} is missing; expected a resolved config"
-            ) from None
+    def _number(self, key: str) -> float:
+        return float(setting(self.folder, self.config, key, int, float))
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,7 @@ def read_study(folder: Path) -> Study:
         plan = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise EdgesimError(f"{folder}: not a study folder: study.json is missing") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise EdgesimError(f"{path}: cannot be read as JSON: {error}") from None
     if not isinstance(plan, dict):
         raise EdgesimError(f"{path}: expected a JSON object")
@@ -190,7 +185,7 @@ def runs_of(folders: Sequence[Path]) -> list[Run]:
     runs = []
     for folder, settings in zip(folders, flat, strict=True):
         knobs = {name: settings[key] for key, name in names.items() if key in settings}
-        runs.append(Run(folder, knobs, int(settings.get("seed", 0))))
+        runs.append(Run(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0))
     return runs
 
 

@@ -24,7 +24,7 @@ def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> NDArray[np.object_
     """
     if activities.empty:
         return np.empty(0, dtype=object)
-    numbered = "task" in activities and bool(activities["task"].notna().all())
+    numbered = all("task" in rows and bool(rows["task"].notna().all()) for rows in (activities, updates))
     rows = _keys(activities["task" if numbered else "round"], activities["device"])
     keys, task = np.unique(rows, return_inverse=True)
     used = np.isin(keys, _keys(updates["task"], updates["device"]) if numbered else _used_over_rounds(updates))

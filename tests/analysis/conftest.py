@@ -15,7 +15,7 @@ def write_run(folder: Path, accuracies: Sequence[float | None], *, start: float 
     Of its 6 J a round, 4 J are those of the upload that arrived and 2 J those of the late one.
     """
     writer = RunWriter(folder, {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}}, {})
-    writer.write("stations", {"station": [0], "bandwidth_hz": [1e6]})
+    writer.write("stations", {"station": [0], "name": ["one"], "x_m": [0.0], "y_m": [0.0], "bandwidth_hz": [1e6]})
     if start is not None:
         writer.write("metrics", {"round": [0], "name": ["test_accuracy"], "key": [""], "value": [start]})
     for number, accuracy in enumerate(accuracies, start=1):

@@ -1,0 +1,175 @@
+"""The tables of a run folder: their columns, and whether a file that claims to be one of them is."""
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edgesim.errors import EdgesimError
+
+_I32, _F64, _TEXT, _BOOL = pa.int32(), pa.float64(), pa.string(), pa.bool_()
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "rounds": pa.schema(
+        [(name, _I32) for name in ("round", "frame")]
+        + [(name, _F64) for name in ("t_start_s", "t_end_s")]
+        + [(name, _I32) for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained")]
+        + [(name, _F64) for name in ("bits_up", "bits_down", "bandwidth_hz", "energy_j")]
+        + [(name, _F64) for name in ("train_loss", "test_loss", "test_accuracy", "macro_f1")]
+        + [("model_held", _BOOL)]
+    ),
+    "activities": pa.schema(
+        [("round", _I32), ("device", _I32), ("task", _I32), ("activity", _TEXT)]
+        + [("t_start_s", _F64), ("t_end_s", _F64), ("outcome", _TEXT)]
+        + [(name, _F64) for name in ("bits", "bandwidth_hz", "energy_j", "away_s")]
+    ),
+    "updates": pa.schema(
+        [("round", _I32), ("device", _I32), ("task", _I32), ("weight", _F64), ("staleness", _I32)]
+        + [("loss", _F64), ("accuracy", _F64), ("update_norm", _F64)]
+    ),
+    "devices": pa.schema(
+        [("device", _I32), ("frame", _I32), ("x_m", _F64), ("y_m", _F64), ("station", _I32)]
+        + [("a_s", _F64), ("mu_per_s", _F64), ("samples", _I32), ("class_counts", pa.list_(_I32))]
+    ),
+    "stations": pa.schema(
+        [("station", _I32), ("name", _TEXT), ("x_m", _F64), ("y_m", _F64), ("bandwidth_hz", _F64), ("server", _TEXT)]
+    ),
+    "metrics": pa.schema([("round", _I32), ("name", _TEXT), ("key", _TEXT), ("value", _F64)]),
+    "timing": pa.schema([("round", _I32), ("part", _TEXT), ("wall_s", _F64)]),
+}
+
+
+_ADDED = {
+    "rounds": {"model_held"},
+    "activities": {"task", "away_s"},
+    "updates": {"task"},
+}
+"""Columns that tables of schema 1 lack."""
+
+_NEVER_NULL = {
+    "rounds": {"round", "frame", "t_start_s", "t_end_s", "candidates", "selected", "arrived"},
+    "activities": {"round", "device", "activity", "t_start_s", "t_end_s", "outcome"},
+    "updates": {"round", "device", "weight", "staleness"},
+    "devices": {"device", "frame"},
+    "stations": {"station", "name", "x_m", "y_m", "bandwidth_hz"},
+    "metrics": {"round", "name", "key", "value"},
+    "timing": {"round", "part", "wall_s"},
+}
+"""Columns with a value in every row, by table; what else a run does not have or measure is null."""
+
+_FINITE = {"t_start_s", "t_end_s", "x_m", "y_m"}
+"""Instants and places: finite in every row that has one."""
+
+_FAR = 1e300
+"""Above any number of a table, and low enough to be added to another."""
+
+_ACTIVITIES = ("download", "compute", "upload")
+
+_ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["station"]}
+"""What rows are told apart by, where each is there once."""
+
+
+def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
+    """The rows of a file with the columns of one of `SCHEMAS`, in its order, null those that older versions lack.
+
+    Raises `EdgesimError` that names the file and the column: one that is missing or there twice, of another type,
+    without a value where every row has one, with a negative count, or an instant or a place that is not finite.
+    """
+    columns = [_column(rows, field, table, f"{path}: column {field.name!r}") for field in SCHEMAS[table]]
+    frame: pd.DataFrame = pa.table(columns, names=SCHEMAS[table].names).to_pandas()
+    if table == "metrics":
+        _check_idle(frame, path)
+    if table == "activities":
+        strange = ~frame["activity"].isin(_ACTIVITIES).to_numpy()
+        if strange.any():
+            row = int(strange.argmax())
+            got = frame["activity"].iloc[row]
+            raise EdgesimError(
+                f"{path}: column 'activity': row {row + 1}: expected {', '.join(_ACTIVITIES)} (got {got!r})"
+            )
+    if table == "rounds":
+        _check_spans(frame, path)
+    if table in _ONCE:
+        keys = _ONCE[table]
+        twice = frame.duplicated(keys).to_numpy()
+        if twice.any():
+            row = int(twice.argmax())
+            told = ", ".join(f"{key} {frame[key].iloc[row]}" for key in keys)
+            raise EdgesimError(f"{path}: row {row + 1}: {told} is there already; expected it once")
+    return frame
+
+
+def _column(rows: pa.Table, field: pa.Field, table: str, where: str) -> pa.ChunkedArray | pa.Array:
+    """One column of the schema, cast to its type; raises `EdgesimError`."""
+    places = rows.column_names.count(field.name)
+    expected = _named(field.type)
+    if places == 0 and field.name in _ADDED.get(table, ()):
+        return pa.nulls(len(rows), field.type)
+    if places != 1:
+        raise EdgesimError(f"{where} is {'there twice' if places else 'missing'}; expected {expected}")
+    column = rows[field.name]
+    if _named(column.type) != expected and not _widens(column.type, field.type):
+        raise EdgesimError(f"{where}: expected {expected} (got {column.type})")
+    try:
+        column = column.cast(field.type)
+    except pa.ArrowException:
+        raise EdgesimError(f"{where}: expected {expected} that fit {field.type}") from None
+    if column.null_count and field.name in _NEVER_NULL[table]:
+        row = pc.index(pc.is_null(column), True).as_py() + 1
+        raise EdgesimError(f"{where}: row {row} has no value; expected {expected}")
+    whole = pa.types.is_integer(field.type)
+    if column.null_count < len(column) and (whole or field.name in _FINITE):
+        least, most = pc.min_max(column).as_py().values()
+        nan = not whole and pc.any(pc.is_nan(column)).as_py()
+        if nan or least < (0 if whole else -_FAR) or most > _FAR:
+            wanted = "0 or more" if whole else f"finite numbers, at most {_FAR:g} from 0"
+            got = "nan" if nan else least if abs(least) > most else most
+            raise EdgesimError(f"{where}: expected {wanted} (got {got})")
+    if pa.types.is_list(field.type) and len(set(pc.unique(pc.list_value_length(column)).to_pylist())) > 1:
+        raise EdgesimError(f"{where}: expected as many classes in every row")
+    return column
+
+
+def _check_spans(rows: pd.DataFrame, path: Path) -> None:
+    """Refuse rounds that end before they begin, or by the start of the run; raises `EdgesimError`."""
+    bad = ((rows["t_end_s"] < rows["t_start_s"]) | (rows["t_end_s"] <= 0)).to_numpy()
+    if bad.any():
+        row = int(bad.argmax())
+        start_s, end_s = rows["t_start_s"].iloc[row], rows["t_end_s"].iloc[row]
+        raise EdgesimError(
+            f"{path}: column 't_end_s': row {row + 1}: expected an instant above 0, not before t_start_s "
+            f"({start_s:g}) (got {end_s:g})"
+        )
+
+
+def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
+    """Refuse joules of idling that are of no device, or there twice; raises `EdgesimError`."""
+    idle = metrics[metrics["name"] == "idle_j"]
+    strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
+    if strange.any():
+        row = int(strange.idxmax()) + 1
+        got = idle["key"][strange].iloc[0]
+        raise EdgesimError(f"{path}: column 'key': row {row}: expected a device or nothing for 'idle_j' (got {got!r})")
+    twice = idle.assign(round=idle["round"].where(idle["key"] == "", 0)).duplicated(["round", "key"])
+    if twice.any():
+        row = int(twice.idxmax()) + 1
+        raise EdgesimError(f"{path}: row {row}: 'idle_j' of this round and device is there already; expected it once")
+
+
+def _named(kind: pa.DataType) -> str:
+    """What the values of a column are, whatever their width."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"lists of {_named(kind.value_type)}"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "texts"
+    if pa.types.is_integer(kind):
+        return "integers"
+    if pa.types.is_floating(kind):
+        return "numbers"
+    return "truth values" if pa.types.is_boolean(kind) else str(kind)
+
+
+def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type are values of the other too: integers are numbers, nulls are anything's."""
+    return bool(pa.types.is_null(found) or (pa.types.is_integer(found) and pa.types.is_floating(wanted)))

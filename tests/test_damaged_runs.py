@@ -1,0 +1,195 @@
+"""Run folders that were damaged or edited: one line that names the file and what is wrong in it, or a table."""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from edgesim import records, simulation
+from edgesim.config import parse
+from edgesim.errors import EdgesimError
+from edgesim.show import print_run
+
+CONFIG = {
+    "seed": 4,
+    "rounds": 3,
+    "devices": {"count": 5, "idle_power_w": 0.1, "battery_j": 5.0, "recharge_w": 0.3},
+    "round": {"payload_bits": 4e6, "tmax_s": 0.8},
+    "learning": {"training": "none"},
+}
+OLDER_LACK = {("rounds", "model_held"), ("activities", "task"), ("activities", "away_s"), ("updates", "task")}
+COLUMNS = [(table, name) for table, schema in records.SCHEMAS.items() for name in schema.names]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    simulation.run(parse(CONFIG, "test"), folder)
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+def show(folder: Path) -> str:
+    console = Console(file=io.StringIO(), width=100)
+    print_run(folder, console)
+    return console.file.getvalue()
+
+
+def edit(folder: Path, table: str, change) -> None:
+    path = folder / f"{table}.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def put(name: str, values) -> object:
+    """A change of one column to ``values`` of the number of rows."""
+    return lambda rows: rows.set_column(rows.column_names.index(name), name, values(rows))
+
+
+def refusal(folder: Path, act=show) -> str:
+    with pytest.raises(EdgesimError) as error:
+        act(folder)
+    text = str(error.value)
+    assert "\n" not in text
+    assert str(folder) in text
+    return text
+
+
+@pytest.mark.parametrize(("table", "name"), [pair for pair in COLUMNS if pair not in OLDER_LACK])
+def test_a_table_that_lacks_a_column_is_refused_with_table_and_column(folder, table, name):
+    edit(folder, table, lambda rows: rows.drop_columns([name]))
+    said = refusal(folder, lambda run: records.read_table(run, table))
+    assert f"{table}.parquet: column '{name}' is missing; expected " in said
+
+
+@pytest.mark.parametrize(("table", "name"), sorted(OLDER_LACK))
+def test_a_table_of_the_first_schema_is_shown(folder, table, name):
+    edit(folder, table, lambda rows: rows.drop_columns([name]))
+    assert "finished" in show(folder)
+
+
+@pytest.mark.parametrize(("table", "name"), COLUMNS)
+def test_a_column_of_another_type_is_refused_with_table_and_column(folder, table, name):
+    other = pa.array([{"a": 1}])
+    edit(folder, table, lambda rows: pa.concat_tables([rows.slice(0, 1)] if len(rows) else [rows]))
+    edit(folder, table, put(name, lambda rows: other.take(pa.array([0] * len(rows), pa.int32()))))
+    said = refusal(folder, lambda run: records.read_table(run, table))
+    assert f"{table}.parquet: column '{name}': expected " in said
+    assert "(got struct<a: int64>)" in said
+
+
+def all_of(name: str, value: object, kind: pa.DataType | None = None) -> object:
+    """A change that puts one value into every row of a column."""
+    return put(name, lambda rows: pa.array([value] * len(rows), kind))
+
+
+def twice(rows: pa.Table) -> pa.Table:
+    return pa.concat_tables([rows, rows])
+
+
+def ragged(rows: pa.Table) -> pa.Array:
+    return pa.array([[1] * (1 + i % 2) for i in range(len(rows))], pa.list_(pa.int32()))
+
+
+DAMAGES = {
+    "text for numbers": ("activities", all_of("energy_j", "x"), "expected numbers (got string)"),
+    "numbers for text": ("activities", all_of("activity", 1), "expected texts (got int64)"),
+    "work of no kind": ("activities", all_of("activity", "x"), "row 1: expected download, compute, upload (got 'x')"),
+    "too large": ("rounds", all_of("arrived", 2**40), "expected integers that fit int32"),
+    "negative": ("updates", all_of("staleness", -5, pa.int32()), "expected 0 or more (got -5)"),
+    "no value": ("metrics", all_of("value", None, pa.float64()), "row 1 has no value; expected numbers"),
+    "not a number": ("rounds", all_of("t_end_s", float("nan")), "(got nan)"),
+    "not finite": ("rounds", all_of("t_end_s", float("inf")), "(got inf)"),
+    "ends before it begins": ("rounds", all_of("t_end_s", 0.5), "row 2: expected an instant above 0, not before"),
+    "ends at the start": ("rounds", all_of("t_end_s", 0.0), "(got 0)"),
+    "ragged": ("devices", put("class_counts", ragged), "as many classes in every row"),
+    "rows twice": ("devices", twice, "row 11: device 0, frame 0 is there already"),
+    "joules twice": ("metrics", twice, "'idle_j' of this round and device is there already"),
+    "joules of nothing": ("metrics", all_of("key", "x"), "expected a device or nothing for 'idle_j' (got 'x')"),
+    "no devices": ("devices", lambda rows: rows.slice(0, 0), "devices: the table has no rows"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_table_is_refused_in_one_line_of_show(folder, damage):
+    table, change, expected = DAMAGES[damage]
+    edit(folder, table, change)
+    said = refusal(folder)
+    assert table in said
+    assert expected in said
+
+
+def test_integers_of_another_width_and_whole_numbers_for_fractions_are_read(folder):
+    energy_j = records.read_table(folder, "rounds")["energy_j"].round()
+    edit(folder, "rounds", put("energy_j", lambda rows: pa.array(energy_j.astype(int))))
+    edit(folder, "rounds", put("round", lambda rows: rows["round"].cast(pa.int64())))
+    rounds = records.read_table(folder, "rounds")
+    assert rounds["round"].tolist() == [1, 2, 3]
+    assert rounds["energy_j"].tolist() == energy_j.tolist()
+    assert rounds.dtypes.astype(str).loc[["round", "energy_j"]].tolist() == ["int32", "float64"]
+
+
+def test_bytes_that_changed_within_a_table_are_refused_or_read_but_never_an_error_of_the_program(folder):
+    path = folder / "activities.parquet"
+    whole = path.read_bytes()
+    refused = []
+    for place in range(0, len(whole), 97):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            records.read_table(folder, "activities")
+        except EdgesimError as error:
+            refused.append(str(error))
+    assert refused
+    assert not [text for text in refused if "\n" in text]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"status": None}, "status: expected a text (got None)"),
+        ({"status": ...}, "status is missing; expected a text"),
+        ({"reason": 5}, "reason: expected a text (got 5)"),
+        ({"wall_s": "long"}, "wall_s: expected a number (got 'long')"),
+        ({"wall_s": float("nan")}, "wall_s: expected a number (got nan)"),
+        ({"unobserved_share": [1]}, "unobserved_share: expected a number (got [1])"),
+        ({"notes": ["a"]}, "notes: expected an object of texts"),
+        ({"notes": {"a": 1}}, "notes: expected an object of texts"),
+        ({"inputs": 7}, "inputs: expected an object of texts (got 7)"),
+        ({"device_kind": "cpu", "back_end": ...}, "back_end is missing; expected a text"),
+    ],
+)
+def test_a_run_json_with_other_facts_is_refused_by_key_of_show_and_of_run(folder, change, expected):
+    path = folder / "run.json"
+    facts = {**json.loads(path.read_text()), **change}
+    path.write_text(json.dumps({key: value for key, value in facts.items() if value is not ...}))
+    for act in (show, lambda run: simulation.why_run(run, simulation.complete(parse(CONFIG, "test")))):
+        assert f"run.json: {expected}" in refusal(folder, act)
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", "[" * 200_000, "{", "\ud800".encode("utf-8", "surrogatepass")])
+def test_a_run_json_that_is_no_object_is_refused(folder, text):
+    (folder / "run.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert "run.json: " in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ("seed = 1", "selection.policy is missing; expected a resolved config"),
+        ("seed = 1\nselection = 5", "selection.policy is missing; expected a resolved config"),
+        ("seed = 1\n[selection]\npolicy = [1]", "selection.policy: expected a text (got [1])"),
+        ("[selection]\npolicy = 'random'", "seed is missing; expected a resolved config"),
+        ("seed = true\n[selection]\npolicy = 'random'", "seed: expected a number (got True)"),
+    ],
+)
+def test_a_config_that_lacks_what_is_shown_is_refused_by_key(folder, config, expected):
+    (folder / "config.toml").write_text(config)
+    assert f"config.toml: {expected}" in refusal(folder)
