@@ -202,6 +202,8 @@ def letter(index: int) -> str:
 @cache
 def text_width_in(text: str) -> float:
     """Width in inches of one line in the small type of legends and of names on an axis."""
+    if not text:
+        return 0.0
     with paper():
         path = TextPath((0, 0), text, size=_SETTINGS["legend.fontsize"])
     return float(path.get_extents().width) / 72

@@ -41,6 +41,14 @@ def test_a_cell_that_not_every_run_reached_the_target_in_is_no_data(stand_in):
     assert [text.get_text() for text in legend.get_texts()] == ["target not reached by every run (how many did)"]
 
 
+def test_a_cell_without_any_run_is_empty():
+    table = summary(np.nan)
+    table.loc[0, ["seeds", "not_reached", "seconds_to_target"]] = [0, 0, np.nan]
+    axes = draw_heat_map(table, "tmax_s", "bandwidth_hz", "seconds_to_target").axes[0]
+    assert (0, 0) not in {text.get_position() for text in axes.texts if text.get_text()}
+    assert len(axes.texts) == 3
+
+
 def test_energy_to_a_target_that_nobody_reached_is_more_than_the_runs_took():
     axes = draw_heat_map(summary(np.nan), "tmax_s", "bandwidth_hz", "joules_to_target").axes[0]
     assert "> 1,234 J\n0 of 5" in {text.get_text() for text in axes.texts}
