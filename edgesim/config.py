@@ -174,7 +174,7 @@ class RoundConfig(Section):
     """Each upload is planned on the gain that its fading falls below with this probability, such as 0.05, so that this
     share of reserved uploads misses the deadline; on the average gain when absent."""
     admission: Literal["band", "count"] = "band"
-    """Who is taken of those offered: whoever's least bandwidth still fits the band, or the first ``count``."""
+    """Which offered devices are taken: those whose least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
     allocator: Literal["least", "equal_share", "proportional"] = "least"
     """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
@@ -638,6 +638,8 @@ def _first_error(model: type[BaseModel], error: ValidationError) -> tuple[str, s
         hint = f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
         return path, f"unknown key {path!r}{hint}"
     message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "model_type":
+        message = "expected a table of keys"
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
     return path, f"{path}: {message}{got}" if path else message

@@ -86,6 +86,14 @@ def print_run(folder: Path, console: Console) -> None:
     activities, metrics, updates = (
         _of_the_run(run, rounds, records.read_table(folder, name)) for name in ("activities", "metrics", "updates")
     )
+    for note in run.get("notes", {}).values():
+        table.add_row("note", note)
+    if run["status"] == "finished" and rounds.empty:
+        ends = activities["outcome"].value_counts()
+        told = ", ".join(f"{count:,} {outcome}" for outcome, count in ends.items()) or "none"
+        table.add_row(
+            "note", f"the run has no finished round, so no model was made; rows of its work by outcome: {told}"
+        )
     if len(rounds):
         if not rounds["arrived"].any():
             table.add_row(
@@ -93,8 +101,6 @@ def print_run(folder: Path, console: Console) -> None:
                 "no update arrived in any round, so the model stayed as it was: give more time (round.tmax_s) or band "
                 "(radio.bandwidth_hz), or take fewer devices (round.count)",
             )
-        for note in run.get("notes", {}).values():
-            table.add_row("note", note)
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")

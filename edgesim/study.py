@@ -118,7 +118,7 @@ def grid(
 
 def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
     """The values of an axis; raises `EdgesimError` where there is none, or one that a table could not name."""
-    if isinstance(values, str):
+    if isinstance(values, str) or not isinstance(values, Iterable):
         raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})")
     found = [_own(value) for value in values]
     if not found:

@@ -181,3 +181,19 @@ def test_a_run_in_which_nothing_arrived_says_so(tmp_path):
     simulation.run(parse(values, "test"), tmp_path / "run")
     assert read_table(tmp_path / "run", "rounds")["arrived"].sum() == 0
     assert "no update arrived in any round" in shown(print_run, tmp_path / "run")
+
+
+def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_its_work(tmp_path):
+    values = {
+        "stop_at_s": 1.0,
+        "availability": {"model": "bernoulli", "probability": 0.1, "slot_s": 0.05},
+        "round": {"protocol": "buffered", "admission": "count", "count": 3, "payload_bits": 1e6},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    said = shown(print_run, tmp_path / "run", 200)
+    dropped = read_table(tmp_path / "run", "activities")["outcome"].eq("dropped").sum()
+    assert "no model was made" in said
+    assert dropped > 0
+    assert f"{dropped} dropped" in said

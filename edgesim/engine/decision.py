@@ -71,7 +71,7 @@ def admit(
 ) -> Integers:
     """Walk the order of the selector, called ``policy``, and take who fits; positions in the view, in order.
 
-    By band: whoever's least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
+    By band: those whose least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
     count: the first ``count``. Raises `EdgesimError` when the selector offers anything but candidates, each once.
     """
     taken: list[int] = []

@@ -343,7 +343,7 @@ def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], flo
     task = [places.setdefault(id(task), len(places)) for task, _ in work.rows]
     merged = {id(task): (task.device, task.number) in used for task, _ in work.rows}
     if all(merged.values()) and work_kinds.USABLE.issuperset(work.outcome):
-        # Most rows of protocols without rounds: all of it useful, and known at a glance.
+        # Nearly all rows of protocols without rounds are of this kind: nothing was wasted, nothing is to be sorted.
         return {}
     kinds = work_kinds.kinds(
         np.array(task, dtype=np.int64),
