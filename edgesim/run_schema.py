@@ -171,5 +171,10 @@ def _named(kind: pa.DataType) -> str:
 
 
 def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type are values of the other too: integers are numbers, nulls are anything's."""
-    return bool(pa.types.is_null(found) or (pa.types.is_integer(found) and pa.types.is_floating(wanted)))
+    """Whether values of one type can be values of the other: nulls can be anything, and whole numbers are numbers.
+
+    A program that fills gaps makes integers floating-point numbers; the cast refuses fractions.
+    """
+    numeric = (pa.types.is_integer, pa.types.is_floating)
+    numbers = any(kind(found) for kind in numeric) and any(kind(wanted) for kind in numeric)
+    return bool(pa.types.is_null(found) or numbers)

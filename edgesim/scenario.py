@@ -157,6 +157,16 @@ def stop_if_failed(study_folder: Path, console: Console) -> None:
 
 
 def _compare(study_folder: Path, knob: str, reference: str, console: Console) -> None:
+    study = read_study(study_folder)
+    values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
+    if str(reference) not in values:
+        known = (
+            f"the values of {knob} are {', '.join(sorted(values))}"
+            if values
+            else f"knobs: {', '.join(study.knob_names)}"
+        )
+        console.print(f"No run has {knob} = {reference} to compare the others with; {known}.", highlight=False)
+        return
     table = write_differences(study_folder, knob, reference)
     if not table.empty:
         print_differences(table, reference, console)

@@ -90,9 +90,9 @@ def print_run(folder: Path, console: Console) -> None:
         table.add_row("note", note)
     if run["status"] == "finished" and rounds.empty:
         ends = activities["outcome"].value_counts()
-        told = ", ".join(f"{count:,} {outcome}" for outcome, count in ends.items()) or "none"
+        work = ", ".join(f"{count:,} {outcome}" for outcome, count in ends.items()) or "none"
         table.add_row(
-            "note", f"the run has no finished round, so no model was made; rows of its work by outcome: {told}"
+            "note", f"the run has no finished round, so no model was made; rows of its work by outcome: {work}"
         )
     if len(rounds):
         if not rounds["arrived"].any():

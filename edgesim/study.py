@@ -101,8 +101,8 @@ def grid(
             raise EdgesimError(f"--set {override}: the study itself varies {key}")
     labels = labels or {}
     knob_names = _knobs(axes, labels)
-    if len(seeds) == 0:
-        raise EdgesimError("seeds: expected at least one")
+    if not isinstance(seeds, Iterable) or len(seeds) == 0:
+        raise EdgesimError(f"seeds: expected a list of at least one seed, such as range(3) (got {seeds!r})")
     runs: list[PlannedRun] = []
     for values in itertools.product(*(_values(key, values) for key, values in axes.items())):
         varied = zip(knob_names, values, strict=True)
@@ -181,6 +181,8 @@ def run_study(
     """
     console = console or Console()
     resolve_options(study.reference, {})
+    if study.target is not None and not 0 < study.target <= 1:
+        raise EdgesimError(f"target: expected an accuracy above 0 and at most 1 (got {study.target!r})")
     if not study.runs:
         raise EdgesimError(f"study {study.name!r} has no runs")
     folder, times = Counter(run.folder for run in study.runs).most_common(1)[0]

@@ -58,7 +58,7 @@ def planned(monkeypatch, *arguments):
     from edgesim import scenario, study
 
     studies = []
-    monkeypatch.setattr(study, "run_study", lambda planned, out, jobs: studies.append(planned))
+    monkeypatch.setattr(study, "run_study", lambda planned, out, jobs, fresh: studies.append(planned))
     monkeypatch.setattr(scenario, "conclude", lambda out: None)
     monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
     main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]

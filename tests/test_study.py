@@ -259,13 +259,21 @@ def test_values_of_numpy_are_values_like_others():
         ({"round.tmax_s": [], "selection.policy": ["random"]}, [0], "axis round.tmax_s: expected at least one value"),
         ({"rounds": [[5, 5]]}, [0], r"axis rounds: expected texts, numbers, booleans or None \(got \[5, 5\]\).*labels"),
         ({"selection.policy": "random"}, [0], r"axis selection.policy: expected a list of values \(got 'random'\)"),
-        ({"round.tmax_s": [None]}, [], "seeds: expected at least one"),
+        ({"round.tmax_s": [None]}, [], "seeds: expected a list of at least one seed"),
         ({"round.tmax_s": [True]}, [0], "round.tmax_s: input should be a valid number"),
     ],
 )
 def test_an_axis_that_no_table_could_name_is_refused_by_name(axes, seeds, words):
     with pytest.raises(EdgesimError, match=words):
         grid(TIMING, axes, seeds)
+
+
+@pytest.mark.parametrize("target", [70, 0.0, 1.7])
+def test_a_target_that_is_no_accuracy_is_refused_before_anything_runs(tmp_path, target):
+    study = Study("s", grid(TIMING, {}, [0]), target=target)
+    with pytest.raises(EdgesimError, match=f"target: expected an accuracy above 0 and at most 1 .got {target}"):
+        run_study(study, tmp_path / "out", jobs=1, console=quiet())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_study_without_runs_is_refused(tmp_path):

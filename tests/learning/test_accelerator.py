@@ -66,6 +66,7 @@ def on_both_devices(folder: Path, configs: dict[str, dict]) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_short_run_of_late_updates_has_the_same_bytes_off_the_processor(tmp_path):
     few = {"rounds": 2, "devices": {"count": 6}, "learning": {"pretrain": False, "steps": 2}}
     found = on_both_devices(tmp_path, {"run": config(SETTINGS["late updates"] | few, back_end="auto")})["run"]
