@@ -151,9 +151,9 @@ def test_a_study_none_of_whose_runs_can_begin_is_one_line(tmp_path, scenario, ar
 
 
 def test_a_study_none_of_whose_runs_gets_beyond_its_start_is_one_line(scenario):
-    arguments = ["--target", "0", "--rounds", "1", "--devices", "60", "--selectors", "random", "--seeds", "1"]
+    arguments = ["--target", "0.001", "--rounds", "1", "--devices", "60", "--selectors", "random", "--seeds", "1"]
     done = scenario("feddance.py", *arguments, "--out", "out")
     assert done.exit_code == 1, done.output
-    assert "target 0 must lie above the start accuracy" in done.stderr
+    assert "target 0.001 must lie above the start accuracy" in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout.strip().count("\n") == 0

@@ -116,7 +116,7 @@ def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataF
         return pd.DataFrame()
     table = pd.read_csv(study_folder / tables[0])
     texts = [column for column in table if str(column).endswith("_reading")]
-    return table.fillna(dict.fromkeys(texts, ""))
+    return table.astype(dict.fromkeys(texts, object)).fillna(dict.fromkeys(texts, ""))
 
 
 def _kept(study_folder: Path, knob: str, reference: str) -> tuple[Made, str, str]:
