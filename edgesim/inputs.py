@@ -11,6 +11,7 @@ from edgesim.channels.environment import environment_files
 from edgesim.config import RunConfig
 from edgesim.content import find
 from edgesim.errors import EdgesimError
+from edgesim.file_digest import file_digest
 from edgesim.learning.datasets import dataset_files
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
@@ -79,16 +80,8 @@ def _digest(paths: list[Path]) -> str:
             for line in _listing(path):
                 digest.update(line)
         else:
-            state = path.stat()
-            digest.update(_file_digest(path, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns))
+            digest.update(file_digest(path))
     return digest.hexdigest()
-
-
-@cache
-def _file_digest(path: Path, *state: int) -> bytes:
-    """Hash of a file's content; while this process lives, a file in the same state is read once."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _listing(root: Path) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summa
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.show_differences import print_comparison
-from edgesim.table_text import number, plain, print_whole, span
+from edgesim.table_text import bare_table, number, plain, print_whole, span
 
 #: Column of the summary -> (title, format).
 _LEARNING = {
@@ -172,7 +172,7 @@ def print_skews(folder: Path, console: Console) -> None:
 
 def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
     """A row per data division, told apart by its names."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    table = bare_table(title)
     for name in names:
         table.add_column(name, no_wrap=True)
     for heading, *_ in _SKEW:
@@ -242,7 +242,7 @@ def print_study(folder: Path, console: Console) -> None:
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
     """A table of measures, ``columns`` -> (heading, format), whose other columns are the knobs before them."""
-    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    shown = bare_table(title)
     knobs = [name for name in frame.columns if name not in columns]
     varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
     for knob in varied:
@@ -263,7 +263,7 @@ def _summary(folder: Path) -> pd.DataFrame:
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
     """One row per combination of knobs, a rule where a knob other than the policy changes."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    table = bare_table(title)
     # With one policy there is nothing to compare.
     shown = {
         name: look for name, look in columns.items() if name in summary and (name != "saving" or summary[name].any())

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import TO_TARGET
-from edgesim.table_text import number, plain, print_whole, span
+from edgesim.table_text import bare_table, number, plain, print_whole, span
 
 _DIFFERENCES = {
     "scheduled": ("scheduled", "{:+.2f}"),
@@ -45,14 +43,7 @@ def print_comparison(folder: Path, console: Console) -> None:
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == "policy"]
     others = [knob for knob in varied if knob != "policy"]
     for name, text in outcomes.items():
-        shown = Table(
-            title=f"{text.format(study.target)}: difference to {study.reference}",
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            padding=0,
-            pad_edge=False,
-            show_edge=False,
-        )
+        shown = bare_table(f"{text.format(study.target)}: difference to {study.reference}")
         for knob in varied:
             shown.add_column(knob, no_wrap=True)
         for heading in ("pairs", "difference", "p"):
@@ -78,14 +69,7 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     knobs = list(table.columns[: table.columns.get_loc("pairs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
     pairs = span(table["pairs"], "seeds")
-    shown = Table(
-        title=f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=0,
-        pad_edge=False,
-        show_edge=False,
-    )
+    shown = bare_table(f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}")
     measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
     for knob in varied:
         shown.add_column(knob, no_wrap=True)

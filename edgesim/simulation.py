@@ -18,12 +18,12 @@ import simpy
 from edgesim import door, processes, records
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Clock, Kind, drift_s
 from edgesim.engine.evaluations import tests_by_time
 from edgesim.engine.make_world import make_world
 from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
-from edgesim.engine.server import ALL_DONE, Progress, Server, stop_tolerance_s, stopped
+from edgesim.engine.server import ALL_DONE, Progress, Server, stopped
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.inputs import VERSION, code_modules, input_digests
 from edgesim.learning import partitions
@@ -199,7 +199,7 @@ def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: 
             presence.refuse_to_go_on()
         return reason
     # A round that closes at stop_at_s counts.
-    stop = clock.at(config.stop_at_s + stop_tolerance_s(config), Kind.STOP)
+    stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), Kind.STOP)
     clock.run(simpy.AnyOf(clock, [process, stop]))
     if process.triggered:
         return str(process.value)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from rich import box
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -17,6 +18,11 @@ def print_whole(console: Console, table: Table) -> None:
         # The width of a print is bounded by the console's, a table's own is not.
         table.width = least
     console.print(table, crop=False)
+
+
+def bare_table(title: str) -> Table:
+    """An empty table with a rule below its headings and no frame."""
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
 
 
 def plain(value: Any) -> str:

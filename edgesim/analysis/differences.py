@@ -96,13 +96,15 @@ def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataF
 
     A table that is current is left as it is; without pairs there is none. Raises `EdgesimError`.
     """
-    table = differences_table(study_folder, knob, reference)
     made, name, digest = _kept(study_folder, knob, reference)
-    if made.current(name, digest) is None:
-        files = [] if table.empty else [study_folder / f"{name}.csv"]
-        for path in files:
-            table.to_csv(own_file(path), index=False, lineterminator="\n")
-        made.note(name, digest, files, [path.name for path in files])
+    tables = made.current(name, digest)
+    if tables is not None:
+        return _read(study_folder, tables)
+    table = summarise_differences(differences(study_folder, knob, reference))
+    files = [] if table.empty else [study_folder / f"{name}.csv"]
+    for path in files:
+        table.to_csv(own_file(path), index=False, lineterminator="\n")
+    made.note(name, digest, files, [path.name for path in files])
     return table
 
 
@@ -112,6 +114,11 @@ def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataF
     tables = made.current(name, digest)
     if tables is None:
         return summarise_differences(differences(study_folder, knob, reference))
+    return _read(study_folder, tables)
+
+
+def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
+    """The table that lies in a study's folder, or an empty one where there were no pairs."""
     if not tables:
         return pd.DataFrame()
     table = pd.read_csv(study_folder / tables[0])

@@ -16,10 +16,11 @@ from typing import Any
 
 from edgesim import records
 from edgesim.analysis.runs import Run, Study
+from edgesim.file_digest import file_digest
 from edgesim.records import write_whole
 
 _PACKAGE = Path(records.__file__).parent
-_SOURCES = ("analysis/*.py", "plots/*.py", "records.py")
+_SOURCES = ("analysis/*.py", "plots/*.py", "records.py", "run_schema.py", "work_kinds.py")
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy")
 _READ = (".parquet", ".arrow", ".toml", ".json")
 """What analysis reads of a run folder; a trained model is not among it."""
@@ -47,13 +48,13 @@ class Made:
         if not isinstance(note, dict) or note.get("digest") != digest:
             return None
         with suppress(OSError, AttributeError, TypeError):
-            if all(_file_digest(self._folder / file) == content for file, content in note["files"].items()):
+            if all(file_digest(self._folder / file).hex() == content for file, content in note["files"].items()):
                 return list(note.get("lines", []))
         return None
 
     def note(self, name: str, digest: str, files: Sequence[Path], lines: Sequence[str] = ()) -> None:
         """Remember what was made: its files, in this folder or below, and lines of text to keep."""
-        contents = {path.relative_to(self._folder).as_posix(): _file_digest(path) for path in files}
+        contents = {path.relative_to(self._folder).as_posix(): file_digest(path).hex() for path in files}
         self._notes[name] = {"digest": digest, "files": contents} | ({"lines": list(lines)} if lines else {})
         with suppress(OSError):
             write_whole(self._path, json.dumps(self._notes, indent=1) + "\n")
@@ -81,20 +82,8 @@ def _folder_digest(folder: Path) -> str:
     for name in sorted(name for name in os.listdir(folder) if name.endswith(_READ)):
         # Wall times differ between runs that are alike, and no figure or table of a study shows them.
         if not name.startswith("timing."):
-            digest.update(f"{name} {_file_digest(folder / name)}\n".encode())
+            digest.update(f"{name} {file_digest(folder / name).hex()}\n".encode())
     return digest.hexdigest()
-
-
-def _file_digest(path: Path) -> str:
-    state = os.stat(path)
-    return _read_digest(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
-
-
-@cache
-def _read_digest(path: str, *state: int) -> str:
-    """Hash of a file's content; while this process lives, a file in the same state is read once."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @cache
@@ -102,7 +91,7 @@ def _code_digest() -> str:
     """Hash of the sources that analyse and draw, and of the versions of the libraries that they use."""
     digest = hashlib.sha256()
     for path in sorted(path for pattern in _SOURCES for path in _PACKAGE.glob(pattern)):
-        digest.update(f"{path.relative_to(_PACKAGE)} {_file_digest(path)}\n".encode())
+        digest.update(f"{path.relative_to(_PACKAGE)} {file_digest(path).hex()}\n".encode())
     for name in _LIBRARIES:
         digest.update(f"{name} {metadata.version(name)}\n".encode())
     return digest.hexdigest()

@@ -12,6 +12,11 @@ def rounding_s(length_s: float, t_s: float) -> float:
     return 1e-9 * length_s + 4 * float(np.spacing(t_s))
 
 
+def drift_s(length_s: float) -> float:
+    """How far a sum of round lengths may lie from the instant that it stands for: over 100,000 rounds 1e-7 of one."""
+    return 1e-6 * length_s
+
+
 class Kind(IntEnum):
     """Kinds of events; at one instant the lower comes first, then the lower device id."""
 

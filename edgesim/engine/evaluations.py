@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from edgesim.config import RunConfig
+from edgesim.engine.clock import drift_s
 from edgesim.engine.report import Report
 from edgesim.engine.rounds import RoundNumber
 from edgesim.learning.interface import Evaluation, Learner
@@ -70,5 +71,5 @@ class Evaluations:
 
     @property
     def _slack_s(self) -> float:
-        """Sums of round lengths miss an instant by rounding: over 100,000 rounds by some 1e-7 of a round."""
-        return 1e-6 * self.config.round.tmax_s
+        """How close to an instant is at it."""
+        return drift_s(self.config.round.tmax_s)

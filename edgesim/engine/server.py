@@ -15,7 +15,7 @@ from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
-from edgesim.engine.clock import Clock
+from edgesim.engine.clock import Clock, drift_s
 from edgesim.engine.evaluations import Evaluations
 from edgesim.engine.presence import Presence
 from edgesim.engine.report import Report
@@ -92,7 +92,7 @@ class Server:
     def _is_time_to_stop(self) -> bool:
         """Whether a round that began now would begin where the run is to end, up to the clock's rounding."""
         config = self.world.config
-        return config.stop_at_s is not None and self.clock.now > config.stop_at_s - stop_tolerance_s(config)
+        return config.stop_at_s is not None and self.clock.now > config.stop_at_s - drift_s(config.round.tmax_s)
 
     def stop(self) -> Generator[simpy.Event, Any, None]:
         """Process that ends the run: breaks off the work in flight and writes down what has no rows yet."""
@@ -151,8 +151,3 @@ class Server:
 def stopped(config: RunConfig) -> str:
     """The reason of a run that ended at its ``stop_at_s``."""
     return f"stop_at_s = {config.stop_at_s:g}; a round in flight then has no row, its work is cancelled"
-
-
-def stop_tolerance_s(config: RunConfig) -> float:
-    """How close to ``stop_at_s`` is at it: over 100,000 rounds the clock's sum is off by some 1e-7 of a round."""
-    return 1e-6 * config.round.tmax_s
