@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgesim.config import RunConfig, load, parse
+    from edgesim.config import RunConfig
+    from edgesim.config_file import load, parse
     from edgesim.errors import EdgesimError
-    from edgesim.records import read_config, read_run, read_table
+    from edgesim.runs.records import read_config, read_run, read_table
     from edgesim.simulation import Result, run
     from edgesim.study import Study, grid, run_study
 

@@ -8,17 +8,20 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from edgesim import content, simulation, trace_command
-from edgesim.config import RunConfig, load
+from edgesim import simulation
+from edgesim.config import RunConfig
+from edgesim.config_file import load
 from edgesim.errors import EdgesimError
+from edgesim.files import content
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
-from edgesim.options import Command, keys_called
-from edgesim.plain import plain_errors
-from edgesim.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.selection import SELECTORS
-from edgesim.show import print_run, print_study
+from edgesim.terminal import trace_command
+from edgesim.terminal.options import Command, keys_called
+from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
+from edgesim.terminal.show import print_run, print_study
 from edgesim.traces import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -115,12 +118,12 @@ def plot(
 @app.command(name="list")
 @plain_errors
 def list_() -> None:
-    """List policies, partitions, channels, models of presence, traces, scenarios, models and data sets."""
+    """List policies, partitions, channels, availability model, traces, scenarios, models and data sets."""
     rows = {
         "policies": sorted(SELECTORS),
         "partitions": sorted(PARTITIONS),
         "channels": content.names("channels", ".toml"),
-        "presence": sorted(MODELS),
+        "availability": sorted(MODELS),
         "traces": content.names("traces", ".parquet"),
         "scenarios": content.names("scenarios", ".py"),
         "models": [*sorted(PARAMETER_COUNTS | TORCHVISION_COUNTS), "torchvision:NAME", "package.module.callable"],

@@ -1,19 +1,8 @@
 """Every knob of a run: units in names, bounds checked, defaults from FedTeddi unless said otherwise."""
 
-import copy
-import difflib
-import tomllib
-import typing
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-
-from edgesim.errors import EdgesimError
-
-Model = TypeVar("Model", bound=BaseModel)
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Section(BaseModel):
@@ -70,8 +59,8 @@ class DevicesConfig(Section):
     """Uplinks that vary over time: device k of the run sends over link k of the file, whatever ``link_bps`` the profile
     has."""
     match: Literal["position"] | None = None
-    """Presence, profile and links of a device are found by its key where two of the files have keys; ``position`` takes
-    row k of each for device k, whatever it is called."""
+    """Availability, profile and links of a device are found by its key where two of the files have keys; ``position``
+    takes row k of each for device k, whatever its key."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -526,136 +515,3 @@ class RunConfig(Section):
             "evaluation": evaluation,
         }
         return self.model_copy(update=update)
-
-
-def parse(values: Mapping[str, Any], where: str) -> RunConfig:
-    """Check a plain nested mapping; raises `EdgesimError` that names ``where``, the key and what was expected."""
-    return validate(RunConfig, values, where)
-
-
-def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
-    """As `parse`, of the ``values`` under ``section.key=value`` overrides; raises `EdgesimError`.
-
-    A mistake that is not there without the overrides is told of those that name its key, or else of all.
-    """
-    given = values(overrides)
-    try:
-        return RunConfig.model_validate(given)
-    except ValidationError as error:
-        key, words = _first_error(RunConfig, error)
-    if overrides:
-        try:
-            RunConfig.model_validate(values(()))
-            alone = None
-        except ValidationError as error:
-            alone = _first_error(RunConfig, error)
-        if alone != (key, words):
-            keys = {override: override.partition("=")[0].strip() for override in overrides}
-            guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
-            where = " ".join(f"--set {override}" for override in guilty or overrides)
-    raise EdgesimError(f"{where}: {words}")
-
-
-def _lie_together(one: str, other: str) -> bool:
-    """Whether two keys are the same, or one is a section or list that the other is in."""
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
-
-
-def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
-    return parse_with(partial(_overridden, read_toml(path)), overrides, str(path))
-
-
-def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    nested = copy.deepcopy(dict(values))
-    for override in overrides:
-        set_value(nested, override)
-    return nested
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Parse a TOML file; raises `EdgesimError` that names the file and the line."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise EdgesimError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise EdgesimError(f"{path}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise EdgesimError(f"{path}: not valid TOML: {error}") from None
-
-
-def set_value(values: dict[str, Any], override: str) -> None:
-    """Apply one ``section.key=value`` to a nested mapping; the value is TOML, or else a bare string."""
-    key, equals, text = override.partition("=")
-    if not equals or not key.strip():
-        raise EdgesimError(f"--set {override}: expected section.key=value")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    try:
-        set_key(values, key, value)
-    except EdgesimError as error:
-        raise EdgesimError(f"--set {override}: {error}") from None
-
-
-def set_key(values: dict[str, Any], key: str, value: object) -> None:
-    """Set the value at a dotted key of a nested mapping, None by leaving it out; raises `EdgesimError` where a value is
-    no section.
-    """
-    *sections, last = (part.strip() for part in key.split("."))
-    for section in sections:
-        values = values.setdefault(section, {})
-        if not isinstance(values, dict):
-            raise EdgesimError(f"{key}: {section!r} is a value, not a section")
-    values[last] = value
-    if value is None:
-        del values[last]
-
-
-def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
-    """Validate against a model; the first error becomes one line, with the nearest name for an unknown key."""
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise EdgesimError(f"{where}: {_first_error(model, error)[1]}") from None
-
-
-def _first_error(model: type[BaseModel], error: ValidationError) -> tuple[str, str]:
-    """The key that is wrong, empty where several do not fit together, and one line about it."""
-    # An unknown key is most often the cause of the other errors (a misspelt required key is missing too).
-    details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
-    detail = details[0]
-    parts = (
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"] if not _is_union_branch(part)
-    )
-    path = "".join(parts).removeprefix(".")
-    if detail["type"] == "extra_forbidden":
-        known = _keys_at(model, detail["loc"][:-1])
-        near = difflib.get_close_matches(str(detail["loc"][-1]), known, n=1, cutoff=0.5)
-        hint = f", did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-        return path, f"unknown key {path!r}{hint}"
-    message = detail["msg"].removeprefix("Value error, ")
-    if detail["type"] == "model_type":
-        message = "expected a table of keys"
-    message = message[0].lower() + message[1:]
-    got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
-    return path, f"{path}: {message}{got}" if path else message
-
-
-def _is_union_branch(part: object) -> bool:
-    """Pydantic appends the name of the branch of a union that failed; users did not write that."""
-    return isinstance(part, str) and (part in ("int", "float", "str") or "[" in part)
-
-
-def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Field names of the (sub-)model that a path of keys leads to."""
-    for part in path:
-        if isinstance(part, int):
-            continue
-        annotation = model.model_fields[part].annotation
-        inner = typing.get_args(annotation) or (annotation,)
-        model = next(kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel))
-    return sorted(model.model_fields)

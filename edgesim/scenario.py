@@ -12,16 +12,16 @@ import typer
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from edgesim import plain
 from edgesim.analysis.differences import differences, write_differences
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
-from edgesim.options import start
 from edgesim.plots.album import Album
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
-from edgesim.show import print_study
-from edgesim.show_differences import print_differences
+from edgesim.terminal import plain
+from edgesim.terminal.options import start
+from edgesim.terminal.show import print_study
+from edgesim.terminal.show_differences import print_differences
 
 __all__ = [
     "Fresh",
@@ -70,7 +70,7 @@ _OPTIONS = (
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `edgesim.plain.plain_errors`; an error that names fields also says which options of the scenario set them."""
+    """As `edgesim.terminal.plain.plain_errors`; an error that names a field also names the scenario's option for it."""
     own = inspect.signature(command).parameters
 
     @plain.plain_errors

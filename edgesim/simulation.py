@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import simpy
 
-from edgesim import door, processes, records
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock, Kind, drift_s
@@ -25,14 +24,15 @@ from edgesim.engine.report import Report, write_devices, write_stations
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.server import ALL_DONE, Progress, Server, stopped
 from edgesim.errors import Diverged, EdgesimError
-from edgesim.inputs import VERSION, code_modules, input_digests
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
-from edgesim.notes import end_notes, start_notes
+from edgesim.runs import feasibility, processes, records
+from edgesim.runs.inputs import VERSION, code_modules, input_digests
+from edgesim.runs.notes import end_notes, start_notes
+from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import make_selector, resolve_options
-from edgesim.sources import digest_when_loaded
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
@@ -53,7 +53,7 @@ class Result:
 
 
 def complete(config: RunConfig) -> RunConfig:
-    """The config with every default written out, those of policy, presence and partition too.
+    """The config with every default written out, those of policy, availability and partition too.
 
     Raises `EdgesimError`.
     """
@@ -61,11 +61,11 @@ def complete(config: RunConfig) -> RunConfig:
     options = resolve_options(config.selection.policy, config.selection.options)
     selection = type(config.selection).model_validate({"policy": config.selection.policy, **options})
     has_rounds = config.round.protocol == "synchronous"
-    presence = models.resolve_options(
+    own_options = models.resolve_options(
         config.availability.model, config.availability.options, config.round.tmax_s, has_rounds
     )
     chosen = {"model": config.availability.model, "interruption": config.availability.interruption}
-    availability = type(config.availability).model_validate(chosen | presence)
+    availability = type(config.availability).model_validate(chosen | own_options)
     data = partitions.resolve(config.data)
     return config.model_copy(update={"selection": selection, "availability": availability, "data": data})
 
@@ -107,18 +107,18 @@ def run(
     federation = make_federation(config, streams)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams)
-    door.check_count(world)
-    door.check_rounds(world, sum(length or 0 for _, length in numbers))
+    feasibility.check_count(world)
+    feasibility.check_rounds(world, sum(length or 0 for _, length in numbers))
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
-    door.check_policy(config, selector, federation.class_count)
+    feasibility.check_policy(config, selector, federation.class_count)
     with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
         payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
         backhaul = make_backhaul(world.topology, payload_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
-        door.check_reach(world, backhaul, payload_bits, work_samples[1])
+        feasibility.check_reach(world, backhaul, payload_bits, work_samples[1])
         notes = start_notes(world, backhaul, payload_bits, work_samples[1])
         for about, note in notes.items():
             on_note(about, note)
@@ -179,12 +179,12 @@ def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], confi
 
 def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
     process = clock.process(server.run(numbers))
-    presence = server.world.availability
-    ends = isinstance(presence, IntervalTable) and np.isfinite(presence.known_until_s)
-    if isinstance(presence, IntervalTable) and ends:
-        callbacks = clock.at(presence.known_until_s, Kind.STOP).callbacks
+    availability = server.world.availability
+    ends = isinstance(availability, IntervalTable) and np.isfinite(availability.known_until_s)
+    if isinstance(availability, IntervalTable) and ends:
+        callbacks = clock.at(availability.known_until_s, Kind.STOP).callbacks
         assert callbacks is not None
-        callbacks.append(lambda _: presence.refuse_to_go_on())
+        callbacks.append(lambda _: availability.refuse_to_go_on())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))
@@ -195,8 +195,8 @@ def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: 
                 f"from {clock.now:g} s on, all uploads wait for capacity that never comes; end the run earlier "
                 '(stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
             ) from None
-        if isinstance(presence, IntervalTable) and ends and reason != ALL_DONE:
-            presence.refuse_to_go_on()
+        if isinstance(availability, IntervalTable) and ends and reason != ALL_DONE:
+            availability.refuse_to_go_on()
         return reason
     # A round that closes at stop_at_s counts.
     stop = clock.at(config.stop_at_s + drift_s(config.round.tmax_s), Kind.STOP)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from edgesim.arrays import Floats, Integers
+
 _MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], dtype=np.uint64)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -82,9 +84,7 @@ class Streams:
             pairs[..., half] |= words[2 * half + 1]
         return pairs.reshape(*pairs.shape[:-2], 2 * blocks)
 
-    def uniform(
-        self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None
-    ) -> NDArray[np.float64]:
+    def uniform(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
         """Uniforms in the open interval (0, 1), of 52 bits.
 
         ``devices`` and ``round`` are non-negative integers below 2^32 that broadcast together; the result has
@@ -95,19 +95,15 @@ class Streams:
         values = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return values[..., 0] if count is None else values
 
-    def normal(
-        self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None
-    ) -> NDArray[np.float64]:
+    def normal(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
         """Standard normal draws; arguments and shape as in `uniform`."""
         return np.asarray(ndtri(self.uniform(name, devices, round, count)))
 
-    def exponential(
-        self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None
-    ) -> NDArray[np.float64]:
+    def exponential(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
         """Exponential draws of mean 1; arguments and shape as in `uniform`."""
         return -np.log(self.uniform(name, devices, round, count))
 
-    def seeds(self, name: str, devices: ArrayLike, round: ArrayLike = 0) -> NDArray[np.int64]:
+    def seeds(self, name: str, devices: ArrayLike, round: ArrayLike = 0) -> Integers:
         """Seeds in [0, 2^63) for generators of other libraries; shape broadcast(devices, round)."""
         return (self._words(name, devices, round, 1)[..., 0] >> np.uint64(1)).astype(np.int64)
 

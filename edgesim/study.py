@@ -25,14 +25,15 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.analysis.runs import MORE_ROUNDS
 from edgesim.analysis.summary import write_summary
-from edgesim.config import RunConfig, parse_with, set_key, set_value
-from edgesim.door import check_files
+from edgesim.config import RunConfig
+from edgesim.config_file import parse_with, set_key, set_value
 from edgesim.errors import EdgesimError, NoRunFinished
-from edgesim.paths import refuse_link
-from edgesim.processes import Alone, cores, end_with_parent, no_interrupts
-from edgesim.progress import Display, Listener, Message, expected_rounds
-from edgesim.records import read_run, read_table, write_whole
+from edgesim.files.paths import refuse_link
+from edgesim.runs.feasibility import check_files
+from edgesim.runs.processes import Alone, cores, end_with_parent, no_interrupts
+from edgesim.runs.records import read_run, read_table, write_whole
 from edgesim.selection import resolve_options
+from edgesim.terminal.progress import Display, Listener, Message, expected_rounds
 
 Knob = str | float | bool
 

@@ -14,15 +14,16 @@ import numpy as np
 import pandas as pd
 import torch
 import typer
-from feddance import presence
+from feddance import availability
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from edgesim.arrays import Booleans
 from edgesim.config import AvailabilityConfig
-from edgesim.content import find
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.learning.models import new_model
 from edgesim.learning.selection_overhead import of_feddance, of_oort
 from edgesim.plots import style
@@ -30,11 +31,10 @@ from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sen
 from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
 from edgesim.scenario import counts, names, plain_errors, short_names, start
 from edgesim.streams import Streams
-from edgesim.table_text import print_whole
+from edgesim.terminal.table_text import print_whole
 from edgesim.traces import make_availability
 from edgesim.traces.interval_file import read_intervals
 
-Booleans = NDArray[np.bool_]
 IMAGE, CLASSES, SAMPLES, BATCH = (1, 28, 28), 47, 131, 32
 """Behind fig. 18: EMNIST's images and classes, samples of one of 1,000 devices, and the batch of its one local step."""
 DEVICES = 40
@@ -43,11 +43,11 @@ WITHOUT = ("random", "SAFA", "FedCS", "availability-first")
 """Selectors that ask nothing of a device but its update."""
 
 
-def presence_log(trace: str, devices: int, round_s: float, rounds: int, seed: int) -> Booleans:
+def availability_log(trace: str, devices: int, round_s: float, rounds: int, seed: int) -> Booleans:
     """Who is there at the start of each round, [rounds, devices]; all devices of a file that holds fewer."""
     if trace not in ("synthetic", "always"):
         devices = min(devices, read_intervals(find("traces", trace, ".parquet")).device_count)
-    there = make_availability(AvailabilityConfig(**presence(trace, "given")), devices, Streams(seed))
+    there = make_availability(AvailabilityConfig(**availability(trace, "given")), devices, Streams(seed))
     ids = np.arange(devices)
     return np.stack([there.available(ids, number * round_s) for number in range(rounds)])
 
@@ -144,7 +144,8 @@ def main(
     first: tuple[Booleans, dict[str, Backtest]] | None = None
     for label, trace in zip(short_names(names(traces)), names(traces), strict=True):
         logs = [
-            presence_log(trace, devices, round_s, rounds, seed) for seed in range(seeds if trace == "synthetic" else 1)
+            availability_log(trace, devices, round_s, rounds, seed)
+            for seed in range(seeds if trace == "synthetic" else 1)
         ]
         present = np.concatenate(logs, axis=1)
         results = {name: backtest(present, PREDICTORS[name], history, future, every) for name in chosen}

@@ -15,8 +15,8 @@ from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, short_names, start
-from edgesim.show import print_frame
 from edgesim.study import PlannedRun, Study, grid, run_study
+from edgesim.terminal.show import print_frame
 
 SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"
 PHONE_UPDATE_BITS = 17_881_664.0
@@ -79,7 +79,7 @@ BESIDE = {
 random, devices that, used alike, would be as uneven."""
 
 
-def presence(trace: str, order: str) -> dict[str, Any]:
+def availability(trace: str, order: str) -> dict[str, Any]:
     """Section of a trace: a file, ``synthetic`` (drawn by the seed) or ``always``."""
     if trace == "always":
         return {"model": "always"}
@@ -113,7 +113,7 @@ def phones(
         "rounds": rounds,
         "devices": {"count": devices, "profile": "sample-phones"},
         "radio": {"sharing": "own"},
-        "availability": presence(trace, order),
+        "availability": availability(trace, order),
         "round": {
             "tmax_s": 100.0,
             "close": "deadline",

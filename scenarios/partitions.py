@@ -14,8 +14,8 @@ from edgesim.analysis.runs import read_study
 from edgesim.plots import style
 from edgesim.plots.partition import draw_partition
 from edgesim.scenario import Fresh, names, numbers, plain_errors, start, stop_if_failed
-from edgesim.show import print_skews
 from edgesim.study import Study, grid, run_study
+from edgesim.terminal.show import print_skews
 
 WITH_ALPHA = ("dirichlet", "dirichlet-labels", "quantity")
 

@@ -1,6 +1,6 @@
 """What does a fleet of recorded phones learn in a week, and who takes part at which hour?
 
-Replays a trace of presence, a recording of yours or the generated week that ships with edgesim, under one or several
+Replays a availability trace, a recording of yours or the generated week that ships with edgesim, under one or several
 policies: accuracy against simulated hours, participation over the day, work that interruptions cost. With ``--profile``
 each phone also computes as fast, and uploads over the link, as it was recorded with; with ``--links`` that link changes
 over time, as it was recorded.
@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim.content import find
 from edgesim.devices.profile import read_profile
+from edgesim.files.content import find
 from edgesim.scenario import Fresh, conclude, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
 from edgesim.traces import read_intervals
@@ -41,7 +41,9 @@ def phones(
 
 @plain_errors
 def main(
-    trace: Annotated[str, typer.Argument(help="Trace of presence: a path, or a name under traces/.")] = "sample-week",
+    trace: Annotated[
+        str, typer.Argument(help="Trace of availability: a path, or a name under traces/.")
+    ] = "sample-week",
     policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random",
     interruption: Annotated[str, typer.Option(help="abort, pause or ignore; several to compare.")] = "abort",
     profile: Annotated[

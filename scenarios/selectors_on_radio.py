@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from feddance import presence
+from feddance import availability
 
 from edgesim.scenario import Fresh, conclude, names, plain_errors, start
 from edgesim.study import Study, grid, run_study
@@ -39,7 +39,7 @@ def main(
     base = {
         "rounds": rounds,
         "devices": {"count": devices, "profile": "sample-phones"},
-        "availability": presence(trace, "given"),
+        "availability": availability(trace, "given"),
         "round": {"tmax_s": tmax, "close": close, "computes": "selected", "payload_bits": 357_500_000.0},
         "data": {"dataset": dataset, "samples_per_device": 60},
         "learning": {"model": model},

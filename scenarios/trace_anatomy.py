@@ -1,4 +1,4 @@
-"""What is a trace of presence like? Sessions, durations and gaps (FedDance's fig. 3), and the hours of the day.
+"""What is a availability trace like? Sessions, durations and gaps (FedDance's fig. 3), and the hours of the day.
 
 Draws any recordings side by side; without any, a generated week beside the statistics that it is calibrated to.
 """
@@ -9,25 +9,25 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from edgesim.content import find
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.plots import style
 from edgesim.plots.trace import draw_anatomy
 from edgesim.scenario import plain_errors, short_names, start
 from edgesim.streams import Streams
-from edgesim.table_text import print_whole
-from edgesim.trace_tables import anatomy_table
+from edgesim.terminal.table_text import print_whole
+from edgesim.terminal.trace_tables import anatomy_table
 from edgesim.traces.convert import settle
 from edgesim.traces.models.renewal import Renewal
-from edgesim.traces.readers import Presence, read_recording
-from edgesim.traces.statistics import Anatomy, anatomy
+from edgesim.traces.readers import Availability, read_recording
+from edgesim.traces.session_statistics import Anatomy, anatomy
 
 
 def recorded(name: str) -> Anatomy:
-    """Statistics of a recording of presence in any format."""
+    """Statistics of a availability recording in any format."""
     found = read_recording(find("traces", name, ".parquet"))
-    if not isinstance(found, Presence):
-        raise EdgesimError(f"{name}: is no recording of presence; draw it with edgesim trace show")
+    if not isinstance(found, Availability):
+        raise EdgesimError(f"{name}: is no availability recording; draw it with edgesim trace show")
     return anatomy(settle(found))
 
 

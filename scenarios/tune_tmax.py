@@ -15,8 +15,8 @@ from rich.console import Console
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.scenario import Fresh, conclude, numbers, plain_errors, start, stop_if_failed
-from edgesim.show import mean_text
 from edgesim.study import PlannedRun, Study, grid, run_study
+from edgesim.terminal.show import mean_text
 
 PAPER_CNN_BITS = 17_881_664.0
 

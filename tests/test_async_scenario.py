@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
-from edgesim.records import read_table
+from edgesim.config_file import parse
+from edgesim.runs.records import read_table
 
 SCENARIO = runpy.run_path(str(Path(__file__).parents[1] / "scenarios/async_vs_sync.py"))
 

@@ -10,12 +10,12 @@ import pytest
 from safetensors.numpy import load_file
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.trainer import Promise
-from edgesim.records import SCHEMAS, read_run, read_table
+from edgesim.runs.records import SCHEMAS, read_run, read_table
 from edgesim.study import Study, grid, run_study
 
 POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]

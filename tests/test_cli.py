@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli import app
-from edgesim.records import read_config
+from edgesim.runs.records import read_config
 
 CONFIG = """
 seed = 1

@@ -1,6 +1,7 @@
 import pytest
 
-from edgesim.config import RunConfig, load, parse
+from edgesim.config import RunConfig
+from edgesim.config_file import load, parse
 from edgesim.errors import EdgesimError
 
 

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from edgesim import records, simulation
-from edgesim.config import parse
+from edgesim import simulation
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.show import print_run
+from edgesim.runs import records
+from edgesim.terminal.show import print_run
 
 CONFIG = {
     "seed": 4,

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 

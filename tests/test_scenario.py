@@ -42,10 +42,10 @@ def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are(cap
 
 def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_path, scenario):
     """The recordings call their devices differently; the remedy is told as it is typed."""
-    (tmp_path / "presence.csv").write_text("device_id,start_s,end_s\n1,0,7200\n2,0,7200\n")
+    (tmp_path / "availability.csv").write_text("device_id,start_s,end_s\n1,0,7200\n2,0,7200\n")
     (tmp_path / "speeds.csv").write_text("device,s_per_sample,key\n0,0.1,1\n1,0.1,3\n")
     arguments = ["--count", "1", "--hours", "1", "--seeds", "1", "--jobs", "1", "--out", "out"]
-    done = scenario("replay.py", "presence.csv", "--profile", "speeds.csv", *arguments)
+    done = scenario("replay.py", "availability.csv", "--profile", "speeds.csv", *arguments)
     assert done.exit_code == 1, done.output
     assert "has no device '2'" in done.stderr
     assert done.stderr.endswith('devices.match = "position" (here devices.match is --match)\n')

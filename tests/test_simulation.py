@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.records import SCHEMAS, read_config, read_run, read_table
+from edgesim.runs.records import SCHEMAS, read_config, read_run, read_table
 
 PAPER_CNN_BITS = 17_881_664.0
 
@@ -289,7 +289,7 @@ def test_more_devices_per_round_than_there_are_are_refused():
         config(training="none", round={"admission": "count", "count": 31})
 
 
-def test_a_model_of_presence_without_an_end_raises_no_alarm_about_the_count(tmp_path):
+def test_a_model_of_availability_without_an_end_raises_no_alarm_about_the_count(tmp_path):
     rare = {"model": "bernoulli", "probability": 0.01}
     knobs = {"admission": "count", "count": 30}
     assert simulation.run(config(training="none", round=knobs, availability=rare), tmp_path).status == "finished"

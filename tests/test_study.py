@@ -19,9 +19,9 @@ from edgesim.analysis.differences import differences
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.plots.gallery import draw
 from edgesim.plots.groups import knob_text
-from edgesim.records import RunWriter, read_config, read_run, read_table
-from edgesim.show import print_study
+from edgesim.runs.records import RunWriter, read_config, read_run, read_table
 from edgesim.study import Study, grid, run_study
+from edgesim.terminal.show import print_study
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 
@@ -593,7 +593,7 @@ def test_scenarios_print_a_table_of_their_runs(tmp_path, scenario, script, argum
 @pytest.mark.parametrize("links", ["rates", "over time", None])
 def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_links(tmp_path, scenario, links):
     periods = [f"{device},{1800 * (device % 2)},7200" for device in range(8)]
-    (tmp_path / "presence.csv").write_text("\n".join(["device,start_s,end_s", *periods]))
+    (tmp_path / "availability.csv").write_text("\n".join(["device,start_s,end_s", *periods]))
     rates = links == "rates"
     speeds = [f"{device},0.1" + f",{1e6 * (device + 1)}" * rates for device in range(8)]
     (tmp_path / "speed.csv").write_text("\n".join(["device,s_per_sample" + ",link_bps" * rates, *speeds]))
@@ -602,7 +602,7 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
     (tmp_path / "links.csv").write_text("\n".join(["device,t_s,bps,end_s", *rows]))
     arguments = ["--count", "3", "--hours", "2", "--tmax", "600", "--seeds", "1", "--target", "0.6", "--out", "out"]
     arguments += ["--links", "links.csv"] if links == "over time" else []
-    done = scenario("replay.py", "presence.csv", "--profile", "speed.csv", *arguments)
+    done = scenario("replay.py", "availability.csv", "--profile", "speed.csv", *arguments)
     assert done.exit_code == 0, done.output
     assert "Means over seeds" in done.stdout
     (run,) = [path.parent for path in (tmp_path / "out").glob("*/config.toml")]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from edgesim.selection.view import Floats, Integers
+from edgesim.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edgesim.selection.view import Floats
+from edgesim.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgesim.selection.view import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
 class Distribution:
     """Who starts a round from which model; each device is in one of the three, [devices] of bool."""
 
-    up_to_date: NDArray[np.bool_]
+    up_to_date: Booleans
     """Finished the last round: starts from the global model."""
-    deprecated: NDArray[np.bool_]
+    deprecated: Booleans
     """Lags by more than is tolerated: forced to the global model, its own work is lost."""
-    tolerable: NDArray[np.bool_]
+    tolerable: Booleans
     """Goes on with its own model: what it fetched or trained last, or else the start model."""
 
 
@@ -79,7 +78,7 @@ class Cache:
         self,
         model: Tensor,
         shares: Floats,
-        deprecated: NDArray[np.bool_],
+        deprecated: Booleans,
         fetched: Sequence[int],
         picked: Mapping[int, Tensor],
         undrafted: Mapping[int, Tensor],

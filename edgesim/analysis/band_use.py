@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from edgesim.arrays import Floats
 
 
 class Steps(NamedTuple):

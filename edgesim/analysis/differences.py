@@ -10,7 +10,7 @@ from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.statistics import Interval, holm, mean_interval, paired_t_p, reading
 from edgesim.analysis.summary import Measures, measure_rounds
-from edgesim.paths import own_file
+from edgesim.files.paths import own_file
 
 WORDS = {
     "scheduled": ("fewer", "more"),

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from edgesim.arrays import Floats, Integers
 
 
 def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:

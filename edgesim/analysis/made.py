@@ -14,13 +14,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from edgesim import records
 from edgesim.analysis.runs import Run, Study
-from edgesim.file_digest import file_digest
-from edgesim.records import write_whole
+from edgesim.files.file_digest import file_digest
+from edgesim.runs import records
+from edgesim.runs.records import write_whole
 
-_PACKAGE = Path(records.__file__).parent
-_SOURCES = ("analysis/*.py", "plots/*.py", "records.py", "run_schema.py", "work_kinds.py")
+_PACKAGE = Path(records.__file__).parents[1]
+_SOURCES = ("analysis/*.py", "plots/*.py", "runs/records.py", "runs/run_schema.py", "runs/work_kinds.py")
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy")
 _READ = (".parquet", ".arrow", ".toml", ".json")
 """What analysis reads of a run folder; a trained model is not among it."""

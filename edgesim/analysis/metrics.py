@@ -1,6 +1,6 @@
 """What one run is measured by: speed of learning, accuracy, who was scheduled, how well the band was used.
 
-The arguments are tables of a run folder as `edgesim.records.read_table` gives them.
+The arguments are tables of a run folder as `edgesim.runs.records.read_table` gives them.
 """
 
 from typing import NamedTuple

@@ -12,7 +12,7 @@ import pandas as pd
 from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
-from edgesim.records import read_config, read_rows, read_run, read_table, setting
+from edgesim.runs.records import read_config, read_rows, read_run, read_table, setting
 
 Knob = str | int | float | bool
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+
+from edgesim.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,7 +14,7 @@ class Holding:
 
     frames: tuple[int, ...]
     """Neighbouring frames, ascending."""
-    counts: NDArray[np.int64]
+    counts: Integers
     """Samples of each device and class, [N, C]."""
 
     @property
@@ -36,7 +37,7 @@ def holdings(devices: pd.DataFrame) -> list[Holding]:
     return found
 
 
-def earth_movers_distances(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def earth_movers_distances(counts: Integers) -> Floats:
     """sum_c |p_n^(c) - p^(c)| of each device's label mix to the mix of all samples held, [N], from 0 to 2.
 
     ``counts`` are samples per device and class, [N, C], every device holding at least one. Zhao et al., "Federated
@@ -46,7 +47,7 @@ def earth_movers_distances(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(np.abs(mixes - counts.sum(axis=0) / counts.sum()).sum(axis=1))
 
 
-def skew(counts: NDArray[np.int64]) -> pd.DataFrame:
+def skew(counts: Integers) -> pd.DataFrame:
     """Samples, classes and earth mover's distance of the devices, [N, C] of counts: a row per measure.
 
     Rows ``samples``, ``classes`` (that a device holds) and ``emd``; columns ``min``, ``mean``, ``median``, ``max``.

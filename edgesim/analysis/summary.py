@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import metrics
-from edgesim.analysis.energy import energy_j
+from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
-from edgesim.paths import own_file
-from edgesim.records import read_run
+from edgesim.files.paths import own_file
+from edgesim.runs.records import read_run
 
 TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
 TO_STAY = ("rounds_to_stay", "seconds_to_stay")

@@ -1,15 +1,16 @@
 """Work that led nowhere: seconds, bits and joules of devices that no update of the server shows for.
 
-Which rows those are `edgesim.work_kinds` says. Bits are those of uploads and of downloads that took time; a broadcast
-that costs no time has no row and counts nowhere.
+`edgesim.runs.work_kinds` says which rows those are. Bits are those of uploads and of downloads that took time; a
+broadcast that costs no time has no row and counts nowhere.
 """
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from edgesim import work_kinds
-from edgesim.work_kinds import KINDS, USEFUL, WASTED
+from edgesim.arrays import Integers
+from edgesim.runs import work_kinds
+from edgesim.runs.work_kinds import KINDS, USEFUL, WASTED
 
 __all__ = ["AMOUNTS", "KINDS", "USEFUL", "WASTED", "kinds", "totals", "wasted", "wasted_share_j", "work_by_kind"]
 
@@ -69,7 +70,7 @@ def wasted_share_j(work: pd.DataFrame) -> float:
     return float(joules[list(WASTED)].sum()) / spent if spent else float("nan")
 
 
-def _used_over_rounds(updates: pd.DataFrame) -> NDArray[np.int64]:
+def _used_over_rounds(updates: pd.DataFrame) -> Integers:
     """Keys of every round and device whose work an update rests on."""
     staleness = updates["staleness"].to_numpy(dtype=np.int64)
     each = np.repeat(np.arange(len(updates)), staleness + 1)
@@ -77,6 +78,6 @@ def _used_over_rounds(updates: pd.DataFrame) -> NDArray[np.int64]:
     return _keys(updates["round"].to_numpy(dtype=np.int64)[each] - back, updates["device"].to_numpy()[each])
 
 
-def _keys(number: pd.Series | NDArray[np.int64], device: pd.Series | NDArray[np.int64]) -> NDArray[np.int64]:
+def _keys(number: pd.Series | Integers, device: pd.Series | Integers) -> Integers:
     """One integer per (number, device), both below 2^31 as in the tables."""
     return np.asarray(number, dtype=np.int64) * 2**32 + np.asarray(device, dtype=np.int64)

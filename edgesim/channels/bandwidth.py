@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import lambertw
+
+from edgesim.arrays import Floats
 
 _LN2 = float(np.log(2.0))
 
@@ -22,7 +24,7 @@ def rate_bps(
     rx_power_w: ArrayLike,
     noise_w_per_hz: ArrayLike,
     max_bps_per_hz: float = math.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Shannon rate B log2(1 + p / (B n)) in bit/s, at most ``max_bps_per_hz`` times B; 0 at 0 Hz.
 
     The first three arguments are finite scalars or arrays that broadcast together; the result is float64 of that
@@ -33,7 +35,7 @@ def rate_bps(
     )
     snr = np.zeros(bandwidth.shape)
     np.divide(power, bandwidth * noise, out=snr, where=bandwidth > 0)
-    rate: NDArray[np.float64] = (bandwidth * np.log1p(snr) / _LN2)[()]
+    rate: Floats = (bandwidth * np.log1p(snr) / _LN2)[()]
     if math.isinf(max_bps_per_hz):
         return rate
     return np.minimum(rate, max_bps_per_hz * bandwidth)
@@ -45,7 +47,7 @@ def min_bandwidth_hz(
     rx_power_w: ArrayLike,
     noise_w_per_hz: ArrayLike,
     max_bps_per_hz: float = math.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Least bandwidth that uploads the payload in the time left, in Hz, at the rate of `rate_bps`.
 
     The first four arguments are scalars or arrays that broadcast together; the result is float64 of that shape,
@@ -74,13 +76,13 @@ def min_bandwidth_hz(
     return bandwidth[()]
 
 
-def _lambert_gap(gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lambert_gap(gamma: Floats) -> Floats:
     """-(W + Gamma), positive, for 0 <= Gamma <= 0.99."""
     # Branch -1: branch 0 is the trivial root W = -Gamma, infinite bandwidth.
     return np.asarray(-(lambertw(-gamma * np.exp(-gamma), -1).real + gamma))
 
 
-def _snr_near_limit(gamma: NDArray[np.float64]) -> NDArray[np.float64]:
+def _snr_near_limit(gamma: Floats) -> Floats:
     """Root x > 0 of log1p(x) / x = Gamma for 0.99 < Gamma < 1."""
     # 1 - log1p(x)/x = x/2 - x^2/3 + ... is free of the cancellation that spoils the closed form here; x is
     # below 0.0205, so nine terms and two Newton steps reach the last bits.

@@ -8,10 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 NEARLY = 1.0 - 1e-12
 """Share of some bits that counts as all of them, since the integral is rounded."""
@@ -161,7 +159,7 @@ class CapacityTables:
         cycles, bits = self._cycles_and_bits(links, t_s)
         return cycles * self._cycle_bits[links] + bits if self.wraps else bits
 
-    def _is_beyond(self, links: Integers, t_s: Floats) -> NDArray[np.bool_]:
+    def _is_beyond(self, links: Integers, t_s: Floats) -> Booleans:
         # The slack is for the last bit that ends with the table, up to rounding.
         return np.zeros(np.shape(t_s), dtype=bool) if self.wraps else t_s > self.until_s[links] * (1.0 + 1e-12)
 

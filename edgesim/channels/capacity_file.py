@@ -8,15 +8,16 @@ from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from edgesim.arrays import Floats, Integers
 from edgesim.channels.capacity import CapacityTable
-from edgesim.config import Section, validate
+from edgesim.config import Section
 from edgesim.errors import EdgesimError
-from edgesim.table_file import numbers_of, read_columns, row_word
+from edgesim.files.table_file import numbers_of, read_columns, row_word
+from edgesim.validation import validate
 
-Rows = tuple[NDArray[np.float64], NDArray[np.float64]]
+Rows = tuple[Floats, Floats]
 """Times in s and capacities in bit/s, [m] each."""
 
 COLUMNS = ("t_s", "bps")
@@ -96,9 +97,7 @@ def read_capacity_rows(path: Path) -> dict[str, Rows]:
     return {str(name): rows for name, rows in zip(names, tables, strict=True)}
 
 
-def checked_rows(
-    path: Path, frame: pd.DataFrame, group: NDArray[np.int64], kind: str = ""
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+def checked_rows(path: Path, frame: pd.DataFrame, group: Integers, kind: str = "") -> tuple[Integers, Floats, Floats]:
     """Order of a table's rows by ``group`` [m], and times and capacities in that order, [m] each.
 
     The rows of a group belong together as a ``kind``, the name of their column; refuses the first row of the table

@@ -1,19 +1,21 @@
 """Decibels at the door: the only place where they meet linear values."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from edgesim.arrays import Floats
 
 
-def ratio_from_db(value_db: ArrayLike) -> NDArray[np.float64]:
+def ratio_from_db(value_db: ArrayLike) -> Floats:
     """Power ratio 10^(dB / 10), elementwise."""
     return np.power(10.0, np.asarray(value_db, dtype=np.float64) / 10.0)
 
 
-def db_from_ratio(ratio: ArrayLike) -> NDArray[np.float64]:
+def db_from_ratio(ratio: ArrayLike) -> Floats:
     """Decibels 10 log10(ratio) of positive power ratios, elementwise."""
     return 10.0 * np.log10(np.asarray(ratio, dtype=np.float64))
 
 
-def watts_from_dbm(value_dbm: ArrayLike) -> NDArray[np.float64]:
+def watts_from_dbm(value_dbm: ArrayLike) -> Floats:
     """Watts of a power in dBm (or W/Hz of a density in dBm/Hz), elementwise."""
     return ratio_from_db(np.asarray(value_dbm, dtype=np.float64) - 30.0)

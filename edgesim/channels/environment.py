@@ -1,14 +1,14 @@
 """A radio environment, read from a TOML file under ``channels/``: a path-loss law with its noise, or a record."""
 
-import difflib
 import math
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import ConfigDict, Field, model_validator
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.channels.capacity import CapacityTable
 from edgesim.channels.capacity_file import read_capacity
 from edgesim.channels.decibels import ratio_from_db, watts_from_dbm
@@ -16,10 +16,13 @@ from edgesim.channels.fading import Fading
 from edgesim.channels.laws import LAWS
 from edgesim.channels.laws.law import Law
 from edgesim.channels.link import ShannonLink
-from edgesim.config import Section, read_toml, validate
-from edgesim.content import find
+from edgesim.config import Section
+from edgesim.config_file import read_toml
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
+from edgesim.registry import did_you_mean
 from edgesim.streams import Streams
+from edgesim.validation import validate
 
 Shadowing = Literal["per_run", "per_round"]
 
@@ -115,15 +118,13 @@ def _law(table: Any, path: Path) -> Law:
     parameters = dict(table)
     name = parameters.pop("law")
     if not isinstance(name, str) or name not in LAWS:
-        near = difflib.get_close_matches(str(name), LAWS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {known}"
-        raise EdgesimError(f"{path}: path_loss.law: unknown law {name!r}, {hint}")
+        raise EdgesimError(
+            f"{path}: path_loss.law: unknown law {name!r}{did_you_mean(str(name), LAWS) or f', known: {known}'}"
+        )
     return validate(LAWS[name], parameters, f"{path}: path_loss")
 
 
-def line_of_sight(
-    law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0
-) -> NDArray[np.bool_]:
+def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:
     """Whether each device sees a station, [n]: drawn once per link and placement from the law's probability.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los`` of the station.
@@ -145,11 +146,11 @@ def mean_power_gain(
     distance_m: ArrayLike,
     streams: Streams,
     ids: ArrayLike,
-    round: int | NDArray[np.int64],
+    round: int | Integers,
     shadowing: Shadowing | None = None,
     los: ArrayLike | None = None,
     station: int = 0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
@@ -175,7 +176,7 @@ def lasting_power_gain(
     ids: ArrayLike,
     shadowing: Shadowing | None = None,
     station: int = 0,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The part of `mean_power_gain` that lasts for the whole run, [n]: shadowing only where it is drawn once."""
     if (shadowing or environment.shadowing) == "per_run":
         return mean_power_gain(environment, distance_m, streams, ids, 0, "per_run", station=station)

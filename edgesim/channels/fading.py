@@ -4,14 +4,15 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgesim.arrays import Floats, Integers
 from edgesim.streams import Streams
 
 Fading = Literal["none", "rayleigh"]
 
 
-def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int | NDArray[np.int64]) -> NDArray[np.float64]:
+def power_factor(kind: Fading, streams: Streams, ids: ArrayLike, round: int | Integers) -> Floats:
     """Factor on the received power of each device's upload in a round, [n]; its mean is 1.
 
     ``rayleigh``: |h|^2 of a complex normal h with E|h|^2 = 1, which is Exp(1) (Tse and Viswanath, "Fundamentals

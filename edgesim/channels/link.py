@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats, Integers
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.channels.capacity import NEARLY, CapacityTable, CapacityTables
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LN2 = math.log(2.0)
 

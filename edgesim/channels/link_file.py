@@ -6,18 +6,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats, Integers
 from edgesim.channels.capacity import CapacityTables
 from edgesim.channels.capacity_file import checked_rows, refuse_row
 from edgesim.config import LinksConfig
-from edgesim.content import find
-from edgesim.device_keys import DeviceKeys, Texts
 from edgesim.errors import EdgesimError
-from edgesim.table_file import numbers_of, read_columns, texts_of, write_parquet
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from edgesim.files.content import find
+from edgesim.files.device_keys import DeviceKeys, Texts
+from edgesim.files.table_file import numbers_of, read_columns, texts_of, write_parquet
 
 DEVICE, END, KEY = "device", "end_s", "key"
 COLUMNS = (DEVICE, "t_s", "bps")

@@ -3,7 +3,8 @@
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from edgesim.arrays import Floats, Integers
 
 Attach = Literal["strongest", "nearest", "least_loaded"]
 
@@ -11,9 +12,7 @@ _MARGIN = 10.0 ** (-6.0 / 10.0)
 """A station counts for the least load when its gain is within 6 dB of the strongest one's."""
 
 
-def attach(
-    how: Attach, gain: NDArray[np.float64], distance_m: NDArray[np.float64], bandwidth_share: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def attach(how: Attach, gain: Floats, distance_m: Floats, bandwidth_share: Floats) -> Integers:
     """The station of each device, [N].
 
     ``gain`` (lasting average power gain, linear) and ``distance_m`` have one row per station, [M, N];

@@ -3,13 +3,10 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.config import DevicesConfig
 from edgesim.streams import Streams
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass
@@ -77,7 +74,7 @@ class Batteries:
             return from_s, np.full_like(above_j, np.inf)
         return from_s, np.where(has_it, self.since_s + above_j / -net_w, np.inf)
 
-    def ready(self, ids: Integers, t_s: float) -> NDArray[np.bool_]:
+    def ready(self, ids: Integers, t_s: float) -> Booleans:
         """Who of some resting devices has the reserve at ``t_s``, [n]."""
         from_s, until_s = self.ready_s()
         return np.asarray((from_s[ids] <= t_s) & (t_s <= until_s[ids]))

@@ -1,8 +1,9 @@
 """Compute delay: the shifted exponential of FedTeddi, eq. 4."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgesim.arrays import Floats, Integers
 from edgesim.streams import Streams
 
 
@@ -12,8 +13,8 @@ def compute_delay_s(
     samples: ArrayLike,
     streams: Streams,
     ids: ArrayLike,
-    round: int | NDArray[np.int64],
-) -> NDArray[np.float64]:
+    round: int | Integers,
+) -> Floats:
     """Seconds that each device takes to process its samples in a round, [n].
 
     ``a_s`` is the least time per sample, ``mu_per_s`` the rate of the random part, ``samples`` what is
@@ -24,15 +25,13 @@ def compute_delay_s(
     return least_s + spread_s * streams.exponential("compute", ids, round)
 
 
-def compute_delay_quantile_s(
-    a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike, q: ArrayLike
-) -> NDArray[np.float64]:
+def compute_delay_quantile_s(a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike, q: ArrayLike) -> Floats:
     """The q-quantile of the delay law, in s, for q in [0, 1): a m - (m / mu) ln(1 - q), elementwise."""
     least_s, spread_s = _law(a_s, mu_per_s, samples)
     return np.asarray(least_s - spread_s * np.log1p(-np.asarray(q, dtype=np.float64)))
 
 
-def _law(a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _law(a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike) -> tuple[Floats, Floats]:
     """Least delay a m and mean m / mu of what comes on top, in s."""
     processed = np.asarray(samples, dtype=np.float64)
     least_s = np.asarray(a_s, dtype=np.float64) * processed

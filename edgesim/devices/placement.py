@@ -1,14 +1,13 @@
 """Where devices stand around their station."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgesim.arrays import Floats
 from edgesim.streams import Streams
 
 
-def place_in_disc(
-    ids: ArrayLike, radius_m: float, min_distance_m: float, streams: Streams
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def place_in_disc(ids: ArrayLike, radius_m: float, min_distance_m: float, streams: Streams) -> tuple[Floats, Floats]:
     """Positions (x_m, y_m) uniform over the ring between the two distances from the station at (0, 0).
 
     ``ids`` are device ids, [n]; each result has one row per device. Draws: stream ``placement``.

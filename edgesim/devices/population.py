@@ -3,19 +3,16 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats, Integers
 from edgesim.config import DevicesConfig
-from edgesim.content import find
-from edgesim.device_keys import DeviceKeys
 from edgesim.devices.energy import clocked_power_w
 from edgesim.devices.placement import place_in_disc
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
+from edgesim.files.device_keys import DeviceKeys
 from edgesim.streams import Streams
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _KAPPA = 1e-28
 
@@ -42,7 +39,7 @@ class Population:
     link_bps: Floats | None
     """Rate of each device's own uplink, where a profile recorded one."""
     keys: DeviceKeys | None = None
-    """What the recording of presence, or else the profile, calls the devices; none if neither has names for them."""
+    """What the availability recording, or else the profile, calls the devices; none if neither has names for them."""
 
     def __len__(self) -> int:
         return len(self.x_m)
@@ -51,7 +48,7 @@ class Population:
 def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | None = None) -> Population:
     """Place devices around one station and equip them as the config says; draws: stream ``placement``.
 
-    ``keys`` are what a recording of presence calls the devices: in a profile that has keys too they are found by them.
+    ``keys`` are what a availability recording calls the devices: in a profile that has keys too they are found by them.
     Raises `EdgesimError` for a device profile that is bad, too short, or lacks a key.
     """
     keys = keys if config.match is None else None

@@ -6,15 +6,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from edgesim.device_keys import Texts
+from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import PREFIX, read_facts
-from edgesim.table_file import numbers_of, read_columns, row_word, texts_of, write_parquet
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from edgesim.files.device_keys import Texts
+from edgesim.files.table_facts import PREFIX, read_facts
+from edgesim.files.table_file import numbers_of, read_columns, row_word, texts_of, write_parquet
 
 COLUMNS = ("device", "s_per_sample")
 LINK = "link_bps"

@@ -7,15 +7,14 @@ from typing import Self
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from edgesim.config import Section, read_toml, validate
-from edgesim.content import find
+from edgesim.arrays import Floats, Integers
+from edgesim.config import Section
+from edgesim.config_file import read_toml
 from edgesim.errors import EdgesimError
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from edgesim.files.content import find
+from edgesim.validation import validate
 
 
 class Station(Section):

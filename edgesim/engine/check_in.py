@@ -5,17 +5,15 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.devices.battery import Batteries
 from edgesim.engine.clock import Clock, Kind, rounding_s
-from edgesim.engine.presence import need_progress
+from edgesim.engine.interruptions import need_progress
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
-
-Integers = NDArray[np.int64]
 
 STEP_LIMIT = 100_000
 """Instants looked at for enough devices that are both there and charged, before the search is given up."""
@@ -27,14 +25,14 @@ def check_in(
     """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
     None if that never comes. A device whose upload is still on the air is there; it is the round that passes it over.
-    Where presence goes by rounds, ``meet_slot`` is called whenever a slot has begun.
+    Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun.
 
     Raises `EdgesimError`.
     """
     if isinstance(world.availability, ByRounds):
         return (yield from _draw(clock, world, world.availability, batteries, meet_slot))
-    # Where a sum of the clock lies some last bits before a change of presence that it stands for, the round begins at
-    # the change: else those who leave there would be lost as soon as they have checked in.
+    # Where a sum of the clock lies some last bits before a change of availability that it stands for, the round begins
+    # at the change: else devices that leave there would be lost as soon as they have checked in.
     change_s = world.availability.next_change(clock.now)
     if change_s - clock.now <= rounding_s(world.config.round.tmax_s, clock.now):
         yield clock.at(change_s, Kind.WAKE)
@@ -53,12 +51,12 @@ def check_in(
 
 
 def _draw(
-    clock: Clock, world: World, presence: ByRounds, batteries: Batteries | None, meet_slot: Callable[[], None]
+    clock: Clock, world: World, availability: ByRounds, batteries: Batteries | None, meet_slot: Callable[[], None]
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
     knobs = world.config.round
     for _ in range(STEP_LIMIT):
-        presence.begin_slot(clock.now)
+        availability.begin_slot(clock.now)
         meet_slot()
         ids = _ready(clock, world, batteries)
         if len(ids) >= knobs.min_candidates:
@@ -70,7 +68,7 @@ def _draw(
         yield clock.at(clock.now + knobs.tmax_s, Kind.WAKE)
     raise EdgesimError(
         f"availability: in {STEP_LIMIT} slots up to {clock.now:g} s, never {knobs.min_candidates} of "
-        f"{presence.device_count} devices at once; {presence.remedy} or lower round.min_candidates"
+        f"{availability.device_count} devices at once; {availability.remedy} or lower round.min_candidates"
     )
 
 

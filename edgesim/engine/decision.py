@@ -4,18 +4,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.channels import ALLOCATORS, Request, equal_finish
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 _SCAN = 64
 """Offers looked at in one scan, to begin with."""

@@ -15,12 +15,12 @@ from edgesim.channels import (
     load_links,
 )
 from edgesim.config import DevicesConfig, RunConfig
-from edgesim.content import find
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces import IntervalTable, models
 

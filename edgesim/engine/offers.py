@@ -5,9 +5,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
-
-Integers = NDArray[np.int64]
 
 
 class Offers:

@@ -9,20 +9,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgesim import work_kinds
 from edgesim.algorithms.safa import Distribution
+from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.population import Population
 from edgesim.devices.topology import Backhaul
-from edgesim.engine.presence import Presence
+from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.work import Span, Task
 from edgesim.engine.world import World
 from edgesim.learning.interface import Evaluation, Merged
-from edgesim.records import RunWriter
+from edgesim.runs import work_kinds
+from edgesim.runs.records import RunWriter
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Report:
     """Whether the row of a model that is not tested yet waits until the model is replaced, as it may be until then."""
     _held: dict[str, list[Any]] = field(default_factory=dict)
     """Row of ``rounds`` that waits; empty when none does."""
-    presence: Presence | None = None
+    interruptions: Interruptions | None = None
     """When devices were there; None where they are always."""
     _told: int = 0
     """The last round that has its rows."""
@@ -107,7 +107,7 @@ class Report:
     """When it ended."""
     _idle_told_j: float = 0.0
     """What idling had taken by its end."""
-    _idle_of_devices_j: NDArray[np.float64] | None = None
+    _idle_of_devices_j: Floats | None = None
     """The same by device, [N], where it differs between them."""
 
     @cached_property
@@ -202,8 +202,8 @@ class Report:
         outcome = [_outcome(task, span) for task, span in rows]
         away_s = (
             [0.0] * len(rows)
-            if self.presence is None
-            else self.presence.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
+            if self.interruptions is None
+            else self.interruptions.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
         )
         self.writer.write(
             "activities",
@@ -298,9 +298,7 @@ def battery_values(batteries: Batteries, t_s: float) -> dict[tuple[str, str], fl
     return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
 
-def standing(
-    distribution: Distribution, started: NDArray[np.int64], picked: int, arrived: int
-) -> dict[tuple[str, str], float]:
+def standing(distribution: Distribution, started: Integers, picked: int, arrived: int) -> dict[tuple[str, str], float]:
     """SAFA's round as rows of ``metrics``: from which model those who ``started`` did so, and who was picked."""
     counts = {name: np.count_nonzero(kind[started]) for name, kind in vars(distribution).items()}
     return {
@@ -309,7 +307,7 @@ def standing(
 
 
 def bits_on_wires(
-    backhaul: Backhaul, station: NDArray[np.int64], payload_bits: float, to_cloud: bool
+    backhaul: Backhaul, station: Integers, payload_bits: float, to_cloud: bool
 ) -> dict[tuple[str, str], float]:
     """Bits that crossed each link on their way up, as rows of ``metrics``.
 
@@ -380,8 +378,8 @@ def write_devices(
     writer: RunWriter,
     config: RunConfig,
     population: Population,
-    sizes: list[NDArray[np.int64]],
-    class_counts: list[NDArray[np.int64]] | None,
+    sizes: list[Integers],
+    class_counts: list[Integers] | None,
 ) -> None:
     """The ``devices`` table: one row per device and frame."""
     count = config.devices.count

@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from edgesim.arrays import Integers
 from edgesim.devices.battery import Batteries
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.clock import Clock
 from edgesim.engine.evaluations import Evaluations
-from edgesim.engine.presence import Presence
+from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.report import Report
 from edgesim.engine.uplink import Band
 from edgesim.engine.world import World
@@ -27,14 +25,14 @@ class RunProtocol:
     learner: Learner
     report: Report
     payload_bits: float
-    data_sizes: list[NDArray[np.int64]]
+    data_sizes: list[Integers]
     """Data-set sizes per frame, [devices]."""
-    work_samples: list[NDArray[np.int64]]
+    work_samples: list[Integers]
     """Samples that each device processes in a task, per frame, [devices]."""
     bands: list[Band]
     """One per station."""
     backhaul: Backhaul
     batteries: Batteries | None
     """None for devices on mains."""
-    presence: Presence
+    interruptions: Interruptions
     evaluations: Evaluations

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.channels import RecordedLink, ShannonLink
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries, make_batteries
@@ -17,7 +17,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock, drift_s
 from edgesim.engine.evaluations import Evaluations
-from edgesim.engine.presence import Presence
+from edgesim.engine.interruptions import Interruptions
 from edgesim.engine.report import Report
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.shared_band import SharedBand
@@ -55,9 +55,9 @@ class Server:
     report: Report
     payload_bits: float
     backhaul: Backhaul
-    data_sizes: list[NDArray[np.int64]]
+    data_sizes: list[Integers]
     """Data-set sizes per frame, [devices]."""
-    work_samples: list[NDArray[np.int64]]
+    work_samples: list[Integers]
     """Samples that each device processes in a round, per frame, [devices]."""
     on_round: Callable[[Progress], None]
     protocol: Synchronous | Unsynchronised | None = None
@@ -72,8 +72,8 @@ class Server:
         """Process of the server; returns why the run ended."""
         config = self.world.config
         self.report.batteries = batteries = make_batteries(config.devices, self.world.streams)
-        self.report.presence = presence = Presence(self.clock, self.world)
-        step = self._protocol(batteries, presence)
+        self.report.interruptions = interruptions = Interruptions(self.clock, self.world)
+        step = self._protocol(batteries, interruptions)
         accuracy = None
         for number in numbers:
             if config.round.protocol == "synchronous" and self._is_time_to_stop():
@@ -102,7 +102,7 @@ class Server:
         yield self.clock.timeout(0)
         self.report.end(self.clock.now, tasks)
 
-    def _protocol(self, batteries: Batteries | None, presence: Presence) -> Callable[[RoundNumber], Step]:
+    def _protocol(self, batteries: Batteries | None, interruptions: Interruptions) -> Callable[[RoundNumber], Step]:
         """What makes the next model: a round after a check-in, again and again, or a protocol without rounds."""
         config = self.world.config
         parts = (
@@ -117,7 +117,7 @@ class Server:
             self._bands(),
             self.backhaul,
             batteries,
-            presence,
+            interruptions,
             self.evaluations,
         )
         if config.round.protocol != "synchronous":

@@ -3,13 +3,11 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats
 from edgesim.channels import SharedLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Upload, drop_at, end_of_record
-
-Floats = NDArray[np.float64]
 
 
 @dataclass

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats, Integers
 from edgesim.devices.energy import activity_energy_j
 from edgesim.engine.clock import Kind, rounding_s
 from edgesim.engine.decision import Timeline, admit, exceed, needs_hz, share
+from edgesim.engine.estimates import PlannedEstimates, feedback
 from edgesim.engine.offers import Offers
-from edgesim.engine.outlook import PlannedOutlook, feedback
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires, standing
 from edgesim.engine.rounds import RoundNumber, moved_deadline_s
 from edgesim.engine.run_protocol import RunProtocol
@@ -23,9 +23,6 @@ from edgesim.engine.work import Outcome, RoundSignals, Task, meet, work
 from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport, RoundView
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass
@@ -88,7 +85,7 @@ class Carried:
 class Series:
     """Rounds of one deadline that began each where the one before was due.
 
-    The clock's sum over them would drift from the multiples of the deadline, at which slots of presence have edges.
+    The clock's sum over them would drift from the multiples of the deadline, at which slots of availability have edges.
     """
 
     start_s: float
@@ -120,7 +117,7 @@ class Synchronous(RunProtocol):
     """The round in flight, until it has its rows."""
 
     def meet_slot(self) -> None:
-        """A slot of presence by rounds begins: latecomers leave their work or go on with it."""
+        """A slot of availability by rounds begins: latecomers leave their work or go on with it."""
         late = [one for one in self.carried.values() if one.process.is_alive]
         if self.world.config.availability.interruption == "ignore" or not late:
             return
@@ -242,12 +239,12 @@ class Synchronous(RunProtocol):
             lambda task: self._on_computed(this, task),
             lambda task: self._on_arrived(this, task),
             lambda _: None,
-            self.presence.back_s,
+            self.interruptions.back_s,
             self._on_phase,
         )
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
         horizon_s = this.deadline_s - signals.tolerance_s if knobs.late == "drop" else math.inf
-        leaves_s = self.presence.leaves_s(ids, self.clock.now, horizon_s)
+        leaves_s = self.interruptions.leaves_s(ids, self.clock.now, horizon_s)
         this.training.start(ids)
         station = self.world.population.station[ids]
         up_s, down_s = self.backhaul.of_station_s[station], this.broadcast_s[station]
@@ -304,7 +301,7 @@ class Synchronous(RunProtocol):
                 times_selected=self.times_selected[ids],
                 streams=world.streams,
                 knowledge=this.training,
-                outlook=PlannedOutlook(
+                estimates=PlannedEstimates(
                     world,
                     timeline,
                     need_hz,

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.devices.energy import activity_energy_j
 from edgesim.engine.clock import Kind
 from edgesim.engine.decision import Timeline, admit, needs_hz
-from edgesim.engine.idle import Idle
-from edgesim.engine.outlook import PlannedOutlook, feedback
+from edgesim.engine.estimates import PlannedEstimates, feedback
+from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.rounds import RoundNumber
 from edgesim.engine.run_protocol import RunProtocol
@@ -29,9 +29,6 @@ from edgesim.errors import EdgesimError
 from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport, RoundView
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -82,7 +79,7 @@ class Unsynchronised(RunProtocol):
         self._places = self.world.config.round.count
         self._wake = self.clock.event()
         self._alarm_s = -math.inf
-        self._idle = Idle(self.world.availability, self.batteries, np.ones(len(self.next_task), dtype=bool))
+        self._idle = IdleDevices(self.world.availability, self.batteries, np.ones(len(self.next_task), dtype=bool))
         tolerance_s = 1e-9 * self.world.config.round.tmax_s
         self._signals = RoundSignals(
             self.bands,
@@ -92,7 +89,7 @@ class Unsynchronised(RunProtocol):
             lambda task: self.at_work[task.device].training.due(task.device),
             self._on_arrived,
             self._on_dropped,
-            self.presence.back_s,
+            self.interruptions.back_s,
             self._on_phase,
         )
 
@@ -181,7 +178,7 @@ class Unsynchronised(RunProtocol):
             times_selected=tasks - 1,
             streams=world.streams,
             knowledge=self._open_training(number),
-            outlook=PlannedOutlook(
+            estimates=PlannedEstimates(
                 world,
                 timeline,
                 need_hz,
@@ -219,7 +216,7 @@ class Unsynchronised(RunProtocol):
             device,
             float(np.max(world.download_s(np.array([device]), self.payload_bits))),
             chosen.compute_s,
-            self.presence.leaves_stay_s(chosen.stays_until_s),
+            self.interruptions.leaves_stay_s(chosen.stays_until_s),
             self.payload_bits,
             station,
             wires_s,

@@ -121,7 +121,7 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
 
 
 def meet(clock: Clock, task: Task, process: simpy.Process, here: bool) -> None:
-    """Tell a device at work whether it is there from now on, where no clock says so before (presence by rounds)."""
+    """Tell a device at work whether it is there from now on, where no clock says so before (availability by rounds)."""
     task.leaves_s = math.inf if here else clock.now
     if here and task.phase == "away":
         process.interrupt("back")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.channels import (
     Environment,
     Fading,
@@ -26,9 +26,6 @@ from edgesim.devices.topology import ONE_STATION, Topology
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class World:
             yield each, np.flatnonzero(station == each)
 
     @cached_property
-    def _sees_station(self) -> NDArray[np.bool_]:
+    def _sees_station(self) -> Booleans:
         """Line of sight of every device of the run, [N]; kept, since it costs as many draws as the shadowing."""
         assert isinstance(self.environment, Environment)
         law, distance_m = self.environment.path_loss, self.population.distance_m

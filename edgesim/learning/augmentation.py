@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from edgesim.selection.view import Integers
+from edgesim.arrays import Integers
 from edgesim.streams import Streams
 
 Augmentation = Literal["none", "flip", "crop-flip"]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgesim.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning.federation import Federation, Frame
-from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
 _DRAWS_AT_ONCE = 1 << 20

@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.layer_gradients import can_be_told, layers_with_rules, segment_gradients, watching
-from edgesim.learning.numerics import memory_lasts
-from edgesim.learning.room import in_cache, rows_at_once, side_by_side, whole_segments
-from edgesim.learning.statistics import LESS
+from edgesim.learning.loss_passes import LESS
+from edgesim.learning.passes import in_cache, rows_at_once, side_by_side, whole_segments
 from edgesim.learning.tensors import DeviceData
-from edgesim.selection.view import Floats, Integers
+from edgesim.learning.torch_settings import memory_lasts
 
 
 @dataclass(frozen=True)

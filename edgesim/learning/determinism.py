@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from edgesim.errors import EdgesimError
 from edgesim.learning import dropout
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.numerics import seeded
+from edgesim.learning.torch_settings import seeded
 
 
 @contextmanager

@@ -5,12 +5,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from edgesim.arrays import Floats, Integers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
-from edgesim.learning.numerics import memory_lasts
-from edgesim.learning.room import ROWS, ROWS_IN_CACHE, in_cache, side_by_side
+from edgesim.learning.passes import ROWS, ROWS_IN_CACHE, in_cache, side_by_side
 from edgesim.learning.tensors import DeviceData
-from edgesim.selection.view import Floats, Integers
+from edgesim.learning.torch_settings import memory_lasts
 
 
 def predictions(

@@ -5,11 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning import partitions
 from edgesim.learning.datasets import Dataset, load_dataset
-from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
 

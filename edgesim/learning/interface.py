@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from edgesim.algorithms.safa import Distribution
-from edgesim.selection.view import Floats, Gradients, Integers, Knowledge
+from edgesim.arrays import Floats, Integers
+from edgesim.selection.view import Gradients, Knowledge
 
 NOBODY: Integers = np.empty(0, dtype=np.int64)
 

@@ -5,11 +5,12 @@ from functools import cached_property
 import numpy as np
 
 from edgesim.algorithms import fedavg
+from edgesim.arrays import Floats, Integers
 from edgesim.config import LearningConfig
 from edgesim.learning.batches import batch_samples
 from edgesim.learning.federation import Federation
 from edgesim.selection.shares import class_shares
-from edgesim.selection.view import Floats, Integers, Source
+from edgesim.selection.view import Source
 from edgesim.streams import Streams
 
 

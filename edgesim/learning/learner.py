@@ -14,8 +14,10 @@ from torch import Tensor
 from edgesim.algorithms import fedasync, fedbuff, hierarchical
 from edgesim.algorithms.safa import Cache, Versions
 from edgesim.algorithms.staleness import relative_change
+from edgesim.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
+from edgesim.files.paths import own_file
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.evaluation import evaluate, predictions
@@ -24,15 +26,13 @@ from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation, Merged, Stale
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
-from edgesim.learning.numerics import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.timing_only import absorbing_weights
+from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.trainer import Promise
 from edgesim.learning.training_round import TorchRound, merged_by, promise_of
-from edgesim.paths import own_file
-from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000

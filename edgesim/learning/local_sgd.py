@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from edgesim.arrays import Floats, Integers
 from edgesim.learning import dropout
-from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
-from edgesim.selection.view import Floats, Integers
+from edgesim.learning.image_loader import ImageLoader
 
 _NEWEST_STEP = 0.2
 
@@ -32,7 +32,7 @@ class Progress:
 
 def train(
     model: FlatModel,
-    feed: Feed,
+    feed: ImageLoader,
     edges: Integers,
     lr: float,
     momentum: float,

@@ -16,23 +16,23 @@ from torch import Tensor
 from edgesim import streams as streams_module
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
-from edgesim.learning import augmentation, batches, dropout, evaluation, feed, flat, local_sgd, tensors
+from edgesim.learning import augmentation, batches, dropout, evaluation, flat, image_loader, local_sgd, tensors
 from edgesim.learning.augmentation import draws
 from edgesim.learning.batches import step_edges
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
-from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.numerics import device_kind, memory_lasts, seeded
+from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.payload import model_module
 from edgesim.learning.tensors import DeviceData
-from edgesim.sources import digest_when_loaded
+from edgesim.learning.torch_settings import device_kind, memory_lasts, seeded
+from edgesim.runs.sources import digest_when_loaded
 from edgesim.streams import Streams
 
 _FORMAT = 1
 #: Modules whose code decides what training makes of a model and images, and when it ends.
-_TRAINING = (local_sgd, dropout, augmentation, feed, flat, tensors, batches, evaluation, streams_module)
+_TRAINING = (local_sgd, dropout, augmentation, image_loader, flat, tensors, batches, evaluation, streams_module)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _pretrain(
         seed = int(streams.seeds("pretrain", 0, epoch))
         with memory_lasts("pre-training", "set learning.batch_size lower"), seeded(data.device, seed):
             progress = local_sgd.train(
-                model, Feed(model, data, order, changes), edges, learning.lr, learning.momentum, velocity, seed
+                model, ImageLoader(model, data, order, changes), edges, learning.lr, learning.momentum, velocity, seed
             )
         if progress.first_bad_step is not None:
             raise Diverged(

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from edgesim.arrays import Integers
 from edgesim.learning import augmentation
 from edgesim.learning.datasets import Dataset
-from edgesim.selection.view import Integers
 
 
 class DeviceData:

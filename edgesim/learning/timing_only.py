@@ -8,13 +8,14 @@ import numpy as np
 
 from edgesim.algorithms import fedavg, fedbuff, staleness
 from edgesim.algorithms.safa import Versions
+from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import NOBODY, Evaluation, Merged, Stale
 from edgesim.learning.knowledge import CountKnowledge
 from edgesim.learning.payload import model_bits
-from edgesim.selection.view import ClassGradients, Floats, Integers
+from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
 
 

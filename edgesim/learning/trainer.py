@@ -6,8 +6,8 @@ from typing import Protocol
 
 from torch import Tensor
 
+from edgesim.arrays import Integers
 from edgesim.errors import Diverged
-from edgesim.selection.view import Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from edgesim.algorithms import fedavg, staleness
 from edgesim.algorithms.staleness import relative_change
+from edgesim.arrays import Floats, Integers
 from edgesim.errors import Diverged
 from edgesim.learning.augmentation import draws
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
@@ -17,12 +18,12 @@ from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import NOBODY, Merged, Stale
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
-from edgesim.learning.numerics import reproducible
-from edgesim.learning.statistics import gradient_deviations, mean_losses
+from edgesim.learning.loss_passes import gradient_deviations, mean_losses
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import reproducible
 from edgesim.learning.trainer import Job, Promise, Result
 from edgesim.selection.shares import class_shares
-from edgesim.selection.view import ClassGradients, Floats, Integers
+from edgesim.selection.view import ClassGradients
 
 if TYPE_CHECKING:
     from edgesim.learning.learner import TorchLearner

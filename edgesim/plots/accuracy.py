@@ -7,15 +7,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.metrics import final_accuracy, start_accuracy
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
 from edgesim.plots.groups import Panel, Series, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
 from edgesim.plots.line_panels import line_panels
 
-Floats = NDArray[np.float64]
 Over = Literal["rounds", "seconds"]
 
 _MOST_BANDS = 3

@@ -6,14 +6,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 from scipy import stats
 
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Booleans, Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, Series, labels_of
-
-Floats = NDArray[np.float64]
 
 KINDS = ("compute", "upload", "round")
 _MOST_POINTS = 400
@@ -74,7 +72,7 @@ def _durations(run: Run) -> dict[str, tuple[Floats, Floats]]:
     return found
 
 
-def _seen_to_its_end(activities: pd.DataFrame) -> NDArray[np.bool_]:
+def _seen_to_its_end(activities: pd.DataFrame) -> Booleans:
     # An unscheduled row ends at its own finish or at the close, whichever is first.
     finished = (activities["outcome"] == "unscheduled") & (activities["t_end_s"] < activities["close_s"])
     return np.asarray((activities["outcome"] == "done") | finished, dtype=bool)

@@ -16,7 +16,7 @@ from edgesim.analysis.skew import holdings
 from edgesim.analysis.summary import TO_TARGET, summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
-from edgesim.paths import refuse_link
+from edgesim.files.paths import refuse_link
 from edgesim.plots import heat_map
 from edgesim.plots.accuracy import Over, draw_accuracy
 from edgesim.plots.album import Album
@@ -24,7 +24,7 @@ from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.plots.delay_cdf import draw_delay_cdf
-from edgesim.plots.energy import draw_energy, draw_energy_over_rounds
+from edgesim.plots.energy_bars import draw_energy, draw_energy_over_rounds
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt

@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
 from edgesim.analysis.summary import TO_TARGET
+from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Quantity, knob_text, quantity
 
@@ -121,16 +122,14 @@ def _shape(panels: int, panel_in: float) -> tuple[float, int]:
     return style.PAGE_IN, max(1, min(style.abreast(panels), int((style.PAGE_IN - _AROUND_IN) / panel_in)))
 
 
-def _norm(data: NDArray[np.float64]) -> Normalize:
+def _norm(data: Floats) -> Normalize:
     if not len(data) or np.isnan(data).all():
         return Normalize(0, 1)
     low, high = float(np.nanmin(data)), float(np.nanmax(data))
     return LogNorm(low, high) if 0 < 10 * low < high else Normalize(low, high)
 
 
-def _annotate(
-    axes: Axes, values: NDArray[np.float64], texts: NDArray[np.object_], norm: Normalize, size: float
-) -> None:
+def _annotate(axes: Axes, values: Floats, texts: NDArray[np.object_], norm: Normalize, size: float) -> None:
     for (i, j), text in np.ndenumerate(texts):
         if not isinstance(text, str) or not text:
             continue

@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
@@ -48,7 +48,7 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _draw_hours(axes: Axes, seeds: Sequence[NDArray[np.float64]], label: str, look: style.LineStyle) -> None:
+def _draw_hours(axes: Axes, seeds: Sequence[Floats], label: str, look: style.LineStyle) -> None:
     """Mean over seeds of a quantity of each hour, [24] each, and its interval where there are three or more."""
     bands = [drawn_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5

@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
 from edgesim.analysis.skew import Holding, earth_movers_distances, holdings
+from edgesim.arrays import Integers
 from edgesim.plots import style
 
 MOST_DEVICES = 400
@@ -53,7 +53,7 @@ def draw_partition(run: Run) -> Figure:
     return figure
 
 
-def _name_devices(axes: Axes, shown: NDArray[np.int64], devices: int) -> None:
+def _name_devices(axes: Axes, shown: Integers, devices: int) -> None:
     even = MaxNLocator(integer=True, nbins=10, min_n_ticks=1).tick_values(0, len(shown) - 1)
     places = [int(place) for place in even if 0 <= place < len(shown)]
     axes.set_xticks(places, [str(shown[place]) for place in places])

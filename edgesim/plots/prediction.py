@@ -7,11 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, PercentFormatter
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats
 from edgesim.plots import style
-
-Floats = NDArray[np.float64]
 
 
 class Score(NamedTuple):

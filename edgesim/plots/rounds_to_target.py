@@ -7,10 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.metrics import Reached, rounds_to_target, start_accuracy
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, spread_note
@@ -74,7 +74,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     return figure
 
 
-def _draw_mean(axes: Axes, place: float, rounds: NDArray[np.float64], bar: float, color: str) -> None:
+def _draw_mean(axes: Axes, place: float, rounds: Floats, bar: float, color: str) -> None:
     """A bar of the mean over runs [n] that all got there."""
     spread = float(rounds.std(ddof=1)) if rounds.size >= LEAST_SEEDS else 0.0
     drawn = axes.bar(

@@ -9,15 +9,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.intervals import drawn_interval, spread_note
 from edgesim.plots.row_panels import row_panels
-
-Floats = NDArray[np.float64]
 
 MOST_BARS = 60
 """Rounds of a longer run are drawn in blocks of equally many rounds."""

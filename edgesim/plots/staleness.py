@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats, Integers
 from edgesim.plots.groups import Panel, Series
 from edgesim.plots.line_panels import line_panels
 
@@ -34,7 +34,7 @@ def draw_staleness(panels: Sequence[Panel]) -> Figure:
     return drawn.figure
 
 
-def cumulative(series: Series) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def cumulative(series: Series) -> tuple[Integers, Floats]:
     """Stalenesses from 0 to the largest, and the share of a series' updates that are not staler."""
     ages = np.concatenate([run.updates["staleness"].to_numpy(dtype=np.int64) for run in series.runs])
     counts = np.bincount(ages, minlength=1)

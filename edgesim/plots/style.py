@@ -18,7 +18,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 from edgesim.errors import EdgesimError
-from edgesim.paths import own_file
+from edgesim.files.paths import own_file
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16

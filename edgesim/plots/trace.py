@@ -1,4 +1,4 @@
-"""Figures of recordings: presence (FedDance, SoCC 2025, fig. 3, and the hours of the day), capacity, speed."""
+"""Figures of recordings: availability (FedDance, SoCC 2025, fig. 3, and the hours of the day), capacity, speed."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -8,11 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, PercentFormatter
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats, Integers
 from edgesim.plots import style
-
-Floats = NDArray[np.float64]
 
 ONLINE_SHARE = 0.2026
 LONG_GAP_SHARE = 0.65
@@ -32,10 +30,10 @@ _TIMES = {
 
 
 class Anatomy(Protocol):
-    """What is drawn of a trace of presence."""
+    """What is drawn of a availability trace."""
 
     @property
-    def sessions(self) -> NDArray[np.int64]:
+    def sessions(self) -> Integers:
         """Periods of each device, [devices]."""
 
     @property
@@ -55,7 +53,7 @@ class Anatomy(Protocol):
         """The longest recording."""
 
     @property
-    def counts_over_time(self) -> tuple[Floats, NDArray[np.int64]]:
+    def counts_over_time(self) -> tuple[Floats, Integers]:
         """Instants at which the number of devices online changes, and that number from there on, [k] each."""
 
     def recorded_until_s(self, t_s: Floats) -> Floats:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
 from edgesim.plots.groups import Panel
 from edgesim.plots.line_panels import line_panels
 
@@ -34,7 +34,7 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
     return drawn.figure
 
 
-def smoothed(losses: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def smoothed(losses: Sequence[Floats]) -> tuple[Floats, Floats]:
     """Middles of equal stretches of rounds and the mean loss in each, over all seeds; rounds without updates count not.
 
     ``losses`` are by round, [rounds] of each seed; the rounds that all of them have are used.

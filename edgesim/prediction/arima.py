@@ -6,14 +6,14 @@ The order is (1, 0, 1) with a constant: neither REFL nor those who compare again
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
 
 _ORDER = (1, 0, 1)
 
 
-def chances(log: CheckInLog, ids: NDArray[np.int64], future_rounds: int) -> NDArray[np.float64]:
+def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
     """Chance that each device is there in at least one of the next rounds, [n].
 
     1 - prod_k (1 - p_k) over the forecasts p_k, clipped to [0, 1]. A device that was always, or never, there within
@@ -24,7 +24,7 @@ def chances(log: CheckInLog, ids: NDArray[np.int64], future_rounds: int) -> NDAr
     from statsmodels.tsa.arima.model import ARIMA
 
     history = log.history(ids).astype(np.float64)
-    forecast: NDArray[np.float64] = history[-1].copy()
+    forecast: Floats = history[-1].copy()
     for column in np.flatnonzero(np.ptp(history, axis=0) > 0).tolist():
         with warnings.catch_warnings():
             # Short binary series often stop short of the optimum; their forecast counts all the same.

@@ -7,13 +7,13 @@ from functools import reduce
 from operator import add
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.prediction.check_in_log import CheckInLog, need_future
 from edgesim.prediction.scores import Confusion
 
-Predictor = Callable[[CheckInLog, NDArray[np.int64], int], NDArray[np.float64]]
+Predictor = Callable[[CheckInLog, Integers, int], Floats]
 """Chances of some devices [n] to be there in at least one of so many rounds that follow a log."""
 
 THRESHOLD = 0.5
@@ -37,7 +37,7 @@ class Backtest:
 
 
 def backtest(
-    present: NDArray[np.bool_], predictor: Predictor, history_rounds: int, future_rounds: int, every: int = 1
+    present: Booleans, predictor: Predictor, history_rounds: int, future_rounds: int, every: int = 1
 ) -> Backtest:
     """Judge a predictor on a log, ``present`` [rounds, devices], in every so many rounds with a full history.
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-
-Integers = NDArray[np.int64]
-Booleans = NDArray[np.bool_]
 
 
 @dataclass
@@ -44,7 +42,7 @@ class CheckInLog:
         self.counts += row
         self.rounds += 1
 
-    def rates(self, ids: Integers) -> NDArray[np.float64]:
+    def rates(self, ids: Integers) -> Floats:
         """lambda_m, check-ins per round of each device, [n]: FedDance, eq. 2; raises as `append` does."""
         self._need_known(ids)
         return np.asarray(self.counts[ids] / self.window_rounds)

@@ -1,17 +1,18 @@
 """FedDance's predictor: check-ins as a Poisson process (FedDance, SoCC 2025, section 4.1)."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgesim.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
 
 
-def chances(log: CheckInLog, ids: NDArray[np.int64], future_rounds: int) -> NDArray[np.float64]:
+def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
     """Chance that each device is there in at least one of the next rounds, [n]; raises `EdgesimError` for no rounds."""
     need_future(future_rounds)
     return once_or_more(log.rates(ids), future_rounds)
 
 
-def once_or_more(rate_per_round: ArrayLike, future_rounds: int) -> NDArray[np.float64]:
+def once_or_more(rate_per_round: ArrayLike, future_rounds: int) -> Floats:
     """V = Pr(L > 0) = 1 - exp(-lambda K), of the rates' shape: FedDance, eq. 5."""
     return np.asarray(-np.expm1(-np.asarray(rate_per_round) * future_rounds))

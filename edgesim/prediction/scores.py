@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Booleans = NDArray[np.bool_]
+from edgesim.arrays import Booleans
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,8 @@
 """Who takes part in a round: the scheduling policies and their registry."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from edgesim.config import validate
-from edgesim.errors import EdgesimError
 from edgesim.selection.availability_first import AvailabilityFirst
 from edgesim.selection.best_channel import BestChannel
 from edgesim.selection.best_norm import BestNorm
@@ -22,6 +19,7 @@ from edgesim.selection.refl import Refl
 from edgesim.selection.safa import Safa
 from edgesim.selection.safa_lite import SafaLite
 from edgesim.selection.view import Options, Selector
+from edgesim.validation import options_of
 
 SELECTORS: dict[str, type[Selector]] = {
     "random": RandomChoice,
@@ -44,24 +42,15 @@ SELECTORS: dict[str, type[Selector]] = {
 
 def make_selector(policy: str, options: Mapping[str, Any], device_count: int, class_count: int) -> Selector:
     """A policy by its config name; raises `EdgesimError` for an unknown name or a bad option."""
-    kind = _selector_class(policy)
-    return kind(_checked(policy, kind, options), device_count, class_count)
+    checked = _checked(policy, options)
+    return SELECTORS[policy](checked, device_count, class_count)
 
 
 def resolve_options(policy: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """All options of a policy, defaults included, keyed as in the config; raises as `make_selector` does."""
-    return _checked(policy, _selector_class(policy), options).model_dump()
+    return _checked(policy, options).model_dump()
 
 
-def _selector_class(policy: str) -> type[Selector]:
-    if policy in SELECTORS:
-        return SELECTORS[policy]
-    near = difflib.get_close_matches(policy, SELECTORS, n=1, cutoff=0.5)
-    hint = f", did you mean {near[0]!r}?" if near else ";"
-    raise EdgesimError(f"selection.policy: unknown policy {policy!r}{hint} known: {', '.join(SELECTORS)}")
-
-
-def _checked(policy: str, kind: type[Selector], options: Mapping[str, Any]) -> Options:
-    if options and not kind.Options.model_fields:
-        raise EdgesimError(f"selection: policy {policy!r} takes no options, remove {', '.join(map(repr, options))}")
-    return validate(kind.Options, options, f"selection (policy {policy!r})")
+def _checked(policy: str, options: Mapping[str, Any]) -> Options:
+    kinds = {name: kind.Options for name, kind in SELECTORS.items()}
+    return options_of(kinds, policy, options, "selection.policy", "selection")

@@ -1,4 +1,4 @@
-"""Availability-first: a control that goes by presence alone (FedDance, section 2.2)."""
+"""Availability-first: a control that goes by availability alone (FedDance, section 2.2)."""
 
 from functools import partial
 from typing import Any, ClassVar

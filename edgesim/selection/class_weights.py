@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgesim.selection.view import ClassGradients, Floats
+from edgesim.arrays import Booleans, Floats
+from edgesim.selection.view import ClassGradients
 
 Mode = Literal["eq18", "scalar", "lastlayer", "ones"]
 
@@ -20,7 +20,7 @@ class ClassWeights:
 
     value: Floats
     """L^(c), [C]; 1 where nothing is known."""
-    known: NDArray[np.bool_]
+    known: Booleans
     """Whether class c was ever estimated, [C]."""
 
     @classmethod

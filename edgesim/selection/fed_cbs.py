@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from edgesim.arrays import Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless
-from edgesim.selection.view import Choice, Floats, Integers, RoundView
+from edgesim.selection.view import Choice, RoundView
 
 QCID_FLOOR = 1e-6
 """A perfectly balanced set would else have infinite weight."""

@@ -7,10 +7,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from edgesim.arrays import Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending
-from edgesim.selection.view import Choice, Floats, Integers, RoundView
+from edgesim.selection.view import Choice, RoundView
 
 
 class FedCsOptions(view.Options):
@@ -30,12 +31,12 @@ class FedCs(Stateless):
 
     def choose(self, view: RoundView) -> Choice:
         """Yield devices in the order of Algorithm 3, or by rising finish."""
-        rows, outlook = np.arange(len(view.ids), dtype=np.int64), view.outlook
+        rows, estimates = np.arange(len(view.ids), dtype=np.int64), view.estimates
         if self.options.uploads == "parallel":
-            rows = rows[outlook.ready_s(rows) + outlook.upload_s(rows, 1) < outlook.due_s(rows)]
-            finish_s = outlook.ready_s(rows) + outlook.upload_s(rows, outlook.places())
+            rows = rows[estimates.ready_s(rows) + estimates.upload_s(rows, 1) < estimates.due_s(rows)]
+            finish_s = estimates.ready_s(rows) + estimates.upload_s(rows, estimates.places())
             return walk(view.ids[rows[descending(-finish_s)]])
-        return one_after_another(view.ids, outlook.ready_s(rows), outlook.upload_s(rows, 1), outlook.due_s(rows))
+        return one_after_another(view.ids, estimates.ready_s(rows), estimates.upload_s(rows, 1), estimates.due_s(rows))
 
 
 def one_after_another(ids: Integers, ready_s: Floats, upload_s: Floats, due_s: Floats) -> Choice:

@@ -9,16 +9,15 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.prediction import CheckInLog, poisson
 from edgesim.selection import view
 from edgesim.selection.ties import by_falling
-from edgesim.selection.view import Choice, Feedback, Floats, Integers, RoundReport, RoundView
+from edgesim.selection.view import Choice, Feedback, RoundReport, RoundView
 
 AccuracyMap = Literal["paper", "shifted", "abs"]
-Booleans = NDArray[np.bool_]
 
 
 class FedDanceOptions(view.Options):

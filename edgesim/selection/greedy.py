@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from edgesim.arrays import Floats, Integers
 from edgesim.selection.ties import TIE, first_lowest
-from edgesim.selection.view import Choice, Floats, Integers
+from edgesim.selection.view import Choice
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.ties import descending
-from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
+from edgesim.selection.view import Choice, RoundReport, RoundView
 
 _CLIP = 0.9
 _POOL = 5
@@ -60,7 +60,7 @@ class OortState:
     """Measured in the last participation, planned before the first, nan before the first check-in."""
     last: Integers
     """The last round whose report told of the device."""
-    tried: NDArray[np.bool_]
+    tried: Booleans
     size: Integers
     """Different samples that a job of the device trains on."""
     pacer_percent: float
@@ -100,7 +100,7 @@ class Oort:
         state, options, ids, streams = self.state, self.options, view.ids, view.streams
         if len(ids) == 0:
             return
-        places = view.outlook.places()
+        places = view.estimates.places()
         self._register(view, places)
         if view.round >= 2 * options.pacer_step and view.round % options.pacer_step == 0:
             half = view.round % (2 * options.pacer_step)
@@ -134,7 +134,7 @@ class Oort:
         state.size[view.ids] = np.minimum(view.samples, view.work_samples)
         new = np.flatnonzero(np.isnan(state.duration_s[view.ids]))
         if len(new):
-            state.duration_s[view.ids[new]] = view.outlook.ready_s(new) + view.outlook.upload_s(new, places)
+            state.duration_s[view.ids[new]] = view.estimates.ready_s(new) + view.estimates.upload_s(new, places)
 
     def hear(self, report: RoundReport) -> None:
         """Take in losses and durations; those selected in vain get the mean utility of the round."""

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from edgesim.arrays import Floats, Integers
 from edgesim.selection.stateless import Stateless, walk
-from edgesim.selection.view import Choice, Floats, Integers, RoundView
+from edgesim.selection.view import Choice, RoundView
 
 _AT_FIRST = 1024
 

@@ -8,14 +8,14 @@ from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.prediction import CheckInLog, poisson
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.ties import by_falling
-from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
+from edgesim.selection.view import Choice, RoundReport, RoundView
 
 _ALPHA = 0.25
 
@@ -26,8 +26,8 @@ class ReflOptions(view.Options):
     cool_down: int = Field(5, ge=0, le=100_000)
     """Rounds for which a device is not selected again."""
     forecast: Literal["oracle", "log"] = "oracle"
-    """Whether the server reads off the trace who stays, as the published code does, or forecasts presence in the next
-    round by the check-in log: least likely first."""
+    """Whether the server reads off the trace which devices stay, as the published code does, or forecasts availability
+    in the next round by the check-in log: least likely first."""
     oracle_accuracy: float = Field(0.9, gt=0, le=1)
     """Share of the candidates about which the oracle speaks; the others are left out."""
     history_rounds: int = Field(50, ge=1, le=100_000)
@@ -42,7 +42,7 @@ def round_estimate_s(length_s: float, estimate_s: float) -> float:
     return (1 - _ALPHA) * length_s + _ALPHA * estimate_s
 
 
-def is_leaving(leaves_s: Floats, slot_s: float) -> NDArray[np.bool_]:
+def is_leaving(leaves_s: Floats, slot_s: float) -> Booleans:
     """Whether each device is there for the whole slot that begins now but not for the whole next one, [n].
 
     ``leaves_s`` [n] are the seconds until each leaves.
@@ -74,10 +74,10 @@ class Refl:
             ids = view.ids[rows]
             return by_falling(ids, -poisson.chances(self.log, ids, 1), draw)
         # Asked before the shuffle: a trace answers a little faster in the order of its devices.
-        leaving = is_leaving(view.outlook.leaves_s(rows, 2 * self.estimate_s), self.estimate_s)
+        leaving = is_leaving(view.estimates.leaves_s(rows, 2 * self.estimate_s), self.estimate_s)
         order = np.argsort(draw(view.ids[rows]), kind="stable")
         rows, leaving = rows[order], leaving[order]
-        if len(rows) > view.outlook.places():
+        if len(rows) > view.estimates.places():
             rows = np.concatenate([self._spoken_of(rows[leaving]), self._spoken_of(rows[~leaving])])
         return walk(view.ids[rows])
 

@@ -9,12 +9,12 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.ties import descending
-from edgesim.selection.view import Choice, Floats, Integers, RoundReport, RoundView
+from edgesim.selection.view import Choice, RoundReport, RoundView
 
 
 class SafaOptions(view.Options):
@@ -24,7 +24,7 @@ class SafaOptions(view.Options):
     """Share of the candidates picked in a round, rounded up."""
 
 
-def first_come_first_merge(finish_s: Floats, picked_before: NDArray[np.bool_]) -> Integers:
+def first_come_first_merge(finish_s: Floats, picked_before: Booleans) -> Integers:
     """Rows by rising ``finish_s`` [n], those ``picked_before`` [n] behind all others."""
     order = descending(-finish_s)
     last = picked_before[order]
@@ -47,7 +47,7 @@ class Safa:
         rows = np.arange(len(view.ids), dtype=np.int64)
         if len(rows) == 0:
             return
-        finish_s = view.outlook.ready_s(rows) + view.outlook.upload_s(rows, len(rows))
+        finish_s = view.estimates.ready_s(rows) + view.estimates.upload_s(rows, len(rows))
         yield view.ids[first_come_first_merge(finish_s, self.picked[view.ids])]
 
     def draft(self, arrived: Integers, candidates: int) -> Integers:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from edgesim.selection.view import Floats, Integers, RoundView
+from edgesim.arrays import Floats, Integers
+from edgesim.selection.view import RoundView
 
 
 def class_shares(counts: Integers) -> Floats:

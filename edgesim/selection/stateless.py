@@ -2,8 +2,9 @@
 
 from typing import Any, ClassVar
 
+from edgesim.arrays import Integers
 from edgesim.selection import view
-from edgesim.selection.view import Choice, Integers, RoundReport
+from edgesim.selection.view import Choice, RoundReport
 
 
 class Stateless:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from edgesim.selection.view import Choice, Floats, Integers
+from edgesim.arrays import Floats, Integers
+from edgesim.selection.view import Choice
 
 TIE = 1e-12
 """Relative difference up to which two values count as equal."""

@@ -5,20 +5,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Source = Literal["batch", "dataset"]
 
 #: A selector yields a device id and hears whether the admission rule took it; or, where no answer would change what
 #: comes next, an array of ids in order, and hears of all of them at once.
-Choice = Generator[int | Integers, bool | NDArray[np.bool_], None]
+Choice = Generator[int | Integers, bool | Booleans, None]
 
 
 class Knowledge(Protocol):
@@ -43,7 +40,7 @@ class Knowledge(Protocol):
         """Standard deviation of per-sample gradients on each device's first batch, [n] (a pass of its own)."""
 
 
-class Outlook(Protocol):
+class Estimates(Protocol):
     """What can be worked out of the round to come for some candidates, by their rows in the view; computed when asked.
 
     Instants count from the round's start, in seconds.
@@ -98,7 +95,7 @@ class RoundView:
     """How often each was scheduled before this round, [n]."""
     streams: Streams
     knowledge: Knowledge
-    outlook: Outlook
+    estimates: Estimates
 
 
 class Gradients(Protocol):

@@ -6,15 +6,13 @@ Answers are exact: at an instant that is answered, what was asked for holds, and
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
+from edgesim.arrays import Booleans, Floats, Integers
 
 
 class Availability(Protocol):
-    """A model of presence; device ids are [n], instants seconds on the run's clock, a scalar or [n]."""
+    """A availability model; device ids are [n], instants seconds on the run's clock, a scalar or [n]."""
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available at an instant, [n]."""

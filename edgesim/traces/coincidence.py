@@ -1,12 +1,11 @@
 """All devices of an interval table at once: who is there at an instant, and when enough of them are."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgesim.traces.intervals import Floats, Integers, Intervals
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
-
-Booleans = NDArray[np.bool_]
 
 _AT_ONCE = 1 << 12
 LENGTHS_LIMIT = 50

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from edgesim.arrays import Floats, Integers
 from edgesim.channels.link_file import LinkRows, write_links
-from edgesim.device_keys import Texts, models_of_all, numbered
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import Unobserved
-from edgesim.table_file import write_parquet
+from edgesim.files.device_keys import Texts, models_of_all, numbered
+from edgesim.files.table_facts import Unobserved
+from edgesim.files.table_file import write_parquet
 from edgesim.traces.interval_file import read_intervals, write_intervals
-from edgesim.traces.intervals import Floats, Integers, Intervals, complement, joined
-from edgesim.traces.readers import Capacity, Presence, Recorded, read_recording
+from edgesim.traces.intervals import Intervals, complement, joined
+from edgesim.traces.readers import Capacity, Recorded, RecordedAvailability, read_recording
 
 
 def convert(
@@ -32,11 +33,11 @@ def convert(
     devices are those of the same keys where both have keys, else those of the same numbers.
     """
     recorded = read_recording(source, format, **options)
-    need_presence(source, recorded, observed)
-    if isinstance(recorded, Presence):
+    need_availability(source, recorded, observed)
+    if isinstance(recorded, RecordedAvailability):
         settled = settle(recorded, observed, unobserved)
         write_intervals(target, settled)
-        return Presence(settled, cut=recorded.cut)
+        return RecordedAvailability(settled, cut=recorded.cut)
     if isinstance(recorded, Profile):
         write_profile(target, recorded)
     elif isinstance(recorded, LinkRows):
@@ -46,13 +47,15 @@ def convert(
     return recorded
 
 
-def need_presence(source: Path, recorded: Recorded, observed: Path | None) -> None:
+def need_availability(source: Path, recorded: Recorded, observed: Path | None) -> None:
     """Raises `EdgesimError` where periods of observation are given for a recording of something else."""
-    if observed is not None and not isinstance(recorded, Presence):
-        raise EdgesimError(f"--observed: is for recordings of presence, which {source} is not")
+    if observed is not None and not isinstance(recorded, RecordedAvailability):
+        raise EdgesimError(f"--observed: is for availability recording, which {source} is not")
 
 
-def settle(recorded: Presence, observed: Path | None = None, unobserved: Unobserved = "absent") -> Intervals:
+def settle(
+    recorded: RecordedAvailability, observed: Path | None = None, unobserved: Unobserved = "absent"
+) -> Intervals:
     """The available periods, with time in which nobody looked counted as absent or as present, and noted."""
     available, seen = recorded.available, recorded.observed
     if observed is not None:

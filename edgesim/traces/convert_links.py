@@ -8,8 +8,8 @@ import numpy as np
 
 from edgesim.channels.capacity_file import Rows
 from edgesim.channels.link_file import LinkRows, write_links
-from edgesim.device_keys import texts
 from edgesim.errors import EdgesimError
+from edgesim.files.device_keys import texts
 from edgesim.traces.readers import FORMATS, Capacity, detect, read_recording
 
 

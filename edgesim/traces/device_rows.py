@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import MOST_DEVICES
-from edgesim.table_file import numbers_of, row_word
-from edgesim.traces.intervals import Floats, Integers
+from edgesim.files.table_facts import MOST_DEVICES
+from edgesim.files.table_file import numbers_of, row_word
 
 
 def ids_of(frame: pd.DataFrame, path: Path, column: str) -> Integers:
@@ -30,7 +29,7 @@ def above_zero(frame: pd.DataFrame, path: Path, column: str, most: float = np.in
     return values
 
 
-def _check(bad: NDArray[np.bool_], frame: pd.DataFrame, path: Path, column: str, expected: str) -> None:
+def _check(bad: Booleans, frame: pd.DataFrame, path: Path, column: str, expected: str) -> None:
     """Refuse the first row that is bad."""
     if bad.any():
         row = int(np.argmax(bad))

@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from edgesim.device_keys import texts
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
-from edgesim.table_file import column_names, numbers_of, read_columns, row_word, write_parquet
-from edgesim.traces.intervals import Floats, Integers, Intervals, check_length, joined
+from edgesim.files.device_keys import texts
+from edgesim.files.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
+from edgesim.files.table_file import column_names, numbers_of, read_columns, row_word, write_parquet
+from edgesim.traces.intervals import Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"
 TIMES = ("start_s", "end_s")
@@ -125,7 +125,7 @@ def id_column_of(path: Path) -> str:
 def _checked(frame: pd.DataFrame, path: Path, length_s: float | None) -> tuple[Integers, Floats, Floats, Floats]:
     """The columns as arrays, ordered by device, with the lengths; refuses the first row that breaks a rule."""
 
-    def refuse(bad: NDArray[np.bool_], numbers: Integers, field: str, expected: str) -> None:
+    def refuse(bad: Booleans, numbers: Integers, field: str, expected: str) -> None:
         if bad.any():
             number = numbers[np.argmax(bad)]
             place = f"{path}: {row_word(path)} {number}: {field}"

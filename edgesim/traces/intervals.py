@@ -4,14 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgesim.device_keys import Texts
+from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import LONGEST_S, Unobserved
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from edgesim.files.device_keys import Texts
+from edgesim.files.table_facts import LONGEST_S, Unobserved
 
 
 @dataclass(frozen=True)

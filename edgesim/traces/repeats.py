@@ -6,9 +6,8 @@ begun yet.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from edgesim.arrays import Floats
 
 
 def instants_s(cycle: Floats | float, length_s: Floats | float, within_s: Floats | float) -> Floats:

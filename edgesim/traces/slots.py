@@ -4,13 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
 
 SLOT_LIMIT = 100_000
 """Slots that each device is followed ahead before the search for a change is given up."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.records import RunWriter
+from edgesim.runs.records import RunWriter
 
 
 def write_run(folder: Path, accuracies: Sequence[float | None], *, start: float | None = 0.5, seed: int = 0) -> Path:

@@ -5,7 +5,7 @@ import pytest
 
 from edgesim.analysis import metrics
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 
 
 def rounds_with(accuracies: list[float | None], round_s: float = 2.0) -> pd.DataFrame:

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from edgesim.show import print_study
+from edgesim.terminal.show import print_study
 
 
 def shown(folder) -> str:

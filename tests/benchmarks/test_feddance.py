@@ -87,7 +87,7 @@ def test_time_to_select_among_a_hundred_thousand(benchmark, yardstick_s, phones,
     for r in range(1, 51):
         selector.hear(report(r, random, random.choice(DEVICES, 500, replace=False)))
     ready_s, now_s = random.random(DEVICES), 250_000.0
-    outlook = SimpleNamespace(
+    estimates = SimpleNamespace(
         places=lambda: PLACES,
         ready_s=lambda rows: ready_s[rows],
         upload_s=lambda rows, at_once: ready_s[rows],
@@ -111,7 +111,7 @@ def test_time_to_select_among_a_hundred_thousand(benchmark, yardstick_s, phones,
         times_selected=random.integers(0, 5, DEVICES),
         streams=Streams(0),
         knowledge=SimpleNamespace(),
-        outlook=outlook,
+        estimates=estimates,
     )
     offer = benchmark(lambda: next(selector.choose(view)))
     note(benchmark, yardstick_s)

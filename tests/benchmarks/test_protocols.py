@@ -5,8 +5,8 @@ import time
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
-from edgesim.records import read_table
+from edgesim.config_file import parse
+from edgesim.runs.records import read_table
 
 
 @pytest.mark.parametrize("buffer", [10, 100])

@@ -14,11 +14,12 @@ import simpy
 
 from edgesim import simulation
 from edgesim.channels import ShannonLink, min_bandwidth_hz
-from edgesim.config import RunConfig, parse
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
 from edgesim.engine.clock import Clock
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, work
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 
 
 def config(devices: int, rounds: int, policy: str = "random", admission: str = "count") -> RunConfig:

@@ -42,7 +42,7 @@ def view():
         times_selected=np.zeros(DEVICES, dtype=np.int64),
         streams=Streams(0),
         knowledge=knowledge,
-        outlook=SimpleNamespace(),
+        estimates=SimpleNamespace(),
     )
 
 

@@ -13,12 +13,12 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 from edgesim.traces import Intervals, IntervalTable, write_intervals
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import read_recording
-from edgesim.traces.statistics import anatomy
+from edgesim.traces.session_statistics import anatomy
 
 PHONES = 107_749
 PERIODS_EACH = 28
@@ -148,7 +148,7 @@ def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of
 
 REPLAY = """
 from edgesim import simulation
-from edgesim.config import read_toml, parse
+from edgesim.config_file import read_toml, parse
 simulation.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[2]))
 """
 

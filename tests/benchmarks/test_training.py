@@ -16,18 +16,19 @@ import torch
 import torch.nn.functional as F
 
 from edgesim import simulation
-from edgesim.config import LearningConfig, parse
+from edgesim.config import LearningConfig
+from edgesim.config_file import parse
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import new_model
-from edgesim.learning.numerics import reproducible
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import reproducible
 from edgesim.learning.trainer import BackEnd, Job, Promise
 from edgesim.learning.training_round import TorchRound
-from edgesim.processes import cores
-from edgesim.records import read_table
+from edgesim.runs.processes import cores
+from edgesim.runs.records import read_table
 
 CPU = torch.device("cpu")
 SEED = 3

@@ -11,13 +11,13 @@ from scipy.optimize import brentq
 
 from edgesim import simulation
 from edgesim.channels import Request, ShannonLink, equal_finish, load_environment, min_bandwidth_hz, rate_bps
-from edgesim.config import parse
-from edgesim.content import find
+from edgesim.config_file import parse
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Upload
 from edgesim.errors import EdgesimError
-from edgesim.records import SCHEMAS, read_table
+from edgesim.files.content import find
+from edgesim.runs.records import SCHEMAS, read_table
 
 NOISE_W_PER_HZ = 4e-21
 

@@ -12,8 +12,8 @@ from edgesim.channels import (
     load_environment,
     mean_power_gain,
 )
-from edgesim.content import names
 from edgesim.errors import EdgesimError
+from edgesim.files.content import names
 from edgesim.streams import Streams
 
 CHANNELS = Path(__file__).parents[2] / "channels"

@@ -20,8 +20,8 @@ from edgesim.channels import (
     write_links,
 )
 from edgesim.config import LinksConfig
-from edgesim.device_keys import DeviceKeys, texts
 from edgesim.errors import EdgesimError
+from edgesim.files.device_keys import DeviceKeys, texts
 
 HEAD = "device,t_s,bps\n"
 Row = tuple[float, float]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.streams import Streams
 

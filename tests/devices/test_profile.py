@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import DevicesConfig, parse
-from edgesim.device_keys import DeviceKeys, texts
+from edgesim.config import DevicesConfig
+from edgesim.config_file import parse
 from edgesim.devices import Profile, make_population, read_profile, write_profile
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.files.device_keys import DeviceKeys, texts
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
 
@@ -64,7 +65,7 @@ def test_devices_are_found_by_their_keys_and_in_a_profile_without_keys_by_their_
     path.write_text("device,s_per_sample,key\n2,0.3,c\n0,0.1,a\n1,0.2,b\n")
     config, keys = DevicesConfig(count=2, profile=str(path)), DeviceKeys(texts(["c", "b"]), "phones.parquet")
     assert make_population(config, Streams(0), keys).a_s.tolist() == [0.3, 0.2]
-    # Links are found by the profile's keys where the recording of presence has none.
+    # Links are found by the profile's keys where the availability recording has none.
     alone = make_population(config, Streams(0))
     assert (alone.a_s.tolist(), alone.keys.keys.tolist()) == ([0.1, 0.2], ["a", "b"])
     by_place = make_population(config.model_copy(update={"match": "position"}), Streams(0), keys)

@@ -1,4 +1,4 @@
-"""Presence drawn by rounds holds from a round's start to its end, whatever the protocol makes of it."""
+"""Availability drawn by rounds holds from a round's start to its end, whatever the protocol makes of it."""
 
 import tomllib
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
 DEVICES, SEED = 12, 4

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
-from edgesim.engine.idle import Idle
+from edgesim.engine.idle_devices import IdleDevices
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def test_a_server_that_would_wake_without_progress_says_what_it_asked_for():
     said = r"availability: asked at 7\.25 s for the next time with 2 devices available, .* answers 7\.25 s"
     with at_most(10), pytest.raises(EdgesimError, match=said):
         clock.run(process)
-    idle = Idle(Contradicts(), None, np.ones(3, dtype=bool))
+    idle = IdleDevices(Contradicts(), None, np.ones(3, dtype=bool))
     with pytest.raises(EdgesimError, match=r"asked at 7\.25 s for the next time with device 0, which is not now"):
         idle.next_back_s(7.25)
 

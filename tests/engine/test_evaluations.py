@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.learner import TorchLearner
-from edgesim.records import SCHEMAS, read_config, read_run, read_table
+from edgesim.runs.records import SCHEMAS, read_config, read_run, read_table
 
 TESTED = ["test_loss", "test_accuracy", "macro_f1"]
 COUNT = {"admission": "count", "count": 4, "payload_bits": 1e6, "tmax_s": 0.8}

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim import records, simulation
-from edgesim.config import parse
+from edgesim import simulation
+from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock
 from edgesim.engine.report import Report
@@ -21,6 +21,7 @@ from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.learning.federation import make_federation
 from edgesim.learning.timing_only import TimingOnlyLearner
+from edgesim.runs import records
 from edgesim.streams import Streams
 
 NOISE_W_PER_HZ = 1e-20

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from edgesim import simulation
 from edgesim.analysis.waste import wasted
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import joined

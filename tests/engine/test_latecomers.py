@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
-from edgesim.records import read_table
+from edgesim.config_file import parse
+from edgesim.runs.records import read_table
 
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
 golden = importlib.util.module_from_spec(_spec)

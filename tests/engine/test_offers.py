@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.engine.offers import Offers
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.selection import SELECTORS
 from edgesim.selection.stateless import Stateless
 

@@ -9,10 +9,10 @@ from scipy.optimize import brentq
 
 from edgesim import simulation
 from edgesim.channels import load_environment
-from edgesim.config import parse
-from edgesim.content import find
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.files.content import find
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
@@ -172,7 +172,7 @@ def test_a_policy_that_asks_how_long_uploads_take_hears_it_for_the_gain_planned_
 
     class Asks(golden.InOrder):
         def choose(self, view):
-            heard.append(view.outlook.upload_s(np.arange(3), 1))
+            heard.append(view.estimates.upload_s(np.arange(3), 1))
             return super().choose(view)
 
     monkeypatch.setattr(golden, "InOrder", Asks)

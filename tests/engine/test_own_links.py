@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 
 RATES_BPS = [1e6, 4e6, 2e6, 5e5]
 
@@ -249,8 +249,13 @@ def test_only_a_run_that_sends_at_the_end_of_its_record_fails(tmp_path, profile,
     assert not (tmp_path / "refused").exists()
     # The phone leaves for good at 146 s, and its upload with it.
     (tmp_path / "phone.csv").write_text("device,start_s,end_s\n0,0,146\n")
-    presence = {"model": "table", "file": str(tmp_path / "phone.csv"), "after_end": "absent", "interruption": "abort"}
-    assert "ever available again" in play("left", availability=presence).reason
+    availability = {
+        "model": "table",
+        "file": str(tmp_path / "phone.csv"),
+        "after_end": "absent",
+        "interruption": "abort",
+    }
+    assert "ever available again" in play("left", availability=availability).reason
     assert models_s("left")[:18] == pytest.approx(ends_s)
 
 

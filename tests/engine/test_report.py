@@ -6,8 +6,8 @@ import pytest
 
 from edgesim import simulation
 from edgesim.analysis.waste import wasted
-from edgesim.config import parse
-from edgesim.records import read_table
+from edgesim.config_file import parse
+from edgesim.runs.records import read_table
 
 PAPER_CNN_BITS = 17_881_664.0
 NAMES = {"seconds": "wasted_s", "bits": "wasted_bits", "joules": "wasted_j"}

@@ -1,7 +1,7 @@
-"""Random runs whose rows must add up: energy, bits, presence, band, outcomes, counts and waste, told from rows alone.
+"""Random runs whose rows must add up: energy, bits, availability, band, outcomes, counts, waste, from rows alone.
 
-The checks share no code with the package: presence is asked of the raw intervals, batteries are replayed, tasks are put
-together from the rows.
+The checks share no code with the package: availability is asked of the raw intervals, batteries are replayed, tasks
+are put together from the rows.
 """
 
 import json
@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 
 PAYLOAD_BITS = 6e6
@@ -30,8 +30,8 @@ def pick(random: np.random.Generator, *choices: object) -> object:
     return choices[random.integers(len(choices))]
 
 
-def draw_presence(random: np.random.Generator, count: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
-    """A model of presence, the raw intervals of each device, and the length after which they repeat (inf: never)."""
+def draw_availability(random: np.random.Generator, count: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
+    """A availability model, the raw intervals of each device, and the length after which they repeat (inf: never)."""
     if random.random() < 0.25:
         return {}, [[(0.0, math.inf)]] * count, math.inf
     length_s = float(random.uniform(4, 20))
@@ -107,7 +107,7 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
     random = np.random.default_rng(number)
     count = int(random.integers(4, 13))
     sharing = pick(random, "reserved", "reserved", "reshared", "own")
-    presence, intervals, length_s = draw_presence(random, count, folder)
+    availability, intervals, length_s = draw_availability(random, count, folder)
     knobs = draw_round(random, count, sharing == "own")
     tmax_s = float(knobs["tmax_s"])  # type: ignore[arg-type]
     rounds = int(random.integers(5, 20))
@@ -116,7 +116,7 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
         "devices": draw_devices(random, count, folder, sharing == "own"),
         "radio": {"bandwidth_hz": BAND_HZ, "sharing": sharing, "fading": pick(random, "none", "rayleigh")},
         "topology": draw_topology(random, knobs.get("protocol", "synchronous")),
-        "availability": presence,
+        "availability": availability,
         "round": knobs,
         "data": {"dataset": "none"},
         "learning": {"training": "none", "steps": 1, "batch_size": 8},
@@ -137,7 +137,7 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
 
 
 class Told:
-    """The tables of one run, and what the config says of powers and presence."""
+    """The tables of one run, and what the config says of powers and availability."""
 
     def __init__(self, folder: Path, intervals: list[list[tuple]], length_s: float) -> None:
         for name in ("rounds", "activities", "updates", "metrics", "devices", "stations"):
@@ -278,7 +278,7 @@ def check_batteries(told: Told) -> None:
     assert own["value"].sum() == pytest.approx(sum(idle.values()), abs=1e-9) or own.empty
 
 
-def check_presence(told: Told) -> None:
+def check_availability(told: Told) -> None:
     ignored = told.config["availability"]["interruption"] == "ignore"
     for row in told.activities.itertuples():
         away_s = row.t_end_s - row.t_start_s - told.there_s(row.device, row.t_start_s, row.t_end_s)
@@ -428,7 +428,7 @@ CHECKS = (
     check_tasks,
     check_energy_and_bits,
     check_batteries,
-    check_presence,
+    check_availability,
     check_band,
     check_counts,
     check_updates,

@@ -7,15 +7,15 @@ import pytest
 from rich.console import Console
 
 from edgesim import simulation
-from edgesim.analysis.energy import energy_by_activity_j, energy_by_device_j
+from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.runs import Run
 from edgesim.analysis.summary import measure
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.plots.battery import draw_battery
 from edgesim.plots.cell_map import scheduled_share
-from edgesim.plots.energy import joules_per_round
-from edgesim.records import read_run, read_table
-from edgesim.show import print_run
+from edgesim.plots.energy_bars import joules_per_round
+from edgesim.runs.records import read_run, read_table
+from edgesim.terminal.show import print_run
 
 SENDING_W = 10 ** ((23 - 30) / 10) / 0.35
 
@@ -28,11 +28,11 @@ def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
     (folder / "phones.csv").write_text(
         "\n".join(["device,s_per_sample,link_bps", *(f"{k},0.2,{rates_bps[k]}" for k in range(len(stays)))])
     )
-    presence = {"model": "table", "file": str(folder / "there.csv"), "after_end": "absent"}
+    availability = {"model": "table", "file": str(folder / "there.csv"), "after_end": "absent"}
     values = {
         "devices": {"count": len(stays), "profile": str(folder / "phones.csv"), **sections.pop("devices", {})},
         "radio": {"sharing": "own"},
-        "availability": presence | sections.pop("availability", {}),
+        "availability": availability | sections.pop("availability", {}),
         "round": {"admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 10.0} | sections.pop("round", {}),
         "data": {"dataset": "none"},
         "learning": {"training": "none", "steps": 1, "batch_size": 10},

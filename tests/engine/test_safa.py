@@ -9,13 +9,13 @@ from safetensors.numpy import load_file
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.batches import batch_samples
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import make_model
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
 ROUNDS, DEVICES, LAG, QUOTA = 12, 8, 2, 0.5

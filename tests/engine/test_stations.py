@@ -8,10 +8,10 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from edgesim import simulation
-from edgesim.config import parse
-from edgesim.records import read_table
-from edgesim.show import print_run
+from edgesim.config_file import parse
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
+from edgesim.terminal.show import print_run
 
 BITS = 17_881_664.0
 

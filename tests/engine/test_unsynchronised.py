@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim import records, simulation
+from edgesim import simulation
 from edgesim.analysis.waste import kinds
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock
 from edgesim.engine.report import Report
@@ -20,6 +20,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.learning.trainer import Result
+from edgesim.runs import records
 from edgesim.streams import Streams
 
 

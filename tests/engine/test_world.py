@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
-from edgesim.content import find
+from edgesim.config_file import parse
 from edgesim.engine.world import World
-from edgesim.records import read_table
+from edgesim.files.content import find
+from edgesim.runs.records import read_table
 from edgesim.simulation import make_world
 from edgesim.streams import Streams
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.config import RunConfig, parse
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.federation import Federation, Frame
 from edgesim.learning.flat import FlatModel

@@ -8,7 +8,7 @@ from edgesim.learning.federation import make_federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.learner import make_learner
 from edgesim.learning.models import new_model
-from edgesim.learning.numerics import reproducible
+from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
 CPU = torch.device("cpu")

@@ -3,7 +3,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.interface import Stale

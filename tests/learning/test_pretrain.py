@@ -8,7 +8,7 @@ import torch
 from edgesim import streams
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning import evaluation, feed, flat, pretrain, tensors
+from edgesim.learning import evaluation, flat, image_loader, pretrain, tensors
 from edgesim.learning.cache import cache_folder
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
@@ -64,7 +64,7 @@ def test_other_code_or_another_torchvision_has_a_place_of_its_own_in_the_cache(m
     config = make_config(learning={"pretrain_max_epochs": 1})
     _prepared(config)
     source = inspect.getsource
-    for changed in (feed, flat, tensors, streams, evaluation, pretrain._pretrain):
+    for changed in (image_loader, flat, tensors, streams, evaluation, pretrain._pretrain):
         with monkeypatch.context() as patch:
             patch.setattr(inspect, "getsource", lambda code, changed=changed: source(code) + "#" * (code is changed))
             _prepared(config)

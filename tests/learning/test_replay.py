@@ -11,10 +11,10 @@ import pytest
 from safetensors.numpy import load_file
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
 LR, MOMENTUM, EPOCHS = 0.3, 0.5, 2

@@ -14,7 +14,7 @@ _SCRIPT = """
 import sys
 import numpy as np
 import edgesim.learning.datasets, edgesim.learning.batches, edgesim.learning.payload
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.learning.federation import make_federation
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.streams import Streams

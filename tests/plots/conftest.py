@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim.records import RunWriter
+from edgesim.runs.records import RunWriter
 from edgesim.streams import Streams
 
 DEVICES, CLASSES = 10, 4

@@ -3,7 +3,7 @@ import pytest
 
 from edgesim import simulation
 from edgesim.analysis.runs import Run, runs_of
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries

@@ -6,7 +6,7 @@ import pytest
 
 from edgesim import simulation
 from edgesim.analysis.runs import Run
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.plots.cell_map import draw_cell_map, scheduled_share
 
 

@@ -12,7 +12,7 @@ from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.plots.accuracy import curve, draw_accuracy
 from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
-from edgesim.plots.energy import draw_energy
+from edgesim.plots.energy_bars import draw_energy
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt

@@ -6,7 +6,7 @@ import pytest
 
 from edgesim import simulation
 from edgesim.analysis.runs import Run
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.plots.groups import Series, panels_of
 from edgesim.plots.participation import by_hour, draw_participation, spans_a_day
 from edgesim.plots.staleness import cumulative, draw_staleness, has_stale_updates

@@ -3,7 +3,7 @@ import pytest
 
 from edgesim.analysis.runs import Run
 from edgesim.plots.partition import MOST_DEVICES, draw_partition
-from edgesim.records import RunWriter
+from edgesim.runs.records import RunWriter
 
 
 @pytest.fixture

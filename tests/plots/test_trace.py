@@ -4,7 +4,7 @@ import pytest
 from edgesim.plots import style
 from edgesim.plots.trace import draw_anatomy, draw_capacity, draw_profile
 from edgesim.traces.intervals import joined
-from edgesim.traces.statistics import anatomy
+from edgesim.traces.session_statistics import anatomy
 
 
 def trace(rows):

@@ -48,8 +48,8 @@ class PlainKnowledge:
 
 
 @dataclass
-class PlainOutlook:
-    """An outlook read from arrays of one row per candidate; by default everybody is ready at once and stays."""
+class PlainEstimates:
+    """An estimates read from arrays of one row per candidate; by default everybody is ready at once and stays."""
 
     ids: np.ndarray
     most: int
@@ -78,7 +78,7 @@ class PlainOutlook:
 
 
 def _view_of(
-    knowledge, ids=None, need_hz=None, gain=None, times_selected=None, seed=0, places=10**9, outlook=None, **when
+    knowledge, ids=None, need_hz=None, gain=None, times_selected=None, seed=0, places=10**9, estimates=None, **when
 ):
     count = len(knowledge.counts)
     ids = np.arange(count) if ids is None else np.asarray(ids, dtype=np.int64)
@@ -99,7 +99,7 @@ def _view_of(
         times_selected=column(times_selected, 0),
         streams=Streams(seed),
         knowledge=knowledge,
-        outlook=PlainOutlook(ids, places, **(outlook or {})),
+        estimates=PlainEstimates(ids, places, **(estimates or {})),
         **when,
     )
 

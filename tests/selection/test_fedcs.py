@@ -9,8 +9,8 @@ TIMES = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6)), min_size=1, m
 
 def sequential(view_of, knowledge_of, computes, uploads, deadline):
     count = len(computes)
-    outlook = {"ready": np.array(computes, float), "upload": np.array(uploads, float), "due": deadline}
-    view = view_of(knowledge_of(np.ones((count, 1), dtype=int)), outlook=outlook)
+    estimates = {"ready": np.array(computes, float), "upload": np.array(uploads, float), "due": deadline}
+    view = view_of(knowledge_of(np.ones((count, 1), dtype=int)), estimates=estimates)
     return FedCs(FedCsOptions(), count, 1).choose(view)
 
 
@@ -40,7 +40,11 @@ def test_the_order_is_that_of_the_algorithm_as_printed(view_of, knowledge_of, of
 
 def test_in_parallel_the_order_is_by_the_finish_at_an_equal_share(view_of, knowledge_of):
     # Device 4 would be late even alone.
-    outlook = {"ready": np.array([2.0, 5.0, 1.0, 1.0, 0.5]), "upload": np.array([3.0, 1.0, 4.0, 1.0, 9.0]), "due": 9.0}
-    view = view_of(knowledge_of(np.ones((5, 1), dtype=int)), places=3, outlook=outlook)
+    estimates = {
+        "ready": np.array([2.0, 5.0, 1.0, 1.0, 0.5]),
+        "upload": np.array([3.0, 1.0, 4.0, 1.0, 9.0]),
+        "due": 9.0,
+    }
+    view = view_of(knowledge_of(np.ones((5, 1), dtype=int)), places=3, estimates=estimates)
     assert next(FedCs(FedCsOptions(uploads="parallel"), 5, 1).choose(view)).tolist() == [3, 0, 2, 1]
-    assert view.outlook.asked == [1, 3]
+    assert view.estimates.asked == [1, 3]

@@ -214,7 +214,7 @@ def test_slow_devices_are_explored_last(knowledge, view_of, report_of):
     for seed in range(40):
         policy = Oort(OortOptions(exploration=1.0, exploration_min=1.0), 12, 2)
         for r in (1, 2):
-            chosen = taken(policy, view_of(knowledge, round=r, places=3, seed=seed, outlook={"upload": slow}), 3)
+            chosen = taken(policy, view_of(knowledge, round=r, places=3, seed=seed, estimates={"upload": slow}), 3)
             counts.update(m % 2 for m in chosen)
             policy.hear(report_of(r, range(12), chosen, duration_s=slow[chosen]))
     assert counts[0] <= 2

@@ -42,7 +42,7 @@ def test_those_about_to_leave_come_first_and_a_tenth_of_each_kind_is_not_spoken_
     leaves = np.where(np.arange(20) < 10, 1.5, np.inf)
     orders = set()
     for seed in range(10):
-        view = view_of(knowledge, places=12, seed=seed, outlook={"leaves": leaves})
+        view = view_of(knowledge, places=12, seed=seed, estimates={"leaves": leaves})
         order = offered(Refl(ReflOptions(), 20, 2), view)
         assert len(order) == 18
         assert all(m < 10 for m in order[:9])
@@ -55,7 +55,7 @@ def test_those_about_to_leave_come_first_and_a_tenth_of_each_kind_is_not_spoken_
 def test_the_slot_is_as_long_as_the_deadline(tmax_s, knowledge, view_of):
     """Oracle T11 in slots of the round's own length: sessions of 1.5, 2.5 and 0.5 slots, and one of 2 slots."""
     leaves = tmax_s * np.array([2.5, 1.5, 0.5, 2.0] * 5)
-    view = view_of(knowledge, places=5, tmax_s=tmax_s, outlook={"leaves": leaves})
+    view = view_of(knowledge, places=5, tmax_s=tmax_s, estimates={"leaves": leaves})
     first = offered(Refl(ReflOptions(oracle_accuracy=1.0), 20, 2), view)[:5]
     assert sorted(first) == [1, 5, 9, 13, 17]
 
@@ -70,7 +70,7 @@ def test_the_slot_can_follow_the_lengths_of_the_rounds(knowledge, view_of, repor
     for options, kinds in (({"window": "rounds"}, [{0, 1}, {1}, {0}]), ({}, [{0, 1}] * 3)):
         policy = Refl(ReflOptions(oracle_accuracy=1.0, cool_down=0, **options), 20, 2)
         for r, (kind, length_s) in enumerate(zip(kinds, [80.0, 120.0, 0.0], strict=True), start=1):
-            view = view_of(knowledge, round=r, places=8, tmax_s=1000.0, outlook={"leaves": leaves})
+            view = view_of(knowledge, round=r, places=8, tmax_s=1000.0, estimates={"leaves": leaves})
             assert {m % 2 for m in offered(policy, view)[:8]} == kind
             policy.hear(report_of(r, range(20), [], length_s=length_s))
 
@@ -102,7 +102,7 @@ def test_a_choice_is_that_of_a_plain_loop_on_random_states(state, knowledge, vie
     policy.last = random.integers(number - 9, number, 20)
     leaves = random.uniform(0.0, 3.0, len(ids))
     places = int(random.integers(1, 15))
-    view = view_of(knowledge, ids, round=number, seed=state, places=places, outlook={"leaves": leaves})
+    view = view_of(knowledge, ids, round=number, seed=state, places=places, estimates={"leaves": leaves})
 
     lots = {m: float(view.streams.uniform("selection/refl", m, number)) for m in ids.tolist()}
     leaving, staying = [], []
@@ -121,6 +121,6 @@ def test_by_the_log_the_least_present_come_first(knowledge, view_of, report_of):
     for r in range(1, 6):
         policy.hear(report_of(r, [m for m in range(20) if m % 5 >= r - 1]))
     order = offered(policy, view_of(knowledge, round=6))
-    presence = [m % 5 for m in order]
-    assert presence == sorted(presence)
+    availability = [m % 5 for m in order]
+    assert availability == sorted(availability)
     assert order[:4] != sorted(order[:4]) or offered(policy, view_of(knowledge, round=7))[:4] != order[:4]

@@ -23,9 +23,9 @@ def test_first_come_first_merge_is_a_plain_sort(devices):
 
 def test_everybody_is_asked_to_train_in_the_order_in_which_they_would_be_merged(knowledge, view_of, offers):
     policy = Safa(SafaOptions(quota=0.2), 20, 2)
-    view = view_of(knowledge, outlook={"ready": np.arange(20)[::-1] / 30, "upload": np.full(20, 0.1)})
+    view = view_of(knowledge, estimates={"ready": np.arange(20)[::-1] / 30, "upload": np.full(20, 0.1)})
     assert offers(policy.choose(view), lambda device, taken: True)[0] == list(range(20))[::-1]
-    assert view.outlook.asked == [20]
+    assert view.estimates.asked == [20]
     policy.draft(np.array([19, 18]), 10)
     assert offers(policy.choose(view), lambda device, taken: True)[0] == [*list(range(18))[::-1], 19, 18]
 

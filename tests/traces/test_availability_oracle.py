@@ -1,4 +1,4 @@
-"""Hundreds of thousands of random questions about presence against intervals laid out by hand in whole numbers.
+"""Hundreds of thousands of random questions about availability against intervals laid out by hand in whole numbers.
 
 Every float here is a multiple of 2^-100, so as an integer of these units it is exact, and so are sums and products. An
 edge is an integer; at an instant of the clock, a float, a device is there if ``start <= instant < end`` as integers.
@@ -35,7 +35,7 @@ def float_at(edge: int) -> float:
 
 @dataclass
 class Raw:
-    """Presence of each device within a window, as sorted stays that do not touch."""
+    """Availability of each device within a window, as sorted stays that do not touch."""
 
     stays: list[Stays]
     until: int

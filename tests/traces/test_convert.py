@@ -11,9 +11,9 @@ from edgesim.traces import make_availability, read_intervals
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
 from edgesim.traces.models import facts
-from edgesim.traces.readers import Presence
+from edgesim.traces.readers import RecordedAvailability
 from edgesim.traces.sample_week import sample_week
-from edgesim.traces.statistics import anatomy
+from edgesim.traces.session_statistics import anatomy
 
 HEAD = "device,start_s,end_s,length_s\n"
 
@@ -100,7 +100,7 @@ def test_what_unobserved_time_counts_as_is_noted(tmp_path: Path) -> None:
 
 def test_a_recording_that_is_all_observed_has_no_unobserved_share(tmp_path: Path) -> None:
     written = convert(csv(tmp_path, "a.csv", "0,10,20,100\n"), tmp_path / "out.parquet")
-    assert isinstance(written, Presence)
+    assert isinstance(written, RecordedAvailability)
     assert written.available.unobserved_share == 0.0
 
 
@@ -109,7 +109,7 @@ def test_bad_input_writes_nothing(tmp_path: Path) -> None:
         with pytest.raises(EdgesimError, match=said):
             convert(csv(tmp_path, "a.csv", body), tmp_path / "out.parquet")
     (tmp_path / "links.csv").write_text("t_s,bps\n0,5\n")
-    with pytest.raises(EdgesimError, match=re.escape("--observed: is for recordings of presence")):
+    with pytest.raises(EdgesimError, match=re.escape("--observed: is for availability recording")):
         convert(tmp_path / "links.csv", tmp_path / "out.parquet", observed=tmp_path / "a.csv")
     assert not (tmp_path / "out.parquet").exists()
 
@@ -161,12 +161,16 @@ def test_a_folder_comes_by_name_and_its_traces_are_chosen_by_pattern(uplinks: Pa
 
 
 def test_what_makes_no_links_is_refused_in_one_line_and_writes_nothing(uplinks: Path, tmp_path: Path) -> None:
-    presence, out = csv(tmp_path, "presence.csv", "0,1,2,3\n"), tmp_path / "links.parquet"
+    availability, out = csv(tmp_path, "availability.csv", "0,1,2,3\n"), tmp_path / "links.parquet"
     (tmp_path / "empty").mkdir()
     for sources, options, said in (
         ([uplinks], {}, "home-up: does not say where it ends, as other recordings do; give a --length-s"),
         ([uplinks / "c.csv"], {"names": "*-left"}, "--links *-left: no trace of"),
-        ([uplinks / "a", presence], {}, "presence.csv: is read as intervals, which is no recording of capacity"),
+        (
+            [uplinks / "a", availability],
+            {},
+            "availability.csv: is read as intervals, which is no recording of capacity",
+        ),
         ([tmp_path / "empty"], {}, "empty: holds no files"),
         ([uplinks / "c.csv"], {"length_s": -1.0}, "length_s: expected seconds above 0"),
     ):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
-from edgesim.traces.readers import Presence
+from edgesim.runs.records import read_table
+from edgesim.traces.readers import RecordedAvailability
 from edgesim.traces.readers.fedscale import read_fedscale
 
 
@@ -36,7 +36,7 @@ def test_active_to_inactive_is_a_period_by_device_and_its_own_length(protocol: i
         4: client([], []),
     }
     found = read_fedscale(dumped(tmp_path, behaviour, protocol))
-    assert isinstance(found, Presence)
+    assert isinstance(found, RecordedAvailability)
     made = found.available
     rows = list(zip(made.device.tolist(), made.start_s.tolist(), made.end_s.tolist(), strict=True))
     assert rows == [(0, 0, 10), (0, 20, 40), (0, 60, 70), (1, 990, 1000), (3, 5, 9)]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.device_keys import texts
 from edgesim.errors import EdgesimError
+from edgesim.files.device_keys import texts
 from edgesim.traces import Intervals, read_intervals, write_intervals
 
 README = Path(__file__).parents[2] / "traces" / "README.md"

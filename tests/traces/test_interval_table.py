@@ -79,7 +79,7 @@ def next_start(rows: Rows, device: int, t_s: float) -> float:
 
 
 def first_with(rows: Rows, count: int, t_s: float) -> float:
-    # Presence only rises where an interval starts, so the candidates are those instants and now.
+    # Availability only rises where an interval starts, so the candidates are those instants and now.
     candidates = sorted({t_s} | {start for _, start, _ in rows if start > t_s})
     return next((t for t in candidates if sum(s <= t < e for _, s, e in rows) >= count), np.inf)
 

@@ -125,8 +125,8 @@ def test_a_bad_table_of_phones_is_refused(tmp_path, row, words):
 
 def test_the_hundred_phones_as_delivered_have_the_lengths_speeds_and_links_of_their_table(recordings, tmp_path):
     table = recordings / "device-availability-fedscale100-devices.csv"
-    convert(recordings / "device-availability-fedscale100.parquet", tmp_path / "presence.parquet", lengths=table)
-    there, frame = read_intervals(tmp_path / "presence.parquet"), pd.read_csv(table, dtype={"device_id": str})
+    convert(recordings / "device-availability-fedscale100.parquet", tmp_path / "availability.parquet", lengths=table)
+    there, frame = read_intervals(tmp_path / "availability.parquet"), pd.read_csv(table, dtype={"device_id": str})
     assert there.length_s.tolist() == frame["period_s"].tolist()
     # The README beside the data: 73.2 % of the time.
     assert there.online_s.sum() / there.length_s.sum() == pytest.approx(0.732, abs=5e-4)

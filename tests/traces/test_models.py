@@ -1,4 +1,4 @@
-"""The drawn and programmed models of presence against their laws, and how a config chooses one."""
+"""The drawn and programmed availability model against their laws, and how a config chooses one."""
 
 from pathlib import Path
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from edgesim.channels import load_environment
 from edgesim.channels.environment import RecordedEnvironment
-from edgesim.device_keys import texts
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
+from edgesim.files.device_keys import texts
 from edgesim.traces.convert import convert
-from edgesim.traces.readers import Capacity, Presence, detect, read_recording
+from edgesim.traces.readers import Capacity, RecordedAvailability, detect, read_recording
 from edgesim.traces.readers.ai_benchmark import read_ai_benchmark
 from edgesim.traces.readers.mahimahi import read_mahimahi
 from edgesim.traces.readers.on_off import read_on_off
@@ -27,7 +27,7 @@ def text(folder: Path, body: str, name: str = "list.csv") -> Path:
 
 
 def rows(found: object) -> list[tuple[int, float, float]]:
-    assert isinstance(found, Presence)
+    assert isinstance(found, RecordedAvailability)
     made = found.available
     return list(zip(made.device.tolist(), made.start_s.tolist(), made.end_s.tolist(), strict=True))
 

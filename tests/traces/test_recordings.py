@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike
 from edgesim import simulation
 from edgesim.channels import load_environment
 from edgesim.channels.environment import RecordedEnvironment
-from edgesim.config import AvailabilityConfig, parse
+from edgesim.config import AvailabilityConfig
+from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 from edgesim.traces import Intervals, coincidence, interval_table, make_availability, read_intervals
 from edgesim.traces.convert import convert
-from edgesim.traces.readers import Capacity, Presence, read_recording
-from edgesim.traces.statistics import anatomy
+from edgesim.traces.readers import Capacity, RecordedAvailability, read_recording
+from edgesim.traces.session_statistics import anatomy
 
 DAY_S = 86_400.0
 
@@ -167,7 +168,7 @@ def speeds(recordings: Path, tmp_path: Path) -> Path:
     return tmp_path / "speed.parquet"
 
 
-def test_presence_speed_and_link_of_a_phone_stay_together_in_a_run(
+def test_availability_speed_and_link_of_a_phone_stay_together_in_a_run(
     recordings: Path, fedscale: Path, speeds: Path, tmp_path: Path
 ) -> None:
     config = {
@@ -289,11 +290,11 @@ def test_the_recorded_links_open_as_they_are_with_their_published_statistics(rec
         agree([0.1 * len(whole), whole.mean(), np.median(mbps), np.quantile(mbps, 0.9), empty], printed)
 
 
-def test_the_recordings_of_presence_open_as_they_are(recordings: Path) -> None:
+def test_the_recordings_of_availability_open_as_they_are(recordings: Path) -> None:
     for name, first, count in (("device-availability", 0, 723), ("device-availability-fedscale100", 1, 100)):
         source = recordings / f"{name}.parquet"
         found = read_recording(source)
-        assert isinstance(found, Presence)
+        assert isinstance(found, RecordedAvailability)
         assert found.available.device_count <= count
         ids = pd.read_parquet(source)["device_id"]
         assert np.unique(found.available.device).tolist() == np.unique(ids - first).tolist()

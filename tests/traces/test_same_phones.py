@@ -1,4 +1,4 @@
-"""Presence, speed and link of one recorded phone stay together, whatever its place in each file."""
+"""Availability, speed and link of one recorded phone stay together, whatever its place in each file."""
 
 import pickle
 import re
@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim import simulation
-from edgesim.config import parse
-from edgesim.device_keys import DeviceKeys, texts
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.records import read_table
+from edgesim.files.device_keys import DeviceKeys, texts
+from edgesim.runs.records import read_table
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
 

@@ -1,4 +1,4 @@
-"""Presence that changes at the edges of slots, and presence without end."""
+"""Availability that changes at the edges of slots, and availability without end."""
 
 import numpy as np
 import pytest

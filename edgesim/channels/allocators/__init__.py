@@ -5,8 +5,9 @@
 
 from collections.abc import Callable
 
+from edgesim.arrays import Floats
 from edgesim.channels.allocators import equal_share, least, proportional
-from edgesim.channels.allocators.request import Floats, Request
+from edgesim.channels.allocators.request import Request
 
 Allocator = Callable[[Request], Floats]
 

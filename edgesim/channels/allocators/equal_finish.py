@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Floats
 from edgesim.channels.allocators import least
-from edgesim.channels.allocators.request import Floats, Request
+from edgesim.channels.allocators.request import Request
 from edgesim.errors import EdgesimError
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -31,7 +31,7 @@ def allocate(request: Request) -> Floats:
 
 def equal_finish_s(
     least_hz: Callable[[float], Floats], earliest_s: float, bandwidth_hz: float, latest_s: float
-) -> tuple[float, NDArray[np.float64]]:
+) -> tuple[float, Floats]:
     """Least common finish instant of uploads that share a band, and the bandwidth of each, [n].
 
     ``least_hz`` gives the least bandwidths that end the uploads by an instant, [n >= 1], falling in the instant; no

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from edgesim.channels.allocators.request import Floats, Request
+from edgesim.arrays import Floats
+from edgesim.channels.allocators.request import Request
 
 
 def allocate(request: Request) -> Floats:

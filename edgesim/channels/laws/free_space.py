@@ -1,9 +1,10 @@
 """Free-space path loss (Friis, Proc. IRE 1946; ITU-R P.525-4)."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
+from edgesim.arrays import Floats
 from edgesim.channels.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
 
 
@@ -14,7 +15,7 @@ class FreeSpace(Law):
     station_height_m: float = Field(ge=0)
     device_height_m: float = Field(ge=0)
 
-    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
+    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
         """20 log10(4 pi d_3D f / c), in dB; distances above 0 m, always in sight."""
         direct_m = np.hypot(distance_m, self.station_height_m - self.device_height_m)
         return 20.0 * np.log10(4.0 * np.pi * direct_m * self.carrier_hz / SPEED_OF_LIGHT_M_PER_S)

@@ -4,8 +4,9 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from edgesim.arrays import Booleans, Floats
 from edgesim.config import Section
 
 SPEED_OF_LIGHT_M_PER_S = 299_792_458.0
@@ -22,17 +23,17 @@ class Law(Section):
     """The distances that the law was fitted for."""
 
     @abstractmethod
-    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
+    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
         """Path loss in dB at horizontal distances above 0 m, where ``los`` holds and where not; they broadcast."""
 
-    def los_probability(self, distance_m: ArrayLike) -> NDArray[np.float64]:
+    def los_probability(self, distance_m: ArrayLike) -> Floats:
         """Chance of line of sight at horizontal distances, elementwise: 1 for a law of one branch."""
         return np.ones(np.shape(distance_m))
 
-    def beyond_fit(self, distance_m: ArrayLike) -> NDArray[np.bool_]:
+    def beyond_fit(self, distance_m: ArrayLike) -> Booleans:
         """Whether horizontal distances lie outside of what the law was fitted for, elementwise."""
         return np.zeros(np.shape(distance_m), dtype=bool)
 
-    def shadowing_std_db(self, los: ArrayLike) -> NDArray[np.float64] | None:
+    def shadowing_std_db(self, los: ArrayLike) -> Floats | None:
         """The law's own shadowing deviation in dB, elementwise; None where the environment file states one."""
         return None

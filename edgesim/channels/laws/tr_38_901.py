@@ -5,9 +5,10 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Floats
 from edgesim.channels.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
 
 _EFFECTIVE_ENVIRONMENT_HEIGHT_M = 1.0
@@ -25,20 +26,20 @@ class Tr38901Law(Law):
     nlos_shadowing_std_db: float
 
     @abstractmethod
-    def _los_db(self, distance_m: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _los_db(self, distance_m: Floats) -> Floats:
         """Path loss in sight."""
 
     @abstractmethod
-    def _nlos_db(self, distance_m: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _nlos_db(self, distance_m: Floats) -> Floats:
         """PL' of the table: path loss out of sight before it is bounded by that in sight."""
 
-    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> NDArray[np.float64]:
+    def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
         """The LOS branch where ``los`` holds, else max(LOS, PL'), in dB; horizontal distances above 0 m."""
         distance = np.asarray(distance_m, dtype=np.float64)
         los_db = self._los_db(distance)
         return np.where(los, los_db, np.maximum(los_db, self._nlos_db(distance)))
 
-    def shadowing_std_db(self, los: ArrayLike) -> NDArray[np.float64]:
+    def shadowing_std_db(self, los: ArrayLike) -> Floats:
         """Sigma_SF of each branch, in dB, elementwise."""
         return np.where(los, self.los_shadowing_std_db, self.nlos_shadowing_std_db)
 
@@ -47,7 +48,7 @@ class Tr38901Law(Law):
         """log10 of f in GHz."""
         return math.log10(self.carrier_hz / 1e9)
 
-    def _log_direct_m(self, distance_m: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_direct_m(self, distance_m: Floats) -> Floats:
         """log10 of d_3D in m."""
         return np.asarray(np.log10(np.hypot(distance_m, self.station_height_m - self.device_height_m)))
 
@@ -57,7 +58,7 @@ class StreetLaw(Tr38901Law):
 
     fitted_for: ClassVar[str] = "horizontal distances of 10 m to 5 km"
 
-    def beyond_fit(self, distance_m: ArrayLike) -> NDArray[np.bool_]:
+    def beyond_fit(self, distance_m: ArrayLike) -> Booleans:
         """Below 10 m or above 5 km (table 7.4.1-1), elementwise."""
         distance = np.asarray(distance_m, dtype=np.float64)
         return (distance < 10.0) | (distance > 5000.0)
@@ -69,9 +70,7 @@ class StreetLaw(Tr38901Law):
         device_above_m = self.device_height_m - _EFFECTIVE_ENVIRONMENT_HEIGHT_M
         return 4.0 * above_m * device_above_m * self.carrier_hz / SPEED_OF_LIGHT_M_PER_S
 
-    def _two_slopes_db(
-        self, distance_m: NDArray[np.float64], at_1_m_db: float, slope_db: float, joint_db: float
-    ) -> NDArray[np.float64]:
+    def _two_slopes_db(self, distance_m: Floats, at_1_m_db: float, slope_db: float, joint_db: float) -> Floats:
         """PL_1 up to the breakpoint, PL_2 with 40 dB per decade beyond; ``joint_db`` (9 or 9.5) makes them meet."""
         log_direct = self._log_direct_m(distance_m)
         common_db = at_1_m_db + 20.0 * self._log_carrier_ghz
@@ -80,7 +79,7 @@ class StreetLaw(Tr38901Law):
         return common_db + np.where(distance_m <= self.breakpoint_m, slope_db * log_direct, beyond_db)
 
 
-def street_los_probability(distance_m: ArrayLike, decay_m: float) -> NDArray[np.float64]:
+def street_los_probability(distance_m: ArrayLike, decay_m: float) -> Floats:
     """1 up to 18 m, then 18/d + exp(-d/decay)(1 - 18/d): UMi and, for devices up to 13 m, UMa (table 7.4.2-1)."""
     # Both expressions are 1 at 18 m, so that moving nearer distances there gives them probability 1.
     distance = np.maximum(distance_m, 18.0)

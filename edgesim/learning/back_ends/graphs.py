@@ -12,7 +12,7 @@ from torch import Tensor
 
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.stack import Form, Stack
-from edgesim.learning.numerics import is_of_memory
+from edgesim.learning.torch_settings import is_of_memory
 
 Step = Callable[[Stack, Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Losses [n S] and logits [n S, classes] of a step that a stack takes on images [n, S, C, H, W], labels [n S] and

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.local_sgd import train
-from edgesim.learning.numerics import memory_lasts, seeded
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import memory_lasts, seeded
 from edgesim.learning.trainer import Job, Promise, Result, diverged, wanted
 
 
@@ -34,7 +34,7 @@ class LoopBackEnd:
         """Run one job from start weights, [P]; raises `Diverged`, and `EdgesimError` when memory ran out."""
         self._model.load(start)
         self._velocity.zero_()
-        feed = Feed(self._model, self._data, job.samples, job.changes)
+        feed = ImageLoader(self._model, self._data, job.samples, job.changes)
         with (
             memory_lasts(f"training device {job.device}", "set learning.batch_size lower"),
             # Dropout masks have a seed of their own; this is for whatever else a user's module draws.

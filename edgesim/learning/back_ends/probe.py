@@ -12,8 +12,8 @@ from edgesim.learning import dropout
 from edgesim.learning.back_ends.layers import Forward
 from edgesim.learning.back_ends.stack import Stack
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.numerics import memory_lasts, seeded
-from edgesim.learning.room import kept_for_backward
+from edgesim.learning.passes import kept_for_backward
+from edgesim.learning.torch_settings import memory_lasts, seeded
 
 _ROWS = 4
 _REMEDY = "choose a smaller learning.model, or set learning.back_end = 'loop'"

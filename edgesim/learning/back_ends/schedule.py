@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgesim.arrays import Floats, Integers
 from edgesim.learning.trainer import Job
-from edgesim.selection.view import Floats, Integers
 
 
 @dataclass(frozen=True)

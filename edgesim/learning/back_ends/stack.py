@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from edgesim.arrays import Floats
 from edgesim.learning.flat import FlatModel
-from edgesim.selection.view import Floats
 
 Form = tuple[int, bool, bool]
 """Clients of a stack, and whether its steps have a proximal term and weight decay."""

@@ -16,11 +16,11 @@ from edgesim.learning.back_ends.mapped import mapped
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import make_schedule
 from edgesim.learning.back_ends.stack import Stack
-from edgesim.learning.feed import Feed
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.local_sgd import moving_rms
-from edgesim.learning.numerics import memory_lasts
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import memory_lasts
 from edgesim.learning.trainer import Job, Promise, Result, diverged, wanted
 
 #: Vectors of a client's weights held at once: start, end, weights, gradient, velocity, what a proximal term needs.
@@ -137,7 +137,7 @@ class StackedBackEnd:
         schedule = make_schedule(jobs)
         # A run augments all of its jobs or none.
         changes = [job.changes for job in jobs if job.changes is not None]
-        feed = Feed(
+        feed = ImageLoader(
             model,
             self._data,
             np.concatenate([job.samples for job in jobs]),

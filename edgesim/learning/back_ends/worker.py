@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.numerics import reproducible
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import reproducible
 
 READY = "ready"
 

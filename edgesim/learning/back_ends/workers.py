@@ -16,7 +16,7 @@ from edgesim.learning.back_ends.worker import READY, Failure, Report, Share, ser
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.trainer import Promise, Result, wanted
-from edgesim.processes import no_interrupts
+from edgesim.runs.processes import no_interrupts
 
 
 @dataclass(eq=False)

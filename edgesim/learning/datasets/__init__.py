@@ -1,18 +1,18 @@
 """The data sets that a run can name, and their registry."""
 
-import difflib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
+from edgesim.files.paths import check_path
 from edgesim.learning.datasets.cifar import cifar_files, load_cifar
 from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
-from edgesim.paths import check_path
+from edgesim.registry import did_you_mean
 
 __all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset"]
 
@@ -69,8 +69,7 @@ def load_dataset(config: DataConfig) -> Dataset:
     elif len(path.parts) > 1:
         raise EdgesimError(f"data.dataset: no such folder: {name}")
     else:
-        near = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
+        hint = did_you_mean(name, DATASETS) or ";"
         raise EdgesimError(
             f"data.dataset: unknown {name!r}{hint} expected {', '.join(DATASETS)}, none, a path that ends in .npz or "
             "that of a folder of images or of wav files"

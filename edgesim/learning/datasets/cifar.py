@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 (Krizhevsky, 2009), in pickles that are read by `edgesim.unpickle`."""
+"""CIFAR-10 and CIFAR-100 (Krizhevsky, 2009), in pickles that are read by `edgesim.files.unpickle`."""
 
 from functools import partial
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
+from edgesim.files.unpickle import read_plain
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.published import Published, locate
-from edgesim.selection.view import Integers
-from edgesim.unpickle import read_plain
 
 _SHAPE = (3, 32, 32)
 _BATCHES = [*(f"data_batch_{part}" for part in range(1, 6)), "test_batch"]

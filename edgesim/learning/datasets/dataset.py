@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.selection.view import Floats, Integers
+from edgesim.arrays import Floats, Integers
 
 Images = NDArray[Any]
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.dataset import Dataset, Domains
 from edgesim.learning.datasets.held_out import held_out
 from edgesim.learning.datasets.image_files import ImageFiles
-from edgesim.selection.view import Integers
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 _ANNOTATIONS = "val/val_annotations.txt"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
-from edgesim.memory import check_fits
+from edgesim.files.memory import check_fits
 
 _UNSIGNED_BYTES = 8
 

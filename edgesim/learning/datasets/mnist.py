@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.idx import read_array, read_shape
 from edgesim.learning.datasets.published import Published, locate
-from edgesim.selection.view import Integers
 
 _PARTS = ("images-idx3-ubyte", "labels-idx1-ubyte")
 _FILES = [f"{half}-{part}" for half in ("train", "t10k") for part in _PARTS]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
+from edgesim.files.memory import check_fits
 from edgesim.learning.datasets.dataset import Dataset, Images
-from edgesim.memory import check_fits
-from edgesim.selection.view import Integers
 
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 _LONGEST_HEADER = 65_536

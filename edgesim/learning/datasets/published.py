@@ -8,7 +8,7 @@ from typing import Any
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
-from edgesim.paths import check_path
+from edgesim.files.paths import check_path
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from functools import partial
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.config import DataConfig
 from edgesim.learning.datasets.dataset import Dataset, Images
 from edgesim.learning.datasets.held_out import held_out
-from edgesim.selection.view import Integers
 
 _DIGITS_TEST_PER_CLASS = 36
 

@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy.io import wavfile
 
+from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets import mel
@@ -118,7 +119,7 @@ class Recordings(DecodedFiles):
         return log_mel(_in_unit_range(samples.reshape(len(samples), -1).mean(axis=1), samples.dtype), rate_hz)[None]
 
 
-def _in_unit_range(samples: NDArray[np.float64], stored: np.dtype[Any]) -> NDArray[np.float64]:
+def _in_unit_range(samples: Floats, stored: np.dtype[Any]) -> Floats:
     """Samples in [-1, 1], by how the file stores them; 8-bit ones are unsigned."""
     if stored.kind == "f":
         return samples

@@ -1,6 +1,5 @@
 """Models known by name, torchvision's, and the user's own."""
 
-import difflib
 import importlib
 from collections.abc import Callable
 
@@ -12,7 +11,8 @@ from edgesim.learning.determinism import refused_by_name
 from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
 from edgesim.learning.models.plain import fedteddi_cnn, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
-from edgesim.learning.numerics import seeded
+from edgesim.learning.torch_settings import seeded
+from edgesim.registry import did_you_mean
 
 Builder = Callable[[tuple[int, int, int], int], nn.Module]
 
@@ -52,10 +52,8 @@ def _builder(name: str) -> Builder:
         return from_torchvision(name.removeprefix(PREFIX))
     module_name, _, attribute = name.rpartition(".")
     if not module_name:
-        near = difflib.get_close_matches(name, MODELS, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ""
         raise EdgesimError(
-            f"learning.model: unknown {name!r}{hint} (known: {', '.join(MODELS)}, {PREFIX}NAME, "
+            f"learning.model: unknown {name!r}{did_you_mean(name, MODELS)} (known: {', '.join(MODELS)}, {PREFIX}NAME, "
             "or the dotted path of a callable)"
         )
     try:

@@ -1,12 +1,12 @@
 """torchvision's classifiers by name, untrained: head and first layer fit the run's classes and images."""
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
 from edgesim.errors import EdgesimError
+from edgesim.registry import did_you_mean
 
 PREFIX = "torchvision:"
 
@@ -24,8 +24,9 @@ def from_torchvision(name: str) -> Callable[[tuple[int, int, int], int], nn.Modu
 
     known = models.list_models(module=models)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f", did you mean {PREFIX + near[0]!r}?" if near else f"; known: {', '.join(known)}"
+        hint = (
+            did_you_mean(f"{PREFIX}{name}", [f"{PREFIX}{one}" for one in known], 0.75) or f"; known: {', '.join(known)}"
+        )
         raise EdgesimError(f"learning.model: torchvision has no classifier {name!r}{hint}")
 
     def build(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:

@@ -1,9 +1,6 @@
 """Who holds which samples: the laws by which a training set is spread over devices, and their registry."""
 
-import difflib
-
-from edgesim.config import DataConfig, validate
-from edgesim.errors import EdgesimError
+from edgesim.config import DataConfig
 from edgesim.learning.partitions.classes import Classes
 from edgesim.learning.partitions.dirichlet import Dirichlet
 from edgesim.learning.partitions.dirichlet_labels import DirichletLabels
@@ -12,6 +9,7 @@ from edgesim.learning.partitions.iid import Iid
 from edgesim.learning.partitions.partition import Partition
 from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
+from edgesim.validation import options_of
 
 PARTITIONS: dict[str, type[Partition]] = {
     "fedteddi": FedTeddi,
@@ -26,17 +24,7 @@ PARTITIONS: dict[str, type[Partition]] = {
 
 def make_partition(data: DataConfig) -> Partition:
     """The partition that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
-    name, options = data.partition, data.partition_options
-    if name not in PARTITIONS:
-        near = difflib.get_close_matches(name, PARTITIONS, n=1, cutoff=0.5)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
-        raise EdgesimError(f"data.partition: unknown partition {name!r}{hint} known: {', '.join(PARTITIONS)}")
-    kind = PARTITIONS[name]
-    if options and not kind.model_fields:
-        raise EdgesimError(
-            f"data.partition_options: partition {name!r} takes no options, remove {', '.join(map(repr, options))}"
-        )
-    return validate(kind, options, f"data.partition_options (partition {name!r})")
+    return options_of(PARTITIONS, data.partition, data.partition_options, "data.partition", "data.partition_options")
 
 
 #: Samples of a device that has no data set.

@@ -5,13 +5,12 @@ al., AISTATS 2017.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.dealing import hands, shuffled_pool
 from edgesim.learning.partitions.partition import Partition
-from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
 
@@ -43,7 +42,7 @@ class Classes(Partition):
             owners.append(holders[np.arange(len(mine)) % len(holders)])
         return [hands(np.concatenate(samples), np.concatenate(owners), device_count)]
 
-    def _held(self, class_count: int, device_count: int, streams: Streams) -> NDArray[np.bool_]:
+    def _held(self, class_count: int, device_count: int, streams: Streams) -> Booleans:
         """Which device holds which class, [N, C] of bool."""
         devices = np.arange(device_count)
         order = streams.uniform("partition/classes", devices, count=class_count)

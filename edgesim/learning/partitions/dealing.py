@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.selection.view import Floats, Integers
 from edgesim.streams import Streams
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field_validator
 
+from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.partition import Alpha, Partition
-from edgesim.selection.view import Floats, Integers
 from edgesim.streams import Streams
 
 _Ramp = Annotated[list[Alpha], Field(min_length=2, max_length=2)]

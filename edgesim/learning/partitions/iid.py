@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.partition import Partition
-from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from edgesim.selection.view import Integers
+from edgesim.arrays import Integers
 from edgesim.streams import Streams
 
 #: Concentration of a Dirichlet law: small is skewed, large is even.

@@ -7,10 +7,10 @@ MNIST in 200 shards of 300, two for each of 100 clients.
 import numpy as np
 from pydantic import Field
 
+from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.dealing import by_class, hands, shuffled_pool
 from edgesim.learning.partitions.partition import Partition
-from edgesim.selection.view import Integers
 from edgesim.streams import Streams
 
 

@@ -1,11 +1,9 @@
-"""Models of presence and their registry: who is there when, drawn, programmed or recorded."""
+"""Models of availability and their registry: who is there when, drawn, programmed or recorded."""
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from edgesim.config import AvailabilityConfig, validate
-from edgesim.errors import EdgesimError
+from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
@@ -19,6 +17,7 @@ from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.models.round_robin import RoundRobin
 from edgesim.traces.models.solar import Solar
 from edgesim.traces.models.table import Table
+from edgesim.validation import options_of
 
 MODELS: dict[str, type[Model]] = {
     "always": AlwaysModel,
@@ -45,7 +44,7 @@ def make_availability(
 
 
 def facts(availability: Availability) -> dict[str, Any]:
-    """What a run notes of its presence: in what share of a recording's time nobody looked, and what that counts as."""
+    """What a run notes of its availability: the unobserved share of a recording's time, and what it counts as."""
     if not isinstance(availability, IntervalTable):
         return {}
     share = availability.unobserved_share
@@ -58,14 +57,4 @@ def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float, has_r
 
 
 def _checked(model: str, options: Mapping[str, Any]) -> Model:
-    if model not in MODELS:
-        near = difflib.get_close_matches(model, MODELS, n=1, cutoff=0.5)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
-        raise EdgesimError(f"availability.model: unknown model {model!r}{hint} known: {', '.join(MODELS)}")
-    kind = MODELS[model]
-    for key in options:
-        owners = [name for name, other in MODELS.items() if key in other.model_fields]
-        if key not in kind.model_fields and owners:
-            raise EdgesimError(f"availability.{key}: is an option of model = {' or '.join(map(repr, owners))}, "
-                               f"not of {model!r}; remove it or change the model")  # fmt: skip
-    return validate(kind, options, f"availability (model {model!r})")
+    return options_of(MODELS, model, options, "availability.model", "availability")

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability, Booleans, Floats, Integers
+from edgesim.traces.availability import Availability
 from edgesim.traces.models.options import Model
 
 

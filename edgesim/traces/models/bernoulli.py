@@ -2,8 +2,9 @@
 
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Integers
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability, Booleans, Integers
+from edgesim.traces.availability import Availability
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.options import Slotted
 
@@ -22,6 +23,6 @@ class Bernoulli(Slotted):
         return f"raise availability.probability ({self.probability:g})"
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Independent presence in every slot."""
+        """Independent availability in every slot."""
         # Else the end of a stay that has none would be looked for in each call.
         return Always(device_count) if self.probability == 1.0 else super().make(device_count, streams)

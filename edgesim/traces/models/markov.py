@@ -3,8 +3,8 @@
 import numpy as np
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Integers
 from edgesim.streams import Streams
-from edgesim.traces.availability import Booleans, Integers
 from edgesim.traces.models.options import Slotted
 
 

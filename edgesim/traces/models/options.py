@@ -1,14 +1,15 @@
-"""What all models of presence have in common."""
+"""What all availability model have in common."""
 
 from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgesim.arrays import Booleans, Integers
 from edgesim.config import Section
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability, Booleans, Integers
+from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import AfterEnd, IntervalTable
 from edgesim.traces.intervals import Intervals, renumbered
@@ -67,7 +68,7 @@ class Slotted(Model):
         return self.model_copy(update={"slots": "rounds"} if has_rounds else {"slot_s": tmax_s})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Presence in slots of either kind, drawn alike."""
+        """Availability in slots of either kind, drawn alike."""
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
             return self.in_slot(ids, slots, streams)
@@ -84,8 +85,8 @@ class Repeated(Model):
     """What follows the table's end: it begins again, everyone is absent, or the run may not come there."""
     order: Literal["given", "rising", "falling"] = "given"
     """How devices are numbered: as they come, or by their time online, so that a partition whose skew goes by the
-    number (FedDance's figs. 4b and 5) goes with or against presence. Profile and links with the keys of a recording go
-    along; any but ``given`` parts device k from row k of those without keys."""
+    number (FedDance's figs. 4b and 5) goes with or against availability. Profile and links with the keys of a recording
+    go along; any but ``given`` parts device k from row k of those without keys."""
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """The periods of so many devices."""

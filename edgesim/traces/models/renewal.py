@@ -14,8 +14,9 @@ import numpy as np
 from pydantic import Field
 from scipy.special import betaincinv
 
+from edgesim.arrays import Floats, Integers
 from edgesim.streams import Streams
-from edgesim.traces.intervals import Floats, Integers, Intervals, joined
+from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.models.options import DAY_S, WEEK_S, Repeated
 
 _SPREAD_OF_SHARE = 0.8

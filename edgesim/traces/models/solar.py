@@ -10,8 +10,9 @@ from typing import Self
 import numpy as np
 from pydantic import Field
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.streams import Streams
-from edgesim.traces.availability import Availability, Booleans, Floats, Integers
+from edgesim.traces.availability import Availability
 from edgesim.traces.models.options import DAY_S, Model, slot_length_s
 from edgesim.traces.slots import Slots
 
@@ -30,12 +31,12 @@ class Solar(Model):
         return self if self.slot_s is not None else self.model_copy(update={"slot_s": tmax_s})
 
     def probability(self, ids: Integers, t_s: Floats, streams: Streams) -> Floats:
-        """Chance of presence in a slot that begins at ``t_s``, [n]."""
+        """Chance of availability in a slot that begins at ``t_s``, [n]."""
         phase = streams.uniform("availability-phase", ids)
         return np.asarray(self.peak * np.maximum(0.0, np.cos(2 * np.pi * (t_s / self.day_s - phase))))
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Presence by the day curve of each device, drawn anew in every slot."""
+        """Availability by the day curve of each device, drawn anew in every slot."""
         slot_s = slot_length_s(self.slot_s)
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:

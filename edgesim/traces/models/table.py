@@ -1,9 +1,9 @@
-"""Recorded or programmed presence: a file of intervals."""
+"""Recorded or programmed availability: a file of intervals."""
 
 from pydantic import Field
 
-from edgesim.content import find
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd

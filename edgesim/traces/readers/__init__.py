@@ -9,21 +9,21 @@ from edgesim.channels.link_file import COLUMNS as LINK_COLUMNS
 from edgesim.channels.link_file import LinkRows, read_links
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
-from edgesim.table_file import column_names
+from edgesim.files.table_file import column_names
 from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
 from edgesim.traces.readers.capacity import read_capacity_tables
 from edgesim.traces.readers.fedscale import read_fedscale
 from edgesim.traces.readers.fedscale_devices import COLUMNS as PHONES
 from edgesim.traces.readers.fedscale_devices import read_fedscale_devices
 from edgesim.traces.readers.flash import read_flash
-from edgesim.traces.readers.from_intervals import read_interval_presence
+from edgesim.traces.readers.from_intervals import read_interval_availability
 from edgesim.traces.readers.mahimahi import read_mahimahi
 from edgesim.traces.readers.mahimahi_bins import COLUMNS as BINS
 from edgesim.traces.readers.mahimahi_bins import read_mahimahi_bins
 from edgesim.traces.readers.on_off import read_on_off
-from edgesim.traces.readers.results import Capacity, Presence, Recorded
+from edgesim.traces.readers.results import Capacity, Recorded, RecordedAvailability
 
-__all__ = ["FORMATS", "Capacity", "LinkRows", "Presence", "Profile", "Recorded", "detect", "read_recording"]
+__all__ = ["FORMATS", "Capacity", "LinkRows", "Profile", "Recorded", "RecordedAvailability", "detect", "read_recording"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Format:
 
 
 FORMATS = {
-    "intervals": Format(read_interval_presence, frozenset({"length_s", "lengths"})),
+    "intervals": Format(read_interval_availability, frozenset({"length_s", "lengths"})),
     "on-off": Format(read_on_off, frozenset({"length_s", "lengths"})),
     "flash": Format(read_flash, frozenset({"require"})),
     "fedscale": Format(read_fedscale),

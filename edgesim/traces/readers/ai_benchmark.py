@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.device_keys import Texts
+from edgesim.arrays import Floats
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
-from edgesim.table_file import numbers_of, read_columns, row_word, texts_of
-from edgesim.traces.intervals import Floats, Intervals
+from edgesim.files.device_keys import Texts
+from edgesim.files.table_file import numbers_of, read_columns, row_word, texts_of
+from edgesim.traces.intervals import Intervals
 
 SCORE, NAME = "ai_score", "model"
 CODE, LISTED = "android_model", "benchmark_model"

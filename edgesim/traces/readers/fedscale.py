@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgesim.device_keys import Texts, models_of, texts
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import LONGEST_S
-from edgesim.traces.intervals import Floats, joined
-from edgesim.traces.readers.results import Presence, Recorded
-from edgesim.unpickle import read_plain
+from edgesim.files.device_keys import Texts, models_of, texts
+from edgesim.files.table_facts import LONGEST_S
+from edgesim.files.unpickle import read_plain
+from edgesim.traces.intervals import joined
+from edgesim.traces.readers.results import Recorded, RecordedAvailability
 
 TRAINING_PER_INFERENCE = 3.0
 """FedScale's own rule: a training step takes three times as long as inference."""
@@ -87,7 +87,7 @@ def _capacity(path: Path, keys: list[int], records: list[Any]) -> Profile:
     return Profile(TRAINING_PER_INFERENCE * inference_ms / 1e3, 1e3 * link_kbps, keys=_texts(keys))
 
 
-def _behaviour(path: Path, keys: list[int], records: list[Any]) -> Presence:
+def _behaviour(path: Path, keys: list[int], records: list[Any]) -> RecordedAvailability:
     lengths_s = _column(path, keys, records, "finish_time")
     if np.any(lengths_s > LONGEST_S):
         row = int(np.argmax(lengths_s))
@@ -107,7 +107,7 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> Presence:
     start_s, end_s = (_flat(path, keys, lists[field], device, field) for field in ("active", "inactive"))
     place = np.arange(len(device)) - np.repeat(np.cumsum(counts) - counts, counts)
 
-    def check(bad: NDArray[np.bool_], field: str, values: Floats, expected: str) -> None:
+    def check(bad: Booleans, field: str, values: Floats, expected: str) -> None:
         if bad.any():
             row = int(np.argmax(bad))
             _refuse(path, keys[device[row]], f"{field}[{place[row]}]", f"{expected} (got {values[row]:g})")
@@ -120,10 +120,10 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> Presence:
     cut = int(np.count_nonzero((end_s > lengths_s[device]) & (end_s > start_s)))
     available = joined(device, start_s, end_s, lengths_s, len(keys), str(path))
     models = models_of(record.get("model") for record in records)
-    return Presence(replace(available, keys=_texts(keys), models=models), cut=cut)
+    return RecordedAvailability(replace(available, keys=_texts(keys), models=models), cut=cut)
 
 
-def _flat(path: Path, keys: list[int], lists: list[list[Any]], device: NDArray[np.int64], field: str) -> Floats:
+def _flat(path: Path, keys: list[int], lists: list[list[Any]], device: Integers, field: str) -> Floats:
     """All lists end to end as numbers."""
     try:
         return np.fromiter(chain.from_iterable(lists), np.float64, len(device))

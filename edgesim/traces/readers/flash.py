@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.device_keys import models_of, texts
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.traces.intervals import Floats, Integers, Intervals, joined
-from edgesim.traces.readers.results import Presence
+from edgesim.files.device_keys import models_of, texts
+from edgesim.traces.intervals import Intervals, joined
+from edgesim.traces.readers.results import RecordedAvailability
 
 PARTS = ("idle", "charging", "wifi")
 """The parts of the rule: screen off or locked; on the charger; on Wi-Fi."""
@@ -40,7 +41,7 @@ _DAY_S = 86_400
 _YEAR_S = 366 * _DAY_S
 
 
-def read_flash(path: Path, require: Sequence[str] = PARTS) -> Presence:
+def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailability:
     """Available while all the required `PARTS` hold; devices in ascending order of their keys, which are kept.
 
     A state holds until its next event, events of one second are applied together. Times count from the midnight before
@@ -79,7 +80,7 @@ def read_flash(path: Path, require: Sequence[str] = PARTS) -> Presence:
             "--require fewer parts"
         )
     models = models_of(devices[key].get("model") for key in keys)
-    return Presence(replace(whole(available), keys=texts(keys), models=models), seen)
+    return RecordedAvailability(replace(whole(available), keys=texts(keys), models=models), seen)
 
 
 def _refuse_a_span_above_a_year(path: Path, keys: list[str], logs: Sequence[tuple[Integers, NDArray[np.str_]]]) -> None:
@@ -153,7 +154,7 @@ def _is_time(stamp: str) -> bool:
     return True
 
 
-def _rule(events: NDArray[np.str_], require: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _rule(events: NDArray[np.str_], require: Sequence[str]) -> tuple[Booleans, Booleans]:
     """From each event to the next, [n]: whether the required parts hold, and whether all have been heard of."""
     kinds, kind = np.unique(events, return_inverse=True)
     state = {signal: _UNKNOWN + np.zeros(len(events), dtype=np.int64) for signal in _SIGNALS}

@@ -1,16 +1,18 @@
-"""Interval files as recordings of presence, with lengths from a file beside them."""
+"""Interval files as availability recording, with lengths from a file beside them."""
 
 from pathlib import Path
 
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.lengths_file import read_lengths, with_lengths
-from edgesim.traces.readers.results import Presence
+from edgesim.traces.readers.results import RecordedAvailability
 
 
-def read_interval_presence(path: Path, length_s: float | None = None, lengths: Path | None = None) -> Presence:
+def read_interval_availability(
+    path: Path, length_s: float | None = None, lengths: Path | None = None
+) -> RecordedAvailability:
     """As `read_intervals`; with a file of ``lengths`` each recording is as long as that says, whatever else does.
 
     Raises `EdgesimError` for a bad file.
     """
     available = read_intervals(path, length_s)
-    return Presence(available if lengths is None else with_lengths(available, read_lengths(lengths)))
+    return RecordedAvailability(available if lengths is None else with_lengths(available, read_lengths(lengths)))

@@ -7,10 +7,10 @@ Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 20
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Booleans
 from edgesim.errors import EdgesimError
-from edgesim.table_file import numbers_of, read_columns, row_word
+from edgesim.files.table_file import numbers_of, read_columns, row_word
 from edgesim.traces.readers.mahimahi import PACKET_BITS
 from edgesim.traces.readers.results import Capacity
 
@@ -32,7 +32,7 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     counts = frame.groupby(name, sort=False).cumcount().to_numpy()
     number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
 
-    def refuse(bad: NDArray[np.bool_], column: str, expected: str) -> None:
+    def refuse(bad: Booleans, column: str, expected: str) -> None:
         if bad.any():
             row = int(np.argmax(bad))
             place = f"{path}: {row_word(path)} {frame.index[row]}: {column}"

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.errors import EdgesimError
-from edgesim.table_facts import LONGEST_S, MOST_DEVICES
-from edgesim.table_file import csv_rows
+from edgesim.files.table_facts import LONGEST_S, MOST_DEVICES
+from edgesim.files.table_file import csv_rows
 from edgesim.traces.intervals import check_length, joined
 from edgesim.traces.lengths_file import read_lengths, with_lengths
-from edgesim.traces.readers.results import Presence
+from edgesim.traces.readers.results import RecordedAvailability
 
 
-def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None = None) -> Presence:
+def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None = None) -> RecordedAvailability:
     """One row per device; a first row that begins with ``device`` is a header.
 
     The last state holds to ``length_s``, to where a file of ``lengths`` says that the device's recording ends, or else
@@ -47,12 +47,12 @@ def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None 
     columns = (ids.astype(np.int64), start_s, end_s)
     count = max(changes_s) + 1
     if lengths is not None:
-        return Presence(with_lengths(joined(*columns, np.inf, count, str(path)), read_lengths(lengths)))
+        return RecordedAvailability(with_lengths(joined(*columns, np.inf, count, str(path)), read_lengths(lengths)))
     last_s = max((instants_s[-1] for instants_s in changes_s.values() if instants_s), default=0.0)
     length_s = last_s if length_s is None else length_s
     if length_s <= 0 or length_s < last_s:
         raise EdgesimError(f"{path}: the last change is at {last_s:g} s; give a --length-s at or behind it, above 0")
-    return Presence(joined(*columns, length_s, count, str(path)))
+    return RecordedAvailability(joined(*columns, length_s, count, str(path)))
 
 
 def _checked(place: str, fields: list[str]) -> tuple[int, list[float]]:

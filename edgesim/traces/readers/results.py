@@ -9,7 +9,7 @@ from edgesim.traces.intervals import Intervals
 
 
 @dataclass(frozen=True)
-class Presence:
+class RecordedAvailability:
     """Who was available when, and when anybody looked."""
 
     available: Intervals
@@ -29,4 +29,4 @@ class Capacity:
     """Where the last row of each trace ends; not known of one that is absent."""
 
 
-Recorded = Presence | Capacity | LinkRows | Profile
+Recorded = RecordedAvailability | Capacity | LinkRows | Profile

@@ -31,8 +31,8 @@ from edgesim import simulation
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.federation import make_federation
-from edgesim.plain import plain_errors
 from edgesim.streams import Streams
+from edgesim.terminal.plain import plain_errors
 
 HERE = Path(__file__).parent
 CLIENTS = 10

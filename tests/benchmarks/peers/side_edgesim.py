@@ -8,8 +8,9 @@ from pathlib import Path
 from work import Work, asked, report
 
 import edgesim
-from edgesim.config import RunConfig, parse
-from edgesim.records import read_run, read_table
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.runs.records import read_run, read_table
 
 
 def config_of(work: Work, clients: int, samples: int) -> RunConfig:

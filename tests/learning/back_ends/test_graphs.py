@@ -15,8 +15,8 @@ from edgesim.learning.back_ends import graphs, stacked
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import make_model
-from edgesim.learning.numerics import reproducible
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import reproducible
 
 SHAPE, CLASSES = (3, 16, 16), 4
 EDGES = ([0, 8, 16, 24], [0, 8, 12, 20], [0, 8, 16, 24], [0, 3, 8], [0, 8])

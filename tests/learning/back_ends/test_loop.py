@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from edgesim.errors import Diverged
-from edgesim.learning import feed
+from edgesim.learning import image_loader
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.models import make_model
@@ -133,7 +133,7 @@ def test_images_are_gathered_in_chunks_without_changing_the_update(make_dataset,
     job = _job(np.arange(50), [0, 8, 16, 24, 32, 40, 48, 50])
     updates, start = [], flat.snapshot()
     for at_once in (2048 * 64, 17 * 64, 3 * 64):
-        monkeypatch.setattr(feed, "_BYTES_AT_ONCE", at_once)
+        monkeypatch.setattr(image_loader, "_BYTES_AT_ONCE", at_once)
         promise = Promise(job, start)
         LoopBackEnd(flat, data).run([promise])
         updates.append(promise.result.update)

@@ -18,7 +18,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import new_model
-from edgesim.learning.numerics import reproducible
+from edgesim.learning.torch_settings import reproducible
 
 SHAPE, CLASSES = (3, 16, 16), 4
 CPU = torch.device("cpu")

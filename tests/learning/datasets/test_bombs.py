@@ -64,7 +64,7 @@ def test_an_npz_that_unpacks_to_more_than_is_free_is_refused(tmp_path: Path, mon
     images, labels = np.zeros((2, 5000, 8000), np.uint8), np.arange(2)
     np.savez_compressed(path, train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     load_dataset(DataConfig(dataset=str(path)))
-    monkeypatch.setattr("edgesim.memory.free_bytes", lambda: 10**7)
+    monkeypatch.setattr("edgesim.files.memory.free_bytes", lambda: 10**7)
     said = refusal(lambda: load_dataset(DataConfig(dataset=str(path))))
     assert said == f"{path}: train_images: needs 0.08 GB of memory, and 0.01 GB are free"
 

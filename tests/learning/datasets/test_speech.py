@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy.io import wavfile
 
-from edgesim.config import DataConfig, parse
+from edgesim.config import DataConfig
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.mel import BANDS, FRAMES, RATE_HZ, filters, log_mel, mel

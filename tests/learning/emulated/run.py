@@ -13,10 +13,10 @@ import accelerator
 import torch
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.learning import back_ends, learner
 from edgesim.learning.back_ends import graphs
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 
 recorded = 0
 

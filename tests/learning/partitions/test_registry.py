@@ -4,11 +4,11 @@ import pytest
 import tomli_w
 
 from edgesim import simulation
-from edgesim.config import parse
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.partitions import PARTITIONS
-from edgesim.records import read_table
+from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
 

@@ -1,0 +1,101 @@
+"""From TOML, mappings and ``--set`` overrides to a checked `RunConfig`."""
+
+import copy
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.validation import first_error, validate
+
+
+def parse(values: Mapping[str, Any], where: str) -> RunConfig:
+    """Check a plain nested mapping; raises `EdgesimError` that names ``where``, the key and what was expected."""
+    return validate(RunConfig, values, where)
+
+
+def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
+    """As `parse`, of the ``values`` under ``section.key=value`` overrides; raises `EdgesimError`.
+
+    A mistake that is not there without the overrides is told of those that name its key, or else of all.
+    """
+    given = values(overrides)
+    try:
+        return RunConfig.model_validate(given)
+    except ValidationError as error:
+        key, words = first_error(RunConfig, error)
+    if overrides:
+        try:
+            RunConfig.model_validate(values(()))
+            alone = None
+        except ValidationError as error:
+            alone = first_error(RunConfig, error)
+        if alone != (key, words):
+            keys = {override: override.partition("=")[0].strip() for override in overrides}
+            guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
+            where = " ".join(f"--set {override}" for override in guilty or overrides)
+    raise EdgesimError(f"{where}: {words}")
+
+
+def _lie_together(one: str, other: str) -> bool:
+    """Whether two keys are the same, or one is a section or list that the other is in."""
+    shorter, longer = sorted((one, other), key=len)
+    return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
+    return parse_with(partial(_overridden, read_toml(path)), overrides, str(path))
+
+
+def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    nested = copy.deepcopy(dict(values))
+    for override in overrides:
+        set_value(nested, override)
+    return nested
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Parse a TOML file; raises `EdgesimError` that names the file and the line."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EdgesimError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise EdgesimError(f"{path}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise EdgesimError(f"{path}: not valid TOML: {error}") from None
+
+
+def set_value(values: dict[str, Any], override: str) -> None:
+    """Apply one ``section.key=value`` to a nested mapping; the value is TOML, or else a bare string."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise EdgesimError(f"--set {override}: expected section.key=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    try:
+        set_key(values, key, value)
+    except EdgesimError as error:
+        raise EdgesimError(f"--set {override}: {error}") from None
+
+
+def set_key(values: dict[str, Any], key: str, value: object) -> None:
+    """Set the value at a dotted key of a nested mapping, None by leaving it out; raises `EdgesimError` where a value is
+    no section.
+    """
+    *sections, last = (part.strip() for part in key.split("."))
+    for section in sections:
+        values = values.setdefault(section, {})
+        if not isinstance(values, dict):
+            raise EdgesimError(f"{key}: {section!r} is a value, not a section")
+    values[last] = value
+    if value is None:
+        del values[last]

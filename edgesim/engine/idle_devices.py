@@ -1,0 +1,70 @@
+"""Devices without work: who of them is there now, and when the next of the others will be."""
+
+import math
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+import numpy as np
+
+from edgesim.arrays import Booleans, Integers
+from edgesim.devices.battery import Batteries
+from edgesim.engine.interruptions import need_progress
+from edgesim.traces.availability import Availability
+
+
+@dataclass
+class IdleDevices:
+    """Devices without work; whoever is known to be away until an instant is not looked at before it."""
+
+    availability: Availability
+    batteries: Batteries | None
+    looked_at: Booleans
+    """Devices without work that may be there, [devices]."""
+    away: list[tuple[float, int]] = field(default_factory=list)
+    """When each of the other devices without work will be there, a heap; those that never will be are left out."""
+
+    def begin(self, device: int) -> None:
+        """A device goes to work that was `there` and has not been passed over since."""
+        self.looked_at[device] = False
+
+    def end(self, device: int) -> None:
+        """A device's work is over."""
+        self.looked_at[device] = True
+
+    def there(self, t_s: float) -> Integers:
+        """Devices without work that are available and charged now, ascending."""
+        ids = self._candidates(t_s)
+        return ids[self.are_there(ids, t_s)]
+
+    def are_there(self, ids: Integers, t_s: float) -> Booleans:
+        """Which of some devices are available and charged now, [n]."""
+        there = self.availability.available(ids, t_s)
+        return there if self.batteries is None else there & self.batteries.ready(ids, t_s)
+
+    def next_back_s(self, t_s: float) -> float:
+        """When a device without work that is not there now will be available and charged, inf if never.
+
+        They are all passed over until then.
+        """
+        ids = self._candidates(t_s)
+        ids = ids[~self.are_there(ids, t_s)]
+        self.looked_at[ids] = False
+        if self.batteries is None:
+            back_s = self.availability.next_available(ids, t_s)
+        else:
+            # The charge of what rests is known for all time, so that nothing but work changes these answers.
+            ready_s, until_s = (span_s[ids] for span_s in self.batteries.ready_s())
+            ever = np.isfinite(ready_s)
+            ids, until_s = ids[ever], until_s[ever]
+            back_s = self.availability.next_available(ids, np.maximum(ready_s[ever], t_s))
+            back_s = np.where(back_s <= until_s, back_s, np.inf)
+        if len(ids):
+            need_progress(float(back_s.min()), t_s, f"device {ids[np.argmin(back_s)]}")
+        for pair in zip(back_s[np.isfinite(back_s)].tolist(), ids[np.isfinite(back_s)].tolist(), strict=True):
+            heappush(self.away, pair)
+        return self.away[0][0] if self.away else math.inf
+
+    def _candidates(self, t_s: float) -> Integers:
+        while self.away and self.away[0][0] <= t_s:
+            self.looked_at[heappop(self.away)[1]] = True
+        return np.flatnonzero(self.looked_at)

@@ -1,0 +1,86 @@
+"""When devices leave their work, and when they take it up again."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.arrays import Floats, Integers
+from edgesim.engine.clock import Clock
+from edgesim.engine.work import Task
+from edgesim.engine.world import World
+from edgesim.errors import EdgesimError
+from edgesim.traces.by_rounds import ByRounds
+
+
+@dataclass(frozen=True)
+class Interruptions:
+    """Availability as work sees it, by the policy for interruptions (``availability.interruption``)."""
+
+    clock: Clock
+    world: World
+
+    def leaves_s(self, ids: Integers, t_s: float, horizon_s: float) -> Floats:
+        """When each device leaves its work, [n]; inf where not before ``horizon_s``, or where nobody minds."""
+        if self.world.config.availability.interruption == "ignore":
+            return np.full(len(ids), np.inf)
+        return self.world.availability.available_until(ids, t_s, horizon_s)
+
+    def leaves_stay_s(self, until_s: float) -> float:
+        """When a device leaves its work whose present stay ends at an instant."""
+        return math.inf if self.world.config.availability.interruption == "ignore" else until_s
+
+    def leaves_later_s(self, device: int, t_s: float) -> float:
+        """When one device leaves its work, however late that is."""
+        return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
+
+    def away_s(self, ids: Integers, t_start_s: list[float], t_end_s: list[float]) -> list[float]:
+        """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
+        if self.world.config.availability.interruption != "ignore" or not len(ids):
+            return [0.0] * len(ids)
+        until_s = self.world.availability.available_until(ids, np.array(t_start_s), max(t_end_s))
+        away_s = [0.0] * len(ids)
+        for row in np.flatnonzero(until_s < t_end_s).tolist():
+            away_s[row] = self._away_s(ids[row : row + 1], float(until_s[row]), t_end_s[row])
+        return away_s
+
+    def _away_s(self, device: Integers, t_s: float, end_s: float) -> float:
+        """Seconds from ``t_s``, when the device [1] leaves or is away, to ``end_s`` in which it is away."""
+        away_s = 0.0
+        while t_s < end_s:
+            try:
+                back_s = min(end_s, float(self.world.availability.next_available(device, t_s)[0]))
+            except EdgesimError:
+                # A model that has looked ahead as far as it does has found nobody: it is long after this work.
+                back_s = end_s
+            away_s += back_s - t_s
+            t_s = end_s if back_s >= end_s else float(self.world.availability.available_until(device, back_s, end_s)[0])
+        return away_s
+
+    @property
+    def back_s(self) -> Callable[[Task], float | None] | None:
+        """What work asks when its device has left, as `RoundSignals.back_s` says; None where the work is lost."""
+        return self._back_s if self.world.config.availability.interruption == "pause" else None
+
+    def _back_s(self, task: Task) -> float | None:
+        if isinstance(self.world.availability, ByRounds):
+            return math.inf
+        ids = np.array([task.device])
+        back_s = float(self.world.availability.next_available(ids, self.clock.now)[0])
+        if math.isinf(back_s):
+            return None
+        task.leaves_s = self.leaves_later_s(task.device, back_s)
+        return back_s
+
+
+def need_progress(when_s: float, now_s: float, what: str) -> None:
+    """Raises `EdgesimError` where availability names an instant that has passed for what does not hold now.
+
+    To sleep until then would be to ask again at the same clock, for ever.
+    """
+    if when_s <= now_s:
+        raise EdgesimError(
+            f"availability: asked at {now_s!r} s for the next time with {what}, which is not now, the "
+            f"availability model answers {when_s!r} s; its answers contradict each other"
+        )

@@ -1,0 +1,1 @@
+"""What edgesim reads from and finds on disk: content, tables that users bring, the keys of devices."""

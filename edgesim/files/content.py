@@ -1,0 +1,42 @@
+"""Where content lives: the path as given, then the folder of that kind here, then the packaged copy."""
+
+from pathlib import Path
+
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import check_path
+from edgesim.registry import did_you_mean
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def folders(kind: str) -> list[Path]:
+    """Folders searched for content of a kind (``channels``, ``topologies``, ``traces``, ``scenarios``), in order.
+
+    An editable install has no packaged copy: there the repository's own folder takes its place.
+    """
+    candidates = [Path(kind), _PACKAGE / "content" / kind, _PACKAGE.parent / kind]
+    return [folder for folder in candidates if folder.is_dir()]
+
+
+def find(kind: str, name: str, suffix: str) -> Path:
+    """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists what there is."""
+    check_path(name, kind)
+    as_given = Path(name)
+    if as_given.is_file():
+        return as_given
+    # A name that climbs out of its folder names nothing in it.
+    inside = not as_given.is_absolute() and ".." not in as_given.parts
+    for folder in folders(kind) if inside else []:
+        for candidate in (folder / name, folder / f"{name}{suffix}"):
+            if candidate.is_file():
+                return candidate
+    known = names(kind, suffix)
+    begun = [item for item in known if item.startswith(name)]
+    hint = did_you_mean(name, begun or known, 0.0 if begun else 0.4) or ";"
+    choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
+    raise EdgesimError(f"{kind}: no file {name!r}{hint}{choice}")
+
+
+def names(kind: str, suffix: str) -> list[str]:
+    """Bare names of all items of a kind, sorted."""
+    return sorted({path.stem for folder in folders(kind) for path in folder.glob(f"*{suffix}")})

@@ -1,0 +1,170 @@
+"""Tables that users bring, as CSV or Parquet: the columns wanted, row by row, with their places for messages."""
+
+import csv
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from edgesim.arrays import Floats
+from edgesim.errors import EdgesimError
+from edgesim.files.device_keys import Texts
+from edgesim.files.table_facts import PREFIX
+
+
+def read_columns(
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), text: Sequence[str] = ()
+) -> pd.DataFrame:
+    """The columns of a file, indexed by line (CSV, the header is line 1) or row (Parquet, from 1).
+
+    Values of a CSV are text, those of Parquet numbers, but for the columns of ``text``. Other columns and blank lines
+    are left out, and so are ``optional`` columns that the file does not have. Raises `EdgesimError` that names the
+    file when it is not readable or lacks a column.
+    """
+    if path.suffix not in (".csv", ".parquet"):
+        raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
+    try:
+        read = _read_csv if path.suffix == ".csv" else _read_parquet
+        return read(path, columns, optional, text)
+    except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
+        raise _unreadable(path, error) from None
+
+
+def column_names(path: Path) -> list[str]:
+    """Names of the columns of a CSV or Parquet file; raises `EdgesimError` that names a file it cannot read."""
+    try:
+        if path.suffix == ".parquet":
+            return [str(name) for name in pq.read_schema(path).names]
+        return [str(name).strip() for name in pd.read_csv(path, dtype=str, nrows=0).columns]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows of a CSV of any shape, each with the line on which it begins; raises `EdgesimError` for an open quote."""
+    # What is no text is for the field in which it stands to refuse.
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        rows = csv.reader(file, skipinitialspace=True, strict=True)
+        line = 1
+        try:
+            for fields in rows:
+                yield line, fields
+                line = rows.line_num + 1
+        except csv.Error:
+            raise EdgesimError(
+                f"{path}: line {line}: expected quotes around whole fields only, and each closed"
+            ) from None
+
+
+def numbers_of(column: pd.Series) -> Floats:
+    """A column of numbers or of text as numbers; nan where the text is none."""
+    try:
+        # Text is parsed here, not by the CSV reader, which is not exact to the last bit in every version.
+        return np.asarray(column.to_numpy(dtype=np.float64))
+    except ValueError:
+        return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64))
+
+
+def texts_of(column: pd.Series) -> Texts:
+    """A column as text, [n], empty where a value is missing."""
+    text = column.astype(object).where(column.notna(), "").astype(str)
+    return np.array(text.to_list(), dtype=object)
+
+
+def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None:
+    """Write a table with facts beside it, whole or not at all; raises `EdgesimError` that names the file."""
+    if path.suffix != ".parquet":
+        raise EdgesimError(f"{path}: expected a name that ends in .parquet")
+    notes = {f"{PREFIX}{key}".encode(): value.encode() for key, value in facts.items()}
+    unfinished = path.with_name(f"{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.replace_schema_metadata(notes), unfinished, compression="zstd")
+        os.replace(unfinished, path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        # Arrow's own words run over hundreds of characters.
+        reason = os.strerror(error.errno) if error.errno else error
+        raise EdgesimError(f"{path}: cannot be written: {reason}") from None
+
+
+def row_word(path: Path) -> str:
+    """What the index of `read_columns` counts: ``line`` or ``row``."""
+    return "line" if path.suffix == ".csv" else "row"
+
+
+def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:
+    if isinstance(error, pd.errors.ParserError | pd.errors.ParserWarning):
+        _refuse_long_rows(path)
+    # Parsers report over several lines; the first one says what is wrong.
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}")
+
+
+def _refuse_long_rows(path: Path) -> None:
+    """Raises `EdgesimError` for the first line of a CSV with more fields than the header, or with an open quote."""
+    width = None
+    for line, fields in csv_rows(path):
+        width = width or len(fields)
+        if len(fields) > width:
+            raise EdgesimError(f"{path}: line {line}: expected {width} fields (got {len(fields)})")
+
+
+def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
+    with warnings.catch_warnings():
+        # Pandas only warns when it cuts off the fields of a row that is too long.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame: pd.DataFrame = pd.read_csv(
+            path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
+        )
+    _need_columns(path, columns, [str(name) for name in frame.columns])
+    # Blank lines are dropped only here, so that the numbers of rows and lines go together.
+    frame.index = pd.RangeIndex(2, len(frame) + 2)
+    wanted = [*columns, *(name for name in optional if name in frame.columns)]
+    # Blank in all columns of the file: a row that lacks but the values wanted is no blank line.
+    rows: pd.DataFrame = frame.dropna(how="all")[wanted]
+    return rows
+
+
+def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], text: Sequence[str]) -> pd.DataFrame:
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        _need_columns(path, columns, schema.names)
+        wanted = [*columns, *(name for name in optional if name in schema.names)]
+        for name in wanted:
+            kind = schema.field(name).type
+            expected = "text" if name in text else "numbers"
+            if not (_is_number(kind) or (name in text and _is_text(kind))):
+                raise EdgesimError(f"{path}: column {name!r}: expected {expected}, found {kind}")
+        frame: pd.DataFrame = file.read(columns=wanted).to_pandas(ignore_metadata=True)
+    # Arrow keeps what it has read into for its next file; a week of 100,000 phones is 700 MB of it.
+    pa.default_memory_pool().release_unused()
+    frame.index = pd.RangeIndex(1, len(frame) + 1)
+    return frame
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Text, also where each is kept once, and a column that holds nothing at all."""
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(
+        pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_null(inner) or _is_number(inner)
+    )
+
+
+def _need_columns(path: Path, columns: Sequence[str], found: list[str]) -> None:
+    missing = [name for name in columns if name not in found]
+    if missing:
+        raise EdgesimError(
+            f"{path}: column {missing[0]!r} is missing; expected {', '.join(columns)}; found {', '.join(found)}"
+        )

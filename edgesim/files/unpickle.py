@@ -1,0 +1,183 @@
+"""Reading pickles of strangers: only containers, numbers, strings and, where wanted, NumPy arrays are ever built.
+
+NumPy's own classes would believe what a file says of their insides, so none of them is handed to it: types are looked
+up by name, scalars and arrays are copied out of bytes.
+"""
+
+import io
+import math
+import pickle
+import pickletools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from edgesim.errors import EdgesimError
+from edgesim.files.memory import check_fits
+
+_ATOMS = frozenset({type(None), bool, int, float, str, bytes})
+_KINDS = {code: np.dtype(code) for code in ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")}
+_NUMBERS = frozenset(dtype.type for dtype in _KINDS.values())
+
+
+class _RefusedError(Exception):
+    pass
+
+
+class _DType:
+    """Stands for a NumPy type of booleans or numbers; a file chooses its kind, size and byte order, nothing else."""
+
+    def __init__(self, code: Any, *_: Any) -> None:
+        if not isinstance(code, str) or code not in _KINDS:
+            raise _RefusedError(f"the NumPy type {code!r}")
+        self.real = _KINDS[code]
+
+    def __setstate__(self, state: Any) -> None:
+        order = state[1]
+        if order not in ("<", ">", "|", "=") or any(part is not None for part in state[2:5]):
+            raise _RefusedError("a NumPy type with a state of its own")
+        self.real = self.real.newbyteorder(order)
+
+
+class _Array:
+    """Stands for an array until it has been read."""
+
+    real: np.ndarray | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, dtype, is_fortran, raw = state
+        if type(shape) is not tuple or any(type(length) is not int or length < 0 for length in shape):
+            raise _RefusedError("an array without a shape")
+        self.real = _values(dtype, raw, math.prod(shape)).reshape(shape, order="F" if is_fortran else "C")
+
+
+def _values(dtype: Any, raw: Any, count: int) -> np.ndarray:
+    # Byte strings of Python 2 arrive as text.
+    data = raw.encode("latin1") if isinstance(raw, str) else raw
+    if type(dtype) is not _DType or type(data) is not bytes or len(data) != count * dtype.real.itemsize:
+        raise _RefusedError("NumPy values that are not the bytes of their type")
+    return np.frombuffer(data, dtype.real, count).copy() if count else np.empty(0, dtype.real)
+
+
+def _scalar(dtype: Any, raw: Any) -> Any:
+    return _values(dtype, raw, 1)[0]
+
+
+def _array(*_: Any) -> _Array:
+    return _Array()
+
+
+def _ndarray(*_: Any) -> None:
+    raise _RefusedError("an array that is not made by numpy's _reconstruct")
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":
+        raise _RefusedError(f"the codec {encoding}")
+    return text.encode(encoding)
+
+
+@dataclass(frozen=True)
+class _Callable:
+    """What a file gets for a name; unlike a class or a function, it cannot be changed from within the file."""
+
+    call: Callable[..., Any]
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.call(*arguments)
+
+    def __setstate__(self, _: Any) -> None:
+        raise _RefusedError("a change of the reader")
+
+
+_SCALARS = {("numpy", "dtype"): _Callable(_DType), ("_codecs", "encode"): _Callable(_encode)}
+_ARRAYS = {("numpy", "ndarray"): _Callable(_ndarray)}
+for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+    _SCALARS[_module, "scalar"] = _Callable(_scalar)
+    _ARRAYS[_module, "_reconstruct"] = _Callable(_array)
+
+
+class _RestrictedUnpickler(pickle.Unpickler):
+    def __init__(self, file: IO[bytes], allowed: dict[tuple[str, str], _Callable]) -> None:
+        super().__init__(file, encoding="latin1")
+        self._allowed = allowed
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return self._allowed[module, name]
+        except KeyError:
+            raise _RefusedError(f"{module}.{name}") from None
+
+
+@dataclass
+class _Plain:
+    """Makes what was loaded plain: arrays for what stands for them, and nothing of a type that is not known."""
+
+    made: dict[int, Any] = field(default_factory=dict)
+    """By the identity of what was loaded: what is met a hundred times is looked through once."""
+
+    def of(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _ATOMS or kind in _NUMBERS:
+            return value
+        if id(value) not in self.made:
+            # Until it is whole, so that what holds itself is found and refused.
+            self.made[id(value)] = _RefusedError
+            self.made[id(value)] = self._made(kind, value)
+        if self.made[id(value)] is _RefusedError:
+            raise _RefusedError("a container that holds itself")
+        return self.made[id(value)]
+
+    def _made(self, kind: type, value: Any) -> Any:
+        if kind in (list, tuple):
+            # Most of a large file is lists of numbers: their types are gathered at the speed of C.
+            return value if _ATOMS.issuperset(map(type, value)) else kind(map(self.of, value))
+        if kind is dict:
+            return {self.of(key): self.of(item) for key, item in value.items()}
+        if kind is _Array and value.real is not None:
+            return value.real
+        raise _RefusedError(f"a {kind.__name__.strip('_')}")
+
+
+def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
+    """Unpickle dict, list, tuple, str, bytes, int, float, bool, None, NumPy scalars, and NumPy ``arrays`` if wanted.
+
+    NumPy's values are booleans, integers and floats. Byte strings written by Python 2 come back as latin-1 text.
+    Raises `pickle.UnpicklingError` that names the first class, function or type asked for that is not one of these;
+    nothing of it is imported or called.
+    """
+    try:
+        return _Plain().of(_RestrictedUnpickler(file, _SCALARS | _ARRAYS if arrays else _SCALARS).load())
+    except _RefusedError as error:
+        kinds = "containers, numbers, strings and arrays" if arrays else "containers, numbers and strings"
+        raise pickle.UnpicklingError(f"asks for {error}, but only {kinds} are read") from None
+
+
+def _check_memo(content: bytes) -> None:
+    """Refuse a pickle that keeps a value under a number beyond its own bytes: the table gets as long as the number."""
+    for opcode, number, _ in pickletools.genops(content):
+        if opcode.name in ("LONG_BINPUT", "PUT") and isinstance(number, int) and number > len(content):
+            raise pickle.UnpicklingError(f"keeps a value under the number {number}, with {len(content)} bytes in all")
+
+
+def read_plain(path: Path, arrays: bool = False) -> Any:
+    """`load_plain` of a file; raises `EdgesimError` that names the file."""
+    try:
+        size = path.stat().st_size
+        check_fits(size, str(path))
+        with path.open("rb") as file:
+            if not arrays:
+                return load_plain(file)
+            content = file.read(size)
+        _check_memo(content)
+        return load_plain(io.BytesIO(content), arrays)
+    except EdgesimError:
+        raise
+    except OSError as error:
+        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
+    except Exception as error:  # a broken pickle can raise nearly anything
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EdgesimError(f"{path}: not a pickle of plain data: {reason}") from None

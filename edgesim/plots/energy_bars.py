@@ -1,0 +1,44 @@
+"""What the energy of a round was spent on."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from edgesim.analysis.energy_use import IDLE, energy_by_activity_j
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.groups import Panel
+from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
+
+_LABEL = "energy (J per round)"
+_PARTS = {
+    "compute": Part("compute", style.PALETTE["orange"]),
+    "upload": Part("upload", style.PALETTE["blue"], "////"),
+    "download": Part("download", style.PALETTE["sky"], "...."),
+    IDLE: Part("idle", style.PALETTE["grey"], "xxxx"),
+}
+
+
+def draw_energy(panels: Sequence[Panel]) -> Figure:
+    """Stacked bars of the mean joules of a round by activity, over rounds and seeds, a bar per series.
+
+    The 95 % t interval over seeds is that of all activities together.
+    """
+    return draw_stacks(panels, _PARTS, joules_per_round, _LABEL)
+
+
+def draw_energy_over_rounds(run: Run) -> Figure:
+    """Joules of one run by activity, round by round."""
+    return draw_stacks_over_rounds(_by_round(run), _PARTS, _LABEL, share=False)
+
+
+def joules_per_round(run: Run) -> dict[str, float]:
+    """Mean joules of a round by activity."""
+    spent = _by_round(run).sum()
+    return {name: float(spent[name]) / len(run.rounds) for name in _PARTS}
+
+
+def _by_round(run: Run) -> pd.DataFrame:
+    """Joules by round and activity; those of work that the run's end cancelled are of no round."""
+    return energy_by_activity_j(run.activities, run.metrics).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)

@@ -1,0 +1,94 @@
+"""What a run reads and which code it runs, as hashes: a finished run is reused only while they are what they were."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+
+from edgesim.channels.environment import environment_files
+from edgesim.config import RunConfig
+from edgesim.files.content import find
+from edgesim.errors import EdgesimError
+from edgesim.files.file_digest import file_digest
+from edgesim.learning.datasets import dataset_files
+from edgesim.learning.partitions import PARTITIONS
+from edgesim.learning.payload import model_module
+from edgesim.selection import SELECTORS
+from edgesim.runs.sources import source_digest
+
+VERSION = "edgesim"
+"""The key under which edgesim's version stands, which tells the code that no key of a config names."""
+
+
+def code_modules(config: RunConfig) -> dict[str, str]:
+    """The modules of the code that a complete config names, by ``section.key``."""
+    modules = {"selection.policy": SELECTORS[config.selection.policy].__module__}
+    if config.data.dataset != "none":
+        modules["data.partition"] = PARTITIONS[config.data.partition].__module__
+    if config.learning.training == "real":
+        modules["learning.model"] = model_module(config.learning.model)
+    return modules
+
+
+def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = source_digest) -> dict[str, str]:
+    """Hash (SHA-256) of what lies behind every key of a complete config that names files or code, by ``section.key``.
+
+    A file counts by its content, a folder by names, sizes and times of change of the files in it that are not hidden,
+    code as ``of_code`` has it (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself. A key whose files
+    are not there has no hash.
+    """
+    links = config.devices.links
+    sources = {
+        "radio.channel": partial(environment_files, config.radio.channel),
+        "topology.file": partial(_content, "topologies", config.topology.file, ".toml"),
+        "devices.profile": partial(_content, "traces", config.devices.profile, ".parquet"),
+        "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
+        "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
+        "data.dataset": partial(dataset_files, config.data),
+    }
+    digests = {VERSION: _version()}
+    for key, module in code_modules(config).items():
+        digest = of_code(module)
+        if digest is not None:
+            digests[key] = digest
+    for key, files in sources.items():
+        try:
+            paths = files()
+            if paths:
+                digests[key] = _digest(paths)
+        except (EdgesimError, OSError):
+            # Where the run needs the file it is refused with words of its own.
+            continue
+    return digests
+
+
+@cache
+def _version() -> str:
+    return metadata.version("edgesim")
+
+
+def _content(kind: str, name: str | None, suffix: str) -> list[Path]:
+    return [] if name is None else [find(kind, name, suffix)]
+
+
+def _digest(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        if path.is_dir():
+            for line in _listing(path):
+                digest.update(line)
+        else:
+            digest.update(file_digest(path))
+    return digest.hexdigest()
+
+
+def _listing(root: Path) -> Iterator[bytes]:
+    for folder, inner, files in os.walk(root, followlinks=True):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        for name in sorted(file for file in files if not file.startswith(".")):
+            path = Path(folder) / name
+            state = path.stat()
+            below = path.relative_to(root).as_posix()
+            yield f"{state.st_size} {state.st_mtime_ns} {below}\n".encode(errors="surrogateescape")

@@ -1,0 +1,122 @@
+"""What a user should know of a run that goes on all the same: said at its start or at its end, kept in ``run.json``."""
+
+from edgesim.arrays import Integers
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgesim.channels import Environment
+from edgesim.config import RunConfig
+from edgesim.devices.topology import Backhaul
+from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
+from edgesim.engine.decision import exceed, needs_hz
+from edgesim.engine.report import Totals
+from edgesim.engine.world import World
+
+Notes = dict[str, str]
+"""A sentence or two by what they are about; a study tells each subject once."""
+
+_MUCH = 10.0
+"""Times the energy of computing, beyond which uploads are no longer what a study of learning means to pay for."""
+
+
+def start_notes(world: World, backhaul: Backhaul, payload_bits: float, samples: Integers) -> Notes:
+    """What can be told before the first round; ``samples`` are those that each device processes in a round, [devices].
+
+    The draws are those of the run itself.
+    """
+    notes = {"range": _beyond_the_law(world), "overfull": _overfull(world, backhaul, payload_bits, samples)}
+    return {about: note for about, note in notes.items() if note}
+
+
+def end_notes(config: RunConfig, before: Notes, totals: Totals) -> Notes:
+    """What is known once the rounds are over, in the place of what was told ``before``."""
+    told = {about: note for about, note in before.items() if about != "overfull"}
+    notes = {
+        "overfull": _was_overfull(config, totals),
+        "upload energy": _stretched(config, totals),
+        "no choice": _no_choice(config, totals),
+    }
+    return told | {about: note for about, note in notes.items() if note}
+
+
+def _beyond_the_law(world: World) -> str:
+    if world.own_links is not None or not isinstance(world.environment, Environment):
+        return ""
+    law, distance_m = world.environment.path_loss, world.population.distance_m
+    beyond = int(np.count_nonzero(law.beyond_fit(distance_m)))
+    if not beyond:
+        return ""
+    return (
+        f"{beyond} of {len(distance_m)} devices are at distances that the law of {world.config.radio.channel!r} was "
+        f"not fitted for ({law.fitted_for}): set devices.radius_m and devices.min_distance_m within them"
+    )
+
+
+def _takes_by_count_on_least(config: RunConfig) -> bool:
+    """Whether devices are taken by count though their reservations may not fit, which makes all of them late."""
+    knobs = config.round
+    by_count = knobs.protocol == "synchronous" and knobs.admission == "count"
+    return by_count and knobs.allocator == "least" and knobs.late == "drop" and config.radio.sharing != "own"
+
+
+def _overfull(world: World, backhaul: Backhaul, payload_bits: float, samples: Integers) -> str:
+    config, knobs = world.config, world.config.round
+    if not _takes_by_count_on_least(config):
+        return ""
+    assert knobs.count is not None
+    # Devices are placed at random, so the first ones are as good a sample as any.
+    ids = np.arange(min(config.devices.count, math.ceil(knobs.over_commitment * knobs.count)), dtype=np.int64)
+    overfull = 0
+    for number in range(1, ROUNDS_LOOKED_AT + 1):
+        timeline = timeline_of_round(world, backhaul, ids, samples[ids], number, knobs, payload_bits)
+        need_hz = needs_hz(world, timeline, number, np.arange(len(timeline.ids)))
+        overfull += exceed(need_hz, world.population.station[timeline.ids], world.bands_hz)
+    if 2 * overfull <= ROUNDS_LOOKED_AT:
+        return ""
+    return (
+        f"{len(ids)} devices picked at random need more than the band to be in time in {overfull} of the first "
+        f"{ROUNDS_LOOKED_AT} rounds: {_ALL_LATE}"
+    )
+
+
+_ALL_LATE = (
+    "round.admission = 'count' takes them all the same, and all of them are late; lower round.count, widen "
+    "radio.bandwidth_hz, raise round.tmax_s, or set round.admission = 'band'"
+)
+
+
+def _was_overfull(config: RunConfig, totals: Totals) -> str:
+    if not totals.overfull or not _takes_by_count_on_least(config):
+        return ""
+    return (
+        f"in {totals.overfull} of {totals.rounds} rounds the devices taken needed more than the band to be in time: "
+        f"{_ALL_LATE}"
+    )
+
+
+def _stretched(config: RunConfig, totals: Totals) -> str:
+    upload_j, compute_j = totals.joules.get("upload", 0.0), totals.joules.get("compute", 0.0)
+    # Devices that compute for nothing are the user's wish.
+    if compute_j == 0 or upload_j <= _MUCH * compute_j:
+        return ""
+    note = f"uploads drew {upload_j:,.0f} J, more than ten times the {compute_j:,.0f} J of computing"
+    knobs = config.round
+    stretched = knobs.protocol == "synchronous" and knobs.allocator == "least" and knobs.leftover == "idle"
+    if stretched and config.radio.sharing == "reserved":
+        note += (
+            ": least bandwidths stretch every upload to the deadline (round.allocator = 'least', round.leftover = "
+            "'idle'); round.leftover = 'equal_finish' or a shorter round.tmax_s ends them earlier"
+        )
+    return note
+
+
+def _no_choice(config: RunConfig, totals: Totals) -> str:
+    # Without rounds a candidate is a device at work, not one among which a policy chooses.
+    if config.round.protocol != "synchronous" or totals.selected == 0 or totals.selected < totals.candidates:
+        return ""
+    return (
+        "every candidate was taken in every round, so the policy never had a choice: lower round.tmax_s, "
+        "radio.bandwidth_hz or round.count, or raise round.payload_bits or devices.count, to compare policies"
+    )

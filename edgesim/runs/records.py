@@ -1,0 +1,256 @@
+"""The run folder: what happened is a row.
+
+Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every round that finished before its
+last half second; the Parquet files are written when the run closes. Readers take whichever is there.
+"""
+
+import itertools
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import tomli_w
+
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import own_file
+from edgesim.runs.processes import Alone
+from edgesim.runs.run_schema import SCHEMAS, checked
+
+SCHEMA_VERSION = 2
+"""2: ``activities`` have ``task`` and ``away_s``, ``updates`` have ``task``, ``rounds`` have ``model_held``."""
+
+_FLUSH_S = 0.5
+"""How long rows may wait in memory, since writing them costs more than many a round."""
+
+_RUN_FACTS: dict[str, tuple[type, ...]] = {
+    "status": (str,),
+    "reason": (str,),
+    "wall_s": (int, float),
+    "unobserved_share": (int, float),
+    "unobserved_as": (str,),
+    "device_kind": (str,),
+    "back_end": (str,),
+    "back_end_notice": (str,),
+    "notes": (dict,),
+    "inputs": (dict,),
+}
+"""Keys of ``run.json`` that are read again, each with the kinds its value may have."""
+
+_KIND_NAMES = {str: "a text", int: "a number", float: "a number", dict: "an object of texts"}
+
+
+class RunWriter:
+    """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
+
+    def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+        # Arrow reads a tilde in front as a home, so it gets whole paths.
+        self.folder = folder.absolute()
+        self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._alone = Alone(folder)
+            try:
+                self._begin(config)
+            except BaseException:
+                self._alone.release()
+                raise
+        except OSError as error:
+            raise EdgesimError(
+                f"{folder}: cannot be made a run folder: {error.strerror or error}; choose another --out"
+            ) from None
+        self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
+        self._flushed_s = time.monotonic()
+
+    def _begin(self, config: Mapping[str, Any]) -> None:
+        """Write the first files, in place of those of an unfinished run that is run again."""
+        write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
+        for name in SCHEMAS:
+            (self.folder / f"{name}.parquet").unlink(missing_ok=True)
+        self._write_run()
+        self._sinks = {name: pa.OSFile(str(own_file(self.folder / f"{name}.arrow")), "wb") for name in SCHEMAS}
+        self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
+
+    def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
+        """Append rows to a table, given as one sequence or array per column (missing columns are null).
+
+        They are on disk when the round is: with the row of ``rounds``, which comes last, or with one that follows
+        within half a second of it.
+        """
+        if len(next(iter(columns.values()))) == 0:
+            return
+        self._pending[table].append(columns)
+        if table == "rounds" and time.monotonic() - self._flushed_s >= _FLUSH_S:
+            self._flush()
+
+    def _flush(self) -> None:
+        for name, schema in SCHEMAS.items():
+            pending = self._pending[name]
+            if pending:
+                arrays = [_column(field, pending) for field in schema]
+                self._streams[name].write_batch(pa.record_batch(arrays, schema=_versioned(name)))
+                self._sinks[name].flush()
+                pending.clear()
+        self._flushed_s = time.monotonic()
+
+    def close(self, status: str, **facts: Any) -> None:
+        """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``."""
+        self._flush()
+        for name in SCHEMAS:
+            self._streams[name].close()
+            self._sinks[name].close()
+        last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
+        for name in SCHEMAS:
+            table = _read_stream(self.folder / f"{name}.arrow", name)
+            if status != "finished" and "round" in table.column_names:
+                # Rows of a round that was being written down when the run was stopped.
+                table = table.filter(pc.less_equal(table["round"], last))
+            part = own_file(self.folder / f"{name}.parquet.part")
+            # One chunk, whenever its rows were flushed: the same tables give the same bytes.
+            pq.write_table(table.combine_chunks(), part)
+            part.replace(self.folder / f"{name}.parquet")
+        for name in SCHEMAS:
+            (self.folder / f"{name}.arrow").unlink()
+        self._run |= {"status": status, **facts}
+        self._write_run()
+        self._alone.release()
+
+    def _write_run(self) -> None:
+        write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
+
+
+def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
+    """One column of several writes, one after another."""
+    chunks = []
+    for part in parts:
+        length = len(next(iter(part.values())))
+        chunks.append(part.get(field.name) if field.name in part else [None] * length)
+    if len(chunks) > 1:
+        chunks = [list(itertools.chain.from_iterable(map(_listed, chunks)))]
+    return pa.array(chunks[0], type=field.type, from_pandas=False)
+
+
+def _listed(chunk: Any) -> Any:
+    return chunk.tolist() if isinstance(chunk, np.ndarray) else chunk
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file that is never seen half-written."""
+    part = own_file(path.with_name(path.name + ".part"))
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def read_table(folder: Path | str, table: str) -> pd.DataFrame:
+    """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
+
+    Columns that a table of an older schema lacks are null, columns that the schema lacks are left out. Raises
+    `EdgesimError` that names the file, and the column where one is missing, of another type or lacks a value.
+    """
+    folder = Path(folder)
+    if table not in SCHEMAS:
+        raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
+    parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
+    try:
+        if parquet.is_file():
+            return checked(pq.ParquetFile(parquet).read(), table, parquet)
+        if stream.is_file():
+            return checked(_read_stream(stream, table), table, stream)
+    # Parquet that was damaged within its pages can end in any error of the library, also in one of memory.
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EdgesimError(f"{folder / table}: cannot be read: {reason}") from None
+    raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
+
+
+def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
+    """As `read_table`, of a table that every run with a round has rows of; raises `EdgesimError` where it has none."""
+    rows = read_table(folder, table)
+    if rows.empty:
+        raise EdgesimError(f"{Path(folder) / table}: the table has no rows; expected at least one")
+    return rows
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The resolved configuration of a run; raises `EdgesimError` when the folder holds none."""
+    path = folder / "config.toml"
+    try:
+        return tomllib.loads(_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise EdgesimError(f"{path}: not TOML: {error}") from None
+
+
+def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
+    """The value at a key such as ``round.tmax_s`` of a run's config, of one of some kinds; raises `EdgesimError`."""
+    value: Any = config
+    for part in key.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            raise EdgesimError(f"{folder / 'config.toml'}: {key} is missing; expected a resolved config")
+        value = value[part]
+    if not _is_one_of(value, kinds):
+        raise EdgesimError(f"{folder / 'config.toml'}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {value!r})")
+    return value
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Status, versions and machine of a run; raises `EdgesimError` when the folder holds none or a fact is none."""
+    path = folder / "run.json"
+    try:
+        run = json.loads(_text(path))
+    except (ValueError, RecursionError) as error:
+        raise EdgesimError(f"{path}: not JSON: {error}") from None
+    if not isinstance(run, dict):
+        raise EdgesimError(f"{path}: expected a JSON object")
+    needed = ["status", *(["back_end"] if "device_kind" in run else [])]
+    for key in needed:
+        if key not in run:
+            raise EdgesimError(f"{path}: {key} is missing; expected {_KIND_NAMES[_RUN_FACTS[key][0]]}")
+    for key, kinds in _RUN_FACTS.items():
+        if key in run and not _is_one_of(run[key], kinds):
+            raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
+    return run
+
+
+def _is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
+    """Whether a value is of some kinds: numbers are finite and no truth values, objects hold texts alone."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        return False
+    if isinstance(value, dict):
+        return all(isinstance(inner, str) for inner in value.values())
+    return not isinstance(value, int | float) or abs(value) <= sys.float_info.max
+
+
+def _text(path: Path) -> str:
+    """The text of a file of a run folder; raises `EdgesimError`."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        raise EdgesimError(f"{path.parent}: not a run folder: {path.name} is missing") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise EdgesimError(f"{path}: cannot be read: {error}") from None
+
+
+def _versioned(table: str) -> pa.Schema:
+    return SCHEMAS[table].with_metadata({"edgesim_table": table, "schema_version": str(SCHEMA_VERSION)})
+
+
+def _read_stream(path: Path, table: str) -> pa.Table:
+    """Every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
+    batches, schema = [], _versioned(table)
+    with pa.OSFile(str(path), "rb") as source:
+        try:
+            reader = pa.ipc.open_stream(source)
+            schema = reader.schema
+            while True:
+                batches.append(reader.read_next_batch())
+        except (StopIteration, pa.ArrowInvalid, OSError):
+            pass
+    return pa.Table.from_batches(batches, schema=schema)

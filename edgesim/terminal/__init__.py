@@ -1,0 +1,1 @@
+"""What users see and type on the terminal: tables, progress, options, plain errors."""

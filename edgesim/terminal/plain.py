@@ -1,0 +1,41 @@
+"""Plain words instead of a traceback, for every command of the project."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, ParamSpec, TypeVar
+
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import check_path
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+    """Turn bad input into one line on stderr and the error's status, and Ctrl-C into status 130.
+
+    Paths that the command is given are looked at first: those that no system can have are bad input too.
+    """
+
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            for name, value in inspect.signature(command).bind_partial(*args, **kwargs).arguments.items():
+                for path in value if isinstance(value, list) else [value]:
+                    if isinstance(path, Path):
+                        check_path(path, name.rstrip("_"))
+            return command(*args, **kwargs)
+        except EdgesimError as error:
+            _stop(f"error: {error}", error.status)
+        except KeyboardInterrupt:
+            _stop("stopped; what was finished is kept", 130)
+
+    return wrapped
+
+
+def _stop(message: str, status: int) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,301 @@
+"""Tables on the terminal: what a run did, what a study found. They read run folders and nothing else."""
+
+import functools
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
+from edgesim.analysis.metrics import bits_up, tests
+from edgesim.analysis.runs import read_study
+from edgesim.analysis.skew import holdings, skew
+from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
+from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
+from edgesim.errors import EdgesimError
+from edgesim.runs import records
+from edgesim.terminal.show_differences import print_comparison
+from edgesim.terminal.table_text import bare_table, number, plain, print_whole, span
+
+#: Column of the summary -> (title, format).
+_LEARNING = {
+    "rounds_to_target": ("rounds", "{:.1f}"),
+    "rounds_to_stay": ("stays", "{:.1f}"),
+    "saving": ("saving", "{:+.1%}"),
+    "seconds_to_target": ("seconds", "{:.1f}"),
+    "seconds_to_stay": ("stays", "{:.1f}"),
+    "joules_to_target": ("joules", "{:.0f}"),
+    "final_accuracy": ("accuracy", "{:.3f}"),
+}
+_TIMING = {
+    "scheduled": ("scheduled", "{:.2f}"),
+    "arrived": ("arrived", "{:.2f}"),
+    "miss_rate": ("missed", "{:.3f}"),
+    "infeasible_share": ("infeasible", "{:.3f}"),
+    "spectral_efficiency_bps_per_hz": ("bit/s/Hz", "{:.2f}"),
+    "energy_j": ("joules", "{:.0f}"),
+    "wasted_share_j": ("waste", "{:.3f}"),
+}
+#: Parts of the wall time of a run, by their names in the table ``timing``.
+_PARTS = {"train": "training", "evaluate": "evaluation"}
+#: Columns about the devices' data sets: (heading, measure, statistic, format).
+_SKEW = (
+    ("samples\nleast", "samples", "min", "{:,.0f}"),
+    ("\nmedian", "samples", "median", "{:,.0f}"),
+    ("\nmost", "samples", "max", "{:,.0f}"),
+    ("classes\nleast", "classes", "min", "{:.0f}"),
+    ("\nmedian", "classes", "median", "{:.0f}"),
+    ("\nmost", "classes", "max", "{:.0f}"),
+    ("EMD\nmean", "emd", "mean", "{:.2f}"),
+    ("\nmedian", "emd", "median", "{:.2f}"),
+    ("\nmost", "emd", "max", "{:.2f}"),
+)
+_SKEW_NOTE = "EMD: sum over classes of |share of a device - share of all|, from 0 to 2"
+
+
+def print_run(folder: Path, console: Console) -> None:
+    """How one run ended and its totals; raises `EdgesimError` when the folder holds none."""
+    run = records.read_run(folder)
+    config = records.read_config(folder)
+    rounds = records.read_table(folder, "rounds")
+    table = Table(title=str(folder), show_header=False, title_justify="left")
+    table.add_row("status", f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else ""))
+    policy, seed = (
+        records.setting(folder, config, "selection.policy", str),
+        records.setting(folder, config, "seed", int),
+    )
+    table.add_row("policy, seed", f"{policy}, {seed}")
+    if run.get("unobserved_share"):
+        # Runs of before the note do not say.
+        counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""
+        table.add_row("availability", f"not observed {run['unobserved_share']:.1%} of the time{counts_as}")
+    if "device_kind" in run:
+        notice = f" ({run['back_end_notice']})" if "back_end_notice" in run else ""
+        table.add_row("back end", f"{run['back_end']} on {run['device_kind']}{notice}")
+    if "wall_s" in run:
+        parts_s = records.read_table(folder, "timing").groupby("part")["wall_s"].sum()
+        told = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
+        table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(told)})" if told else ""))
+    table.add_row("rounds", f"{len(rounds)}")
+    activities, metrics, updates = (
+        _of_the_run(run, rounds, records.read_table(folder, name)) for name in ("activities", "metrics", "updates")
+    )
+    for note in run.get("notes", {}).values():
+        table.add_row("note", note)
+    if run["status"] == "finished" and rounds.empty:
+        ends = activities["outcome"].value_counts()
+        work = ", ".join(f"{count:,} {outcome}" for outcome, count in ends.items()) or "none"
+        table.add_row(
+            "note", f"the run has no finished round, so no model was made; rows of its work by outcome: {work}"
+        )
+    if len(rounds):
+        if not rounds["arrived"].any():
+            table.add_row(
+                "note",
+                "no update arrived in any round, so the model stayed as it was: give more time (round.tmax_s) or band "
+                "(radio.bandwidth_hz), or take fewer devices (round.count)",
+            )
+        table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
+        for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
+            table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
+    if len(rounds) or len(activities):
+        table.add_row("bits up", f"{bits_up(activities):.4g}")
+        _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
+        _add_cancelled(table, rounds, activities)
+        _add_battery(table, metrics)
+        _add_tests(table, rounds, metrics)
+    console.print(table)
+    _print_data(records.read_table(folder, "devices"), console)
+    if len(rounds) or len(activities):
+        console.print(_work_table(activities, updates))
+
+
+def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows that count: of a run that goes on or was killed those of finished rounds, otherwise all."""
+    return rows if run["status"] == "finished" else rows[rows["round"] <= rounds["round"].max()]
+
+
+def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame) -> None:
+    """A row of the work that the run's end cut, which no round has."""
+    cut = activities[~activities["round"].isin(rounds["round"])]
+    if len(cut):
+        tasks = len(cut.drop_duplicates(["device", "task"]))
+        joules = cut["energy_j"].sum()
+        table.add_row("of it, in no round", f"{joules:,.1f} J of {tasks} task(s) between the last round and the stop")
+
+
+def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> None:
+    """A row of the last test, and one of the tests of a model that no server held."""
+    tested = rounds.dropna(subset="test_accuracy")
+    if tested.empty:
+        return
+    last, of_means = tested.iloc[-1], tested["model_held"].eq(False)
+    mean = " (a mean of edge models)" if of_means.iloc[-1] else ""
+    at_s = tests(tested, metrics)["t_s"].iloc[-1]
+    scores = f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
+    table.add_row("last test", f"{scores}{mean}, at {at_s:,.3f} s")
+    if of_means.any():
+        table.add_row(
+            "note",
+            f"{of_means.sum()} of {len(tested)} tests, between two averages in the cloud, are of the mean of the edge "
+            "servers' models, which no server held then (rounds.model_held)",
+        )
+
+
+def _print_data(devices: pd.DataFrame, console: Console) -> None:
+    """How the data sets of the devices differ; nothing for a run without classes."""
+    held = holdings(devices)
+    if held:
+        rows = [([holding.when], skew(holding.counts)) for holding in held]
+        console.print(_skew_table("data per device", ["frame"], rows))
+        console.print(_SKEW_NOTE, highlight=False)
+
+
+def print_skews(folder: Path, console: Console) -> None:
+    """How the devices' data sets differ in each combination of a study's knobs, means over its seeds."""
+    skews: dict[tuple[str, ...], list[pd.DataFrame]] = {}
+    study = read_study(folder)
+    for run in study.finished:
+        knobs = [plain(run.knobs[name]) if name in run.knobs else "" for name in study.knob_names]
+        for holding in holdings(run.devices):
+            skews.setdefault((*knobs, holding.when), []).append(skew(holding.counts))
+    rows = [(names, functools.reduce(operator.add, found) / len(found)) for names, found in skews.items()]
+    print_whole(console, _skew_table(f"{folder}: data per device", [*study.knob_names, "frame"], rows))
+    console.print(_SKEW_NOTE, highlight=False)
+
+
+def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
+    """A row per data division, told apart by its names."""
+    table = bare_table(title)
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for heading, *_ in _SKEW:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row, found in rows:
+        table.add_row(*row, *(form.format(found.at[measure, column]) for _, measure, column, form in _SKEW))
+    return table
+
+
+def _add_energy(table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> None:
+    """Rows of the run's energy, by activity and over its devices."""
+    by_activity = energy_by_activity_j(activities, metrics).sum()
+    parts = ", ".join(f"{name} {joules:,.1f} J" for name, joules in by_activity.items() if joules > 0)
+    table.add_row("energy", f"{energy_j(activities, metrics):,.1f} J" + (f" ({parts})" if parts else ""))
+    low, middle, high = np.quantile(energy_by_device_j(activities, metrics, devices), [0.0, 0.5, 1.0])
+    table.add_row("energy per device", f"{low:,.2f} J least, {middle:,.2f} J median, {high:,.2f} J most")
+
+
+def _add_battery(table: Table, metrics: pd.DataFrame) -> None:
+    """A row of the charge at the end, where the devices have batteries."""
+    charge = metrics[metrics["name"] == "battery_j"]
+    if len(charge):
+        at_the_end = charge[charge["round"] == charge["round"].max()].drop_duplicates("key").set_index("key")["value"]
+        at_the_end = at_the_end.reindex(["least", "mean"])
+        table.add_row("charge per device", f"{at_the_end['least']:,.2f} J least, {at_the_end['mean']:,.2f} J mean")
+
+
+def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
+    """What the devices' work came to, a row per kind, and all of it."""
+    work = totals(work_by_kind(activities, updates))
+    whole = work.sum()
+    table = Table(title="work by what came of it", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
+    table.add_column("kind")
+    for heading in ("device seconds", "bits", "joules", "of these joules"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for kind, amounts in [*work.iterrows(), ("all", whole)]:
+        if kind == "all":
+            table.add_section()
+        share = f"{amounts['joules'] / whole['joules']:.1%}" if whole["joules"] else ""
+        seconds, bits, joules = (float(amounts[name]) for name in AMOUNTS)
+        table.add_row(str(kind), f"{seconds:,.1f}", f"{bits:.4g}", f"{joules:,.1f}", share)
+    return table
+
+
+def print_study(folder: Path, console: Console) -> None:
+    """The summary of a study as tables with their notes; raises `EdgesimError` when there is none."""
+    study = read_study(folder)
+    if not study.finished:
+        raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
+    summary = _summary(folder)
+    knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
+    same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
+    told = ", ".join(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same)
+    told = ", ".join(filter(None, [told, span(summary["seeds"], "seeds")]))
+    varied = [knob for knob in knobs if knob not in same] or knobs[:1]
+    if any(name in summary for name in _LEARNING):
+        target = study.target
+        goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
+        goal = goal and f"{goal}until it stays, "
+        print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
+    title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
+    print_whole(console, _table(title, summary, varied, _TIMING))
+    print_comparison(folder, console)
+    for note in notes(summary, folder):
+        console.print(note, highlight=False)
+
+
+def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
+    """A table of measures, ``columns`` -> (heading, format), whose other columns are the knobs before them."""
+    shown = bare_table(title)
+    knobs = [name for name in frame.columns if name not in columns]
+    varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
+    for knob in varied:
+        shown.add_column(knob, no_wrap=True)
+    for heading, _ in columns.values():
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in frame.to_dict("records"):
+        shown.add_row(
+            *(plain(row[knob]) for knob in varied), *(number(row[name], form) for name, (_, form) in columns.items())
+        )
+    print_whole(console, shown)
+
+
+def _summary(folder: Path) -> pd.DataFrame:
+    """The summary as written, or a new one where plan, runs or file have changed since; raises `EdgesimError`."""
+    return pd.read_csv(folder / "summary.csv") if summary_is_current(folder) else summarise(folder)
+
+
+def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
+    """One row per combination of knobs, a rule where a knob other than the policy changes."""
+    table = bare_table(title)
+    # With one policy there is nothing to compare.
+    shown = {
+        name: look for name, look in columns.items() if name in summary and (name != "saving" or summary[name].any())
+    }
+    for knob in knobs:
+        table.add_column(knob, no_wrap=True)
+    for heading, _ in shown.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    others = [knob for knob in knobs if knob != "policy"]
+    if others:
+        summary = summary.sort_values(others, kind="stable")
+    previous = None
+    for row in summary.to_dict("records"):
+        section = tuple(row[knob] for knob in others)
+        if previous is not None and section != previous and "policy" in knobs:
+            table.add_section()
+        previous = section
+        cells = [mean_text(row, name, form) for name, (_, form) in shown.items()]
+        table.add_row(*(plain(row[knob]) for knob in knobs), *cells)
+    return table
+
+
+def mean_text(row: Mapping[Any, Any], name: str, form: str) -> str:
+    """A measure of a row of the summary: the mean with its interval, or what it is more than, with how many got there.
+
+    Only measures of learning have their interval shown.
+    """
+    if name in TO_TARGET + TO_STAY and row["seeds"]:
+        got_there = row["seeds"] - row["not_reached" if name in TO_TARGET else "not_stayed"]
+        if got_there < row["seeds"]:
+            return f"> {number(row[f'{name}_bound'], form)} ({got_there:.0f} of {row['seeds']:.0f})"
+    text = number(row[name], form)
+    if name in (*TO_TARGET, *TO_STAY, "final_accuracy") and not pd.isna(row[f"{name}_low"]):
+        text += f" ± {number(row[f'{name}_high'] - row[name], form)}"
+    return text

@@ -1,0 +1,106 @@
+"""Tables of what a study's policies, or the values of a knob, differ by, seed by seed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+
+from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, differences_table
+from edgesim.analysis.runs import read_study
+from edgesim.analysis.summary import TO_TARGET
+from edgesim.terminal.table_text import bare_table, number, plain, print_whole, span
+
+_DIFFERENCES = {
+    "scheduled": ("scheduled", "{:+.2f}"),
+    "arrived": ("arrived", "{:+.2f}"),
+    "miss_rate": ("missed", "{:+.3f}"),
+    "rounds_to_target": ("rounds", "{:+.1f}"),
+    "seconds_to_target": ("seconds", "{:+.1f}"),
+    "joules_to_target": ("joules", "{:+.0f}"),
+    "final_accuracy": ("accuracy", "{:+.3f}"),
+}
+_OUTCOMES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
+"""What policies are compared by, each in a table of its own."""
+_TESTED = (
+    f"p: paired t test over seeds, corrected by Holm for all comparisons of its {{}}; intervals are not corrected. "
+    f"level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, misses: {LEVEL_POINTS:g})."
+)
+
+
+def print_comparison(folder: Path, console: Console) -> None:
+    """What a study's policies differ by from its reference, a table per outcome; nothing where nothing was learnt.
+
+    Of pairs of runs with one seed; where one of them never reached the target, a pair is left out of the first table.
+    """
+    study = read_study(folder)
+    table = differences_table(folder, "policy", study.reference)
+    outcomes = {name: text for name, text in _OUTCOMES.items() if name in table}
+    if not outcomes:
+        return
+    knobs = list(table.columns[: table.columns.get_loc("pairs")])
+    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == "policy"]
+    others = [knob for knob in varied if knob != "policy"]
+    for name, text in outcomes.items():
+        shown = bare_table(f"{text.format(study.target)}: difference to {study.reference}")
+        for knob in varied:
+            shown.add_column(knob, no_wrap=True)
+        for heading in ("pairs", "difference", "p"):
+            shown.add_column(heading, justify="right", no_wrap=True)
+        shown.add_column("reading", no_wrap=True)
+        previous = None
+        for row in table.sort_values(others, kind="stable").to_dict("records") if others else table.to_dict("records"):
+            section = tuple(row[knob] for knob in others)
+            if previous is not None and section != previous:
+                shown.add_section()
+            previous = section
+            left_out = int(row["never"]) if name in TO_TARGET else 0
+            pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
+            cells = (pairs, _difference(row, name), _p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"])
+            shown.add_row(*(plain(row[knob]) for knob in varied), *cells)
+        print_whole(console, shown)
+    console.print(_TESTED.format("table"), highlight=False)
+    _note_left_out(table, console)
+
+
+def print_differences(table: pd.DataFrame, reference: str, console: Console) -> None:
+    """Paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them."""
+    knobs = list(table.columns[: table.columns.get_loc("pairs")])
+    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
+    pairs = span(table["pairs"], "seeds")
+    shown = bare_table(f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}")
+    measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
+    for knob in varied:
+        shown.add_column(knob, no_wrap=True)
+    censored = bool(table["never"].any())
+    for heading in [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]:
+        shown.add_column(heading, justify="right", no_wrap=True)
+    marks = {"level": " =", "not distinguishable": "  ", "": "  "}
+    for row in table.to_dict("records"):
+        cells = [_difference(row, name) + marks.get(row[f"{name}_reading"], " *") for name in measures]
+        never = [str(row["never"])] if censored else []
+        shown.add_row(*(plain(row[knob]) for knob in varied), *never, *cells)
+    print_whole(console, shown)
+    console.print(f"*: p below 0.05; =: level; else not distinguishable. {_TESTED.format('column')}", highlight=False)
+    _note_left_out(table, console)
+
+
+def _difference(row: Mapping[Any, Any], name: str) -> str:
+    _, form = _DIFFERENCES[name]
+    text = number(row[name], form)
+    half = row[f"{name}_high"] - row[name]
+    return text if pd.isna(half) else f"{text} ± {number(half, form.replace('+', ''))}"
+
+
+def _note_left_out(table: pd.DataFrame, console: Console) -> None:
+    if never := int(table["never"].sum()):
+        console.print(
+            f"{never} {'pair' if never == 1 else 'pairs'} of which a run never reached the target left out of rounds, "
+            "seconds and joules to it; what remains flatters the one that never did.",
+            highlight=False,
+        )
+
+
+def _p_value(p: float) -> str:
+    return "<0.001" if p < 0.001 else number(p, "{:.3f}")

@@ -1,0 +1,78 @@
+"""What users write, held against a pydantic model: the first mistake becomes one line."""
+
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from edgesim.errors import EdgesimError
+from edgesim.registry import did_you_mean, look_up
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
+    """Validate against a model; the first error becomes one line, with the nearest name for an unknown key."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise EdgesimError(f"{where}: {first_error(model, error)[1]}") from None
+
+
+def options_of(
+    kinds: Mapping[str, type[Model]], name: str, options: Mapping[str, Any], field: str, section: str
+) -> Model:
+    """Options, given in ``section``, of the entry that a config names in ``field``, such as ``selection.policy``.
+
+    ``kinds`` are the option models of all entries. Raises `EdgesimError` for an unknown name, a bad value, and an option
+    of another entry, which it names.
+    """
+    model, kind = look_up(kinds, name, field), field.rpartition(".")[2]
+    for key in options:
+        owners = [other for other, its in kinds.items() if key in its.model_fields]
+        if owners and name not in owners:
+            raise EdgesimError(
+                f"{section}.{key}: is an option of {kind} = {' or '.join(map(repr, owners))}, not of {name!r}; "
+                f"remove it or change the {kind}"
+            )
+    if options and not model.model_fields:
+        raise EdgesimError(f"{section}: {kind} {name!r} takes no options, remove {', '.join(map(repr, options))}")
+    return validate(model, options, f"{section} ({kind} {name!r})")
+
+
+def first_error(model: type[BaseModel], error: ValidationError) -> tuple[str, str]:
+    """The key that is wrong, empty where several do not fit together, and one line about it."""
+    # An unknown key is most often the cause of the other errors (a misspelt required key is missing too).
+    details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+    detail = details[0]
+    parts = (
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"] if not _is_union_branch(part)
+    )
+    path = "".join(parts).removeprefix(".")
+    if detail["type"] == "extra_forbidden":
+        known = _keys_at(model, detail["loc"][:-1])
+        hint = did_you_mean(str(detail["loc"][-1]), known) or f"; known: {', '.join(known)}"
+        return path, f"unknown key {path!r}{hint}"
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "model_type":
+        message = "expected a table of keys"
+    message = message[0].lower() + message[1:]
+    got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
+    return path, f"{path}: {message}{got}" if path else message
+
+
+def _is_union_branch(part: object) -> bool:
+    """Pydantic appends the name of the branch of a union that failed; users did not write that."""
+    return isinstance(part, str) and (part in ("int", "float", "str") or "[" in part)
+
+
+def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Field names of the (sub-)model that a path of keys leads to."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        annotation = model.model_fields[part].annotation
+        inner = typing.get_args(annotation) or (annotation,)
+        model = next(kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel))
+    return sorted(model.model_fields)
