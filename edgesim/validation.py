@@ -23,10 +23,10 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
 def options_of(
     kinds: Mapping[str, type[Model]], name: str, options: Mapping[str, Any], field: str, section: str
 ) -> Model:
-    """Options, given in ``section``, of the entry that a config names in ``field``, such as ``selection.policy``.
+    """Options, given in ``section``, of the entry that a config names in ``field`` (``selection.policy``).
 
-    ``kinds`` are the option models of all entries. Raises `EdgesimError` for an unknown name, a bad value, and an option
-    of another entry, which it names.
+    ``kinds`` are the option models of all entries. Raises `EdgesimError` for an unknown name, a bad value, and an
+    option of another entry, which it names.
     """
     model, kind = look_up(kinds, name, field), field.rpartition(".")[2]
     for key in options:

@@ -1,0 +1,245 @@
+"""What a learning algorithm answers, and the records that it answers about.
+
+`Algorithm` itself gives FedAvg's answers; an algorithm is a file with one class that gives its own where they differ.
+The first half of its methods needs NumPy alone and is the same in timing-only runs; torch is not imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Half = Literal["local", "server"]
+
+
+class Options(BaseModel):
+    """Base of an algorithm's options: typed, bounded, unknown names refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class AveragingOptions(Options):
+    """Options of algorithms that average what devices send."""
+
+    weights: Literal["samples", "equal"] = "samples"
+    """What an update counts: its device's samples (FedAvg), or as much as any other (FedDance, SoCC 2025). Without
+    rounds the protocol alone says what an update counts."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of what travels and of the fleet; known without torch."""
+
+    model_bits: float
+    """Of a model: 32 per trainable parameter, or ``round.payload_bits``."""
+    devices: int
+
+
+@dataclass
+class State:
+    """State of the server; an algorithm may extend it by fields of tensors, arrays, numbers and dicts of these."""
+
+    weights: Tensor
+    """The model that is sent and tested, [P]."""
+    shared: dict[str, Tensor] = field(default_factory=dict)
+    """What is sent along with the model, by name."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What an algorithm may know of one device whose job begins."""
+
+    id: int
+    samples: int
+    """Size of its data set."""
+    round: int
+    """Round of the run, from 1; without rounds, the model that is being made."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps of local training on the device's own samples."""
+
+    samples: Integers
+    """Training samples in order of use, [n]."""
+    edges: Integers
+    """Where steps begin and end among the samples, [steps + 1]."""
+    changes: Integers | None = None
+    """How the image of each sample is augmented (`edgesim.learning.augmentation`), [n, 3]; not at all when absent."""
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What is added to every gradient g: ``to_start`` (w - w_start) + ``decay`` w + ``shift``."""
+
+    to_start: float = 0.0
+    decay: float = 0.0
+    shift: Tensor | None = None
+    """Of the trainable parameters, [trainable]."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The end of a job, where it ran."""
+
+    update: Tensor
+    """Trained weights minus the start weights, [P]."""
+    trainable: int
+    """How many of the P entries are trainable parameters, the first ones."""
+    given: Mapping[str, Tensor]
+    """What the job was given; ``start`` are the start weights, [P]."""
+    steps: int
+    lr: float
+    momentum: float
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a device sends beside its update, and what it keeps for its next job; both by name."""
+
+    up: dict[str, Tensor] = field(default_factory=dict)
+    keeps: dict[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Updates that the server merges, one row for each."""
+
+    ids: Integers
+    """Devices, [S]."""
+    samples: Integers
+    """Sizes of their data sets, [S]."""
+    round: int
+    staleness: Integers
+    """Models made between the one that each started from and the current one, [S]."""
+    age_weight: Floats
+    """What each counts for its staleness, 1 for none, [S]."""
+    picked: Booleans
+    """Whether the policy picked it among those that arrived, [S]."""
+    lr: Floats
+    """Learning rate with which each was trained, [S]."""
+    began: Integers
+    """Devices that began to work in this round."""
+    all_samples: Integers
+    """Sizes of the data sets of all devices of the run, [N]."""
+    updates: Tensor | None = None
+    """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
+    starts: Sequence[Tensor] = ()
+    """Weights that each started from, [S] of [P]."""
+    up: Mapping[str, Tensor] = field(default_factory=dict)
+    """What was sent beside the updates, each [S, ...]."""
+
+    def rows(self, rows: Integers) -> Arrivals:
+        """Some of the rows, in the order given."""
+        chosen = {
+            name: getattr(self, name)[rows] for name in ("ids", "samples", "staleness", "age_weight", "picked", "lr")
+        }
+        if self.updates is None:
+            return replace(self, **chosen)
+        order = rows.tolist()
+        return replace(
+            self,
+            **chosen,
+            updates=self.updates[order],
+            starts=[self.starts[row] for row in order],
+            up={name: tensor[order] for name, tensor in self.up.items()},
+        )
+
+
+class Algorithm:
+    """A learning algorithm: FedAvg's answers. It holds options and no state, and can be pickled."""
+
+    Options: ClassVar[type[Options]] = AveragingOptions
+    halves: ClassVar[frozenset[Half]] = frozenset()
+    """Which halves may be combined with another algorithm's: its local objective, or what its server does."""
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered", "asynchronous"})
+    """Values of ``round.protocol`` that it allows."""
+    at_edges: ClassVar[bool] = False
+    """Whether edge servers may merge updates first, so that the state is the weights alone."""
+    late_updates: ClassVar[bool] = True
+    """Whether it allows ``round.late = "keep"``, updates that arrive in a later round."""
+    merges_unpicked: ClassVar[bool] = False
+    """Whether updates that arrived but were not picked by the policy take part in `merge`; else their jobs never run."""
+    starts_anew_in_frames: ClassVar[bool] = False
+    """Whether state and ledger start anew, from the model then, when the data change with a frame."""
+
+    def __init__(self, options: Any, sizes: Sizes, streams: Streams) -> None:
+        self.options = options
+        self.sizes = sizes
+        self.streams = streams
+
+    # What the radio and the tables need: NumPy alone.
+
+    def ledger(self, round: int) -> Any:
+        """Records, of arrays and numbers, from which the methods below answer; made when ``round`` opens first."""
+        return None
+
+    def download_bits(self, ids: Integers, round: int, ledger: Any) -> Floats:
+        """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
+        return np.full(len(ids), self.sizes.model_bits)
+
+    def upload_bits(self, ids: Integers, round: int, ledger: Any) -> Floats:
+        """Bits that each device sends, [n]."""
+        return np.full(len(ids), self.sizes.model_bits)
+
+    def counts(self, samples: Integers) -> Floats:
+        """What updates of devices with so many samples [n] count before their age does, [n]."""
+        return np.ones(len(samples)) if self.options.weights == "equal" else np.asarray(samples, dtype=np.float64)
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """alpha_n of each update in a round, [S]: D_n / sum of D (FedTeddi, eq. 3), times the weight of its age."""
+        return normalised(self.counts(arrived.samples) * arrived.age_weight)
+
+    def report(self, ledger: Any, arrived: Arrivals) -> dict[tuple[str, str], float]:
+        """Rows of ``metrics`` on a round that is about to be merged, by (name, key)."""
+        return {}
+
+    def note(self, ledger: Any, arrived: Arrivals) -> None:
+        """Take into the ledger, in place, that a round was merged."""
+
+    # What trains, in the process of the run.
+
+    def start(self, weights: Tensor) -> State:
+        """State of a server whose first model is ``weights``, [P]."""
+        return State(weights)
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+        """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
+
+        ``kept`` is what the device kept of its last job that the server merged; empty before that.
+        """
+        return {"start": state.weights, **state.shared, **kept}
+
+    def phases(self, own: Phase, device: Device) -> tuple[Phase, ...]:
+        """The steps of a job: ``own`` are those that the config asks for."""
+        return (own,)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+        """The server's next state: w + the sum of alpha_n times update n; rows in the order of the sum."""
+        assert arrived.updates is not None
+        return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
+
+    # What trains, wherever the device's job runs.
+
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """What is added to the gradients of the loss."""
+        return Pull()
+
+    def sent(self, trained: Trained) -> Sent:
+        """What the device sends beside its update, and what it keeps."""
+        return Sent()
+
+
+def normalised(counts: Floats) -> Floats:
+    """Shares of the sum, [n]; empty for no rows."""
+    return np.asarray(counts / np.sum(counts)) if len(counts) else np.empty(0)

@@ -1,0 +1,124 @@
+"""Training jobs as promises: what a job is, what it brings, and what every back end that fulfils promises offers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from edgesim.algorithms.algorithm import Phase
+from edgesim.arrays import Integers
+from edgesim.errors import Diverged
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """SGD as `torch.optim.SGD` has it."""
+
+    lr: float
+    momentum: float
+    weight_decay: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Local training of one device; its result depends on this record and on the algorithm alone."""
+
+    device: int
+    round: int
+    seed: int
+    """Of everything random within the job: dropout masks."""
+    phases: tuple[Phase, ...]
+    given: Mapping[str, Tensor]
+    """``start``, the start weights [P], and by name what else the algorithm gives."""
+    optimiser: Optimiser
+
+    @property
+    def start(self) -> Tensor:
+        """Weights from which the job starts, [P]."""
+        return self.given["start"]
+
+    @cached_property
+    def samples(self) -> Integers:
+        """Training samples of all phases in order of use, [n]."""
+        return np.concatenate([phase.samples for phase in self.phases])
+
+    @cached_property
+    def edges(self) -> Integers:
+        """Where the steps of all phases begin and end among the samples, [steps + 1]."""
+        origins = np.cumsum([0, *(len(phase.samples) for phase in self.phases)])
+        ends = [origin + phase.edges[1:] for origin, phase in zip(origins, self.phases, strict=False)]
+        return np.concatenate([[0], *ends])
+
+    @cached_property
+    def changes(self) -> Integers | None:
+        """How the image of each sample is augmented, [n, 3]; None where no image is."""
+        changes = [phase.changes for phase in self.phases if phase.changes is not None]
+        return np.concatenate(changes) if changes else None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a job brought."""
+
+    update: Tensor
+    """Trained weights minus start weights, [P]."""
+    loss: float
+    """Mean over the samples as they were trained on."""
+    accuracy: float
+    update_norm: float
+    """Norm of the trainable part of the update."""
+    loss_rms: float
+    """Of single samples, see `edgesim.learning.local_sgd.moving_rms`."""
+    up: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the device sends beside the update."""
+    keeps: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the device keeps for its next job."""
+
+
+@dataclass(eq=False)
+class Promise:
+    """The work of a device in one task: a job that runs, if ever, when its result is first wanted."""
+
+    device: int
+    round: int
+    """Round in which it began; without rounds, the model that was being made."""
+    job: Job | None = None
+    """None in timing-only runs."""
+    due: bool = False
+    """Whether the device's simulated work is finished."""
+    result: Result | None = None
+
+
+class BackEnd(Protocol):
+    """A way to fulfil promises; all ways bring the same results, up to rounding."""
+
+    name: str
+
+    def run(self, promises: Sequence[Promise]) -> int:
+        """Fulfil the promises that have no result yet; returns how many jobs that took.
+
+        Raises `Diverged` when a loss is not finite, and `EdgesimError` when memory or a process is lost.
+        """
+
+    def close(self) -> None:
+        """Give back what the back end holds; it cannot run again."""
+
+
+def wanted(promises: Sequence[Promise]) -> list[Promise]:
+    """The promises without a result, each once."""
+    return list({id(promise): promise for promise in promises if promise.result is None}.values())
+
+
+def diverged(job: Job, step: int) -> Diverged:
+    """The error of a job whose loss is not finite in a step, from 1."""
+    return Diverged(
+        f"device {job.device}, round {job.round}, step {step}: the training loss "
+        f"is not finite (lr {job.optimiser.lr:g}); lower learning.lr"
+    )
