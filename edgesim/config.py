@@ -136,14 +136,10 @@ class RoundConfig(Section):
     """The protocol: rounds with a deadline, or updates that are merged as they come."""
 
     protocol: Literal["synchronous", "buffered", "asynchronous"] = "synchronous"
-    """Rounds; or ``count`` devices always at work, whose updates are merged ``buffer`` at a time (FedBuff) or one by
-    one (FedAsync). Without rounds ``tmax_s`` closes nothing; the scheduler's least bandwidths still refer to it."""
-    buffer: int | None = Field(None, ge=1)
-    """Updates that make the next model (``buffered``); FedBuff's 10 when absent."""
-    server_lr: float | None = Field(None, gt=0)
-    """eta_g of FedBuff (``buffered``); 1 when absent."""
-    mixing: float | None = Field(None, gt=0, le=1)
-    """alpha of FedAsync (``asynchronous``); 0.6 when absent."""
+    """Rounds; or ``count`` devices always at work, whose updates are merged so many at a time (FedBuff) or one by one
+    (FedAsync). Without rounds ``tmax_s`` closes nothing; the scheduler's least bandwidths still refer to it."""
+    protocol_options: dict[str, Any] = {}
+    """The protocol's own options, checked by it (`edgesim.algorithms.MERGE_RULES`)."""
     over_commitment: float = Field(1.0, ge=1)
     """Invite so many times ``count`` and close at the ``count``-th arrival (FedScale: 1.3)."""
     moving_deadline: float | None = Field(None, ge=0, lt=1)
@@ -221,9 +217,6 @@ class RoundConfig(Section):
             )
         if self.over_commitment > 1 and (self.admission != "count" or self.close != "arrivals"):
             raise ValueError("over_commitment is for admission = 'count' and close = 'arrivals'")
-        for key, protocol in (("buffer", "buffered"), ("server_lr", "buffered"), ("mixing", "asynchronous")):
-            if getattr(self, key) is not None and self.protocol != protocol:
-                raise ValueError(f"{key} is for protocol = {protocol!r}")
         if self.protocol != "synchronous":
             self._without_rounds()
         return self
@@ -321,16 +314,6 @@ class LearningConfig(Section):
     lr_min: float = Field(0.0, ge=0)
     """What decay does not go below."""
     momentum: float = Field(0.5, ge=0, lt=1)
-    weights: Literal["samples", "equal"] = "samples"
-    """What an update counts when a round is merged: its device's samples (FedAvg), or as much as any other (FedDance).
-    Without rounds the device's samples never count."""
-    aggregation: Literal["average", "safa"] = "average"
-    """What becomes of the updates of a round: their mean is the next model, or SAFA's cache of one model per device
-    takes them in (`edgesim.algorithms.safa`)."""
-    lag_tolerance: int | None = Field(None, ge=0)
-    """Rounds that a device may lag behind and still go on with its own model (``safa``); SAFA's 5 when absent."""
-    proximal: float = Field(0.0, ge=0)
-    """Weight of a term that holds local training near its start weights: FedProx's mu, FedAsync's rho (0.005 there)."""
     weight_decay: float = Field(0.0, ge=0)
     """Added to each gradient times the weights themselves, as by `torch.optim.SGD`, in local training."""
     batch_size: int = Field(32, ge=1)
@@ -360,8 +343,6 @@ class LearningConfig(Section):
             raise ValueError("give steps or epochs, not both")
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
-        if self.lag_tolerance is not None and self.aggregation != "safa":
-            raise ValueError("lag_tolerance is for aggregation = 'safa'")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
         return self
@@ -369,6 +350,21 @@ class LearningConfig(Section):
     def lr_in(self, round: int) -> float:
         """Learning rate of a round, from 1; the first ``lr_decay_every`` rounds train at lr itself."""
         return max(self.lr_min, self.lr * self.lr_decay ** ((round - 1) // self.lr_decay_every))
+
+
+class AlgorithmConfig(BaseModel):
+    """The learning algorithm; its other keys are the algorithm's own options, checked by it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+    name: str = "fedavg"
+    """What devices train and the server merges (`edgesim.algorithms.ALGORITHMS`; ``edgesim list`` prints them)."""
+    server: str = "own"
+    """Another algorithm whose server half takes the place of the algorithm's own."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The algorithm's own keys."""
+        return dict(self.model_extra or {})
 
 
 class EvaluationConfig(Section):
@@ -418,6 +414,7 @@ class RunConfig(Section):
     staleness: StalenessConfig = StalenessConfig()
     data: DataConfig = DataConfig()
     learning: LearningConfig = LearningConfig()
+    algorithm: AlgorithmConfig = AlgorithmConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
 
@@ -452,8 +449,6 @@ class RunConfig(Section):
             raise ValueError("round.outage plans on fading: set radio.fading = 'rayleigh', or leave outage out")
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
-        if self.learning.aggregation == "safa":
-            self._by_safa()
         stale = self.staleness.weight not in (None, "constant") or self.staleness.limit is not None
         if stale and self.round.protocol == "synchronous" and self.round.late == "drop":
             raise ValueError("staleness is for updates that come late; give round.late = 'keep'")
@@ -467,16 +462,6 @@ class RunConfig(Section):
             raise ValueError(f"round.count ({self.round.count}) must not be above devices.count ({self.devices.count})")
         return self
 
-    def _by_safa(self) -> None:
-        """SAFA has an answer of its own to latecomers, and one server."""
-        for key, value, needed in (
-            ("round.protocol", self.round.protocol, "synchronous"),
-            ("round.late", self.round.late, "drop"),
-            ("topology.aggregation", self.topology.aggregation, "flat"),
-        ):
-            if value != needed:
-                raise ValueError(f"learning.aggregation = 'safa' is for {key} = {needed!r}, not {value!r}")
-
     def resolved(self) -> "RunConfig":
         """The same run with every default that hangs on another value written out."""
         devices = self.devices
@@ -487,16 +472,9 @@ class RunConfig(Section):
         learning = self.learning
         if learning.steps is None and learning.epochs is None:
             learning = learning.model_copy(update={"steps": 5})
-        if learning.aggregation == "safa" and learning.lag_tolerance is None:
-            learning = learning.model_copy(update={"lag_tolerance": 5})
         round_ = self.round
         if round_.delay_knowledge == "reported" and round_.report_by_s is None:
             round_ = round_.model_copy(update={"report_by_s": round_.tmax_s / 2})
-        if round_.protocol == "buffered":
-            absent = {"buffer": round_.buffer or 10, "server_lr": round_.server_lr or 1.0}
-            round_ = round_.model_copy(update=absent)
-        if round_.protocol == "asynchronous":
-            round_ = round_.model_copy(update={"mixing": round_.mixing or 0.6})
         staleness = self.staleness.resolved(round_.protocol)
         if round_.delay_knowledge == "planned" and round_.plan_quantile is None:
             round_ = round_.model_copy(update={"plan_quantile": 0.95})

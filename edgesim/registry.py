@@ -19,6 +19,11 @@ def look_up(entries: Mapping[str, Entry], name: str, field: str) -> Entry:
     """The entry of a name that the config gives in ``field``, such as ``selection.policy``; raises `EdgesimError`."""
     if name in entries:
         return entries[name]
-    kind = field.rpartition(".")[2]
     hint = did_you_mean(name, entries) or ";"
-    raise EdgesimError(f"{field}: unknown {kind} {name!r}{hint} known: {', '.join(entries)}")
+    raise EdgesimError(f"{field}: unknown {kind_of(field)} {name!r}{hint} known: {', '.join(entries)}")
+
+
+def kind_of(field: str) -> str:
+    """What a field names: a ``policy`` for ``selection.policy``, an ``algorithm`` for ``algorithm.name``."""
+    section, _, key = field.rpartition(".")
+    return section if key == "name" else key

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from edgesim.errors import EdgesimError
-from edgesim.registry import did_you_mean, look_up
+from edgesim.registry import did_you_mean, kind_of, look_up
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -28,12 +28,12 @@ def options_of(
     ``kinds`` are the option models of all entries. Raises `EdgesimError` for an unknown name, a bad value, and an
     option of another entry, which it names.
     """
-    model, kind = look_up(kinds, name, field), field.rpartition(".")[2]
+    model, kind = look_up(kinds, name, field), kind_of(field)
     for key in options:
         owners = [other for other, its in kinds.items() if key in its.model_fields]
         if owners and name not in owners:
             raise EdgesimError(
-                f"{section}.{key}: is an option of {kind} = {' or '.join(map(repr, owners))}, not of {name!r}; "
+                f"{section}.{key}: is an option of {kind} {' or '.join(map(repr, owners))}, not of {name!r}; "
                 f"remove it or change the {kind}"
             )
     if options and not model.model_fields:

@@ -1,1 +1,114 @@
-"""Local objectives and server updates, one per file."""
+"""Learning algorithms, one per file, the protocols' merge rules, and the registries of both."""
+
+import copy
+from typing import Any
+
+from pydantic import create_model
+
+from edgesim.algorithms.algorithm import Algorithm, Options, Sizes
+from edgesim.algorithms.fedasync import FedAsync
+from edgesim.algorithms.fedavg import FedAvg
+from edgesim.algorithms.fedbuff import FedBuff
+from edgesim.algorithms.fedprox import FedProx
+from edgesim.algorithms.merge_rule import MergeRule
+from edgesim.algorithms.safa import Safa
+from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.registry import look_up
+from edgesim.streams import Streams
+from edgesim.validation import options_of
+
+ALGORITHMS: dict[str, type[Algorithm]] = {
+    "fedavg": FedAvg,
+    "fedprox": FedProx,
+    "safa": Safa,
+}
+
+MERGE_RULES: dict[str, type[MergeRule]] = {
+    "synchronous": MergeRule,
+    "buffered": FedBuff,
+    "asynchronous": FedAsync,
+}
+"""By ``round.protocol``."""
+
+LOCAL_METHODS = ("phases", "pull", "sent")
+"""What the local half of an algorithm answers; all else is its server half's."""
+
+
+def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Algorithm:
+    """The algorithm of a config, of one half or of two; raises `EdgesimError`."""
+    local, server = _halves(config)
+    options = _options(config)
+    algorithm = server(options, sizes, streams)
+    return algorithm if local is server else combined(local(options, sizes, streams), algorithm)
+
+
+def combined(local: Algorithm, server: Algorithm) -> Algorithm:
+    """An algorithm whose devices train as ``local`` says and whose server does what ``server`` says."""
+    both = copy.copy(server)
+    for name in LOCAL_METHODS:
+        setattr(both, name, getattr(local, name))
+    return both
+
+
+def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
+    """All options of both halves, defaults included, keyed as in the config; raises `EdgesimError`."""
+    return _options(config).model_dump()
+
+
+def make_merge_rule(config: RoundConfig) -> MergeRule:
+    """What the protocol of a config does with updates; raises `EdgesimError`."""
+    return MERGE_RULES[config.protocol](_protocol_options(config))
+
+
+def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
+    """All options of the protocol, defaults included; raises `EdgesimError`."""
+    return _protocol_options(config).model_dump()
+
+
+def check_fit(config: RunConfig) -> None:
+    """Refuse an algorithm that does not allow the run's protocol, latecomers or edge servers; raises `EdgesimError`."""
+    for half in _halves(config.algorithm):
+        name = next(name for name, kind in ALGORITHMS.items() if kind is half)
+        for key, value, fit in (
+            ("round.protocol", config.round.protocol, half.protocols),
+            ("round.late", config.round.late, {"drop", "keep"} if half.late_updates else {"drop"}),
+            (
+                "topology.aggregation",
+                config.topology.aggregation,
+                {"flat"} | ({"hierarchical"} if half.at_edges else set()),
+            ),
+        ):
+            if value not in fit:
+                allowed = " or ".join(map(repr, sorted(fit)))
+                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}")
+
+
+def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
+    """The local and the server half."""
+    local = look_up(ALGORITHMS, config.name, "algorithm.name")
+    if config.server in ("own", config.name):
+        return local, local
+    server = look_up(ALGORITHMS, config.server, "algorithm.server")
+    for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
+        if half not in ALGORITHMS[name].halves:
+            others = ", ".join(other for other, kind in ALGORITHMS.items() if half in kind.halves)
+            raise EdgesimError(
+                f"algorithm.{key}: the {half} half of {name!r} cannot be combined with another algorithm; "
+                f"those that can: {others}"
+            )
+    return local, server
+
+
+def _options(config: AlgorithmConfig) -> Options:
+    local, server = (half.Options for half in _halves(config))
+    both = local if issubclass(local, server) else server
+    if not issubclass(both, local):
+        both = create_model("Options", __base__=(server, local))
+    kinds = {name: kind.Options for name, kind in ALGORITHMS.items()} | {config.name: both}
+    return options_of(kinds, config.name, config.options, "algorithm.name", "algorithm")
+
+
+def _protocol_options(config: RoundConfig) -> Options:
+    kinds = {name: rule.Options for name, rule in MERGE_RULES.items()}
+    return options_of(kinds, config.protocol, config.protocol_options, "round.protocol", "round.protocol_options")

@@ -132,6 +132,8 @@ class Arrivals:
     """Devices that began to work in this round."""
     all_samples: Integers
     """Sizes of the data sets of all devices of the run, [N]."""
+    round_lr: float
+    """Learning rate of the round in which they are merged."""
     updates: Tensor | None = None
     """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
     starts: Sequence[Tensor] = ()
@@ -170,6 +172,8 @@ class Algorithm:
     """Whether it allows ``round.late = "keep"``, updates that arrive in a later round."""
     merges_unpicked: ClassVar[bool] = False
     """Whether updates that arrived but were not picked by the policy take part in `merge`; else their jobs never run."""
+    merges_empty_rounds: ClassVar[bool] = False
+    """Whether a round in which no update arrived makes a model, too."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 

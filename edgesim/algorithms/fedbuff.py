@@ -1,20 +1,35 @@
 """Buffered asynchronous averaging: Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", 2022."""
 
-from __future__ import annotations
+from typing import ClassVar
 
-from typing import TYPE_CHECKING
+from pydantic import Field
 
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals
+from edgesim.algorithms.merge_rule import MergeRule
 from edgesim.arrays import Floats
 
-if TYPE_CHECKING:
-    from torch import Tensor
+
+class FedBuffOptions(algorithm.Options):
+    """Options of ``round.protocol = "buffered"``."""
+
+    buffer: int = Field(10, ge=1)
+    """K: updates that make the next model."""
+    server_lr: float = Field(1.0, gt=0)
+    """eta_g, by which the mean update is multiplied."""
 
 
-def weights(relative: Floats, server_lr: float) -> Floats:
-    """What each of K deltas counts, [K]: eta_g w(s) / K (Algorithm 1); by K, not by the weights' sum."""
-    return relative * (server_lr / len(relative))
+class FedBuff(MergeRule):
+    """Every K updates make a model."""
 
+    Options: ClassVar[type[algorithm.Options]] = FedBuffOptions
+    in_order_of_arrival: ClassVar[bool] = True
 
-def aggregate(model: Tensor, deltas: Tensor, weights: Floats) -> Tensor:
-    """The next model, [P]: w plus the weighted sum of deltas [K, P]."""
-    return model + deltas.new_tensor(weights) @ deltas
+    @property
+    def updates_per_model(self) -> int:
+        """K."""
+        return int(self.options.buffer)
+
+    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+        """eta_g w(s) / K (Algorithm 1), [K]; by K, not by the weights' sum."""
+        return arrived.age_weight * (self.options.server_lr / len(arrived.ids))

@@ -1,35 +1,33 @@
 """SAFA's server: Wu et al., "SAFA: a semi-asynchronous protocol for fast federated learning", IEEE TC 2021.
 
-It remembers one model per device and averages all of them, so that who is not picked, late or away still counts. Who is
-picked of those that finish is said by `edgesim.selection.safa`. Where the paper leaves it open, versions and local
-models are those of the published code (wingter562/SAFA, semiAysnc_FedAvg.py): a forced sync reaches the devices that
-are away, too.
+The server remembers one model per device and averages all of them, so that a device that is not picked, late or away
+still counts. Which of the devices that finish are picked `edgesim.selection.safa` says. Where the paper leaves it open,
+versions and local models are those of the published code (wingter562/SAFA, semiAysnc_FedAvg.py): a forced sync reaches
+the devices that are away, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from pydantic import Field
 
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Device, Half, State, normalised
 from edgesim.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
-class Distribution:
-    """Who starts a round from which model; each device is in one of the three, [devices] of bool."""
+class SafaOptions(AveragingOptions):
+    """Options of SAFA's server."""
 
-    up_to_date: Booleans
-    """Finished the last round: starts from the global model."""
-    deprecated: Booleans
-    """Lags by more than is tolerated: forced to the global model, its own work is lost."""
-    tolerable: Booleans
-    """Goes on with its own model: what it fetched or trained last, or else the start model."""
+    lag_tolerance: int = Field(5, ge=0)
+    """Rounds that a device may lag behind and still go on with its own model."""
 
 
 @dataclass
@@ -37,71 +35,124 @@ class Versions:
     """How far behind each device is."""
 
     last: Integers
-    """The last round in which each device finished its training or, if later, whose model it was forced to, [devices];
-    all have that of the start model at first."""
+    """The last round in which each device finished its training or, if later, whose model it was forced to, [N]; all
+    have that of the start model at first."""
     lag: int
     """Rounds behind that are tolerated."""
 
-    @classmethod
-    def start(cls, devices: int, lag: int, round: int) -> Versions:
-        """Everybody is up to date when a round begins."""
-        return cls(np.full(devices, round - 1, dtype=np.int64), lag)
+    def behind(self, round: int) -> Integers:
+        """Rounds that each device lags behind when a round starts, [N]."""
+        return round - 1 - self.last
 
-    def distribution(self, round: int) -> Distribution:
-        """Who gets the global model at the start of a round: SAFA, lag-tolerant distribution."""
-        behind = round - 1 - self.last
-        up_to_date, deprecated = behind == 0, behind > self.lag
-        return Distribution(up_to_date, deprecated, ~(up_to_date | deprecated))
+    def deprecated(self, round: int) -> Booleans:
+        """Devices that lag by more than is tolerated: forced to the global model, their own work is lost, [N]."""
+        return self.behind(round) > self.lag
 
-    def merged(self, finished: Integers, round: int) -> None:
-        """A round ends: picked or not, who ``finished`` has its version; other deprecated devices that of its start."""
-        self.last[self.distribution(round).deprecated] = round - 1
-        self.last[finished] = round
+    def tolerable(self, round: int) -> Booleans:
+        """Devices that go on with their own model: the one they fetched or trained last, or the start model, [N]."""
+        behind = self.behind(round)
+        return (behind != 0) & (behind <= self.lag)
 
 
 @dataclass
-class Cache:
+class Cache(State):
     """One model that counts, and one at hand, for each device; those that share a global model share its tensor."""
 
-    start: Tensor
+    first: Tensor | None = None
     """Model with which all began, [P]: it stands wherever a device has no entry."""
     entries: dict[int, Tensor] = field(default_factory=dict)
     """What counts for each device, [P]: its last upload, or the global model of its last forced sync."""
     local: dict[int, Tensor] = field(default_factory=dict)
     """What each device has, [P]: what it uploaded, fetched or was forced to last."""
 
-    def own(self, device: int) -> Tensor:
-        """The model with which a device goes on that does not get the global one, [P]."""
-        return self.local.get(device, self.start)
 
-    def merge(
-        self,
-        model: Tensor,
-        shares: Floats,
-        deprecated: Booleans,
-        fetched: Sequence[int],
-        picked: Mapping[int, Tensor],
-        undrafted: Mapping[int, Tensor],
-    ) -> Tensor:
-        """The new global model, [P]: the mean of all devices' entries by their ``shares`` [devices], which sum to 1.
+class Safa(Algorithm):
+    """The mean of a cache of one model per device: lag-tolerant distribution and three-step aggregation."""
 
-        Before it, entries of the ``deprecated`` [devices] become the global ``model`` [P], and those ``picked`` what
-        they uploaded. After it, those ``undrafted``, who finished but were not picked, enter the cache and count from
-        the next round on: SAFA, three-step aggregation. Devices that ``fetched`` the global model have it from now on,
-        unless they finished.
+    Options: ClassVar[type[algorithm.Options]] = SafaOptions
+    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
+    late_updates: ClassVar[bool] = False
+    merges_unpicked: ClassVar[bool] = True
+    merges_empty_rounds: ClassVar[bool] = True
+    starts_anew_in_frames: ClassVar[bool] = True
+
+    def ledger(self, round: int) -> Versions:
+        """Every device is up to date when the first round begins."""
+        return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
+
+    def download_bits(self, ids: Integers, round: int, ledger: Versions) -> Floats:
+        """Nothing for devices that go on with their own model, [n]."""
+        return np.where(ledger.tolerable(round)[ids], 0.0, super().download_bits(ids, round, ledger))
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """Each device's share of the whole cache, [S]."""
+        return self._shares(arrived)[arrived.ids]
+
+    def _shares(self, arrived: Arrivals) -> Floats:
+        """Share of each entry of the cache, [N]."""
+        return normalised(self.counts(arrived.all_samples))
+
+    def report(self, ledger: Versions, arrived: Arrivals) -> dict[tuple[str, str], float]:
+        """From which model devices began, and how many of those that arrived were picked."""
+        behind = ledger.behind(arrived.round)[arrived.began]
+        tolerable = ledger.tolerable(arrived.round)[arrived.began]
+        picked = np.count_nonzero(arrived.picked)
+        counts = {
+            "up_to_date": np.count_nonzero(behind == 0),
+            "deprecated": np.count_nonzero(behind > ledger.lag),
+            "tolerable": np.count_nonzero(tolerable),
+            "picked": picked,
+            "undrafted": len(arrived.ids) - picked,
+        }
+        return {("safa", name): float(count) for name, count in counts.items()}
+
+    def note(self, ledger: Versions, arrived: Arrivals) -> None:
+        """Devices that finished, picked or not, have the round's version; other deprecated ones that of its start."""
+        ledger.last[ledger.deprecated(arrived.round)] = arrived.round - 1
+        ledger.last[arrived.ids] = arrived.round
+
+    def start(self, weights: Tensor) -> Cache:
+        """An empty cache."""
+        return Cache(weights, first=weights)
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
+        """The global model, or the device's own if that is tolerated."""
+        assert isinstance(state, Cache)
+        assert state.first is not None
+        behind = device.round - 1 - int(ledger.last[device.id])
+        if 0 < behind <= ledger.lag:
+            return {"start": state.local.get(device.id, state.first)}
+        return {"start": state.weights}
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
+        """The mean of all devices' entries: SAFA, three-step aggregation.
+
+        Before it, entries of deprecated devices become the global model, and those of picked devices what they
+        uploaded. After it, uploads that were not picked enter the cache and count from the next round on. Devices that
+        fetched the global model have it from now on, unless they finished.
         """
-        forced = dict.fromkeys(np.flatnonzero(deprecated).tolist(), model)
-        self.entries |= forced | {**picked}
-        self.local |= forced | dict.fromkeys(fetched, model) | {**picked} | {**undrafted}
+        assert isinstance(state, Cache)
+        assert state.first is not None
+        assert arrived.updates is not None
+        model = state.weights
+        uploads = {
+            device: start + update
+            for device, start, update in zip(arrived.ids.tolist(), arrived.starts, arrived.updates, strict=True)
+        }
+        picked = set(arrived.ids[arrived.picked].tolist())
+        forced = dict.fromkeys(np.flatnonzero(ledger.deprecated(arrived.round)).tolist(), model)
+        fetched = arrived.began[~ledger.tolerable(arrived.round)[arrived.began]].tolist()
+        entries = state.entries | forced | {device: own for device, own in uploads.items() if device in picked}
         counted: dict[int, float] = {}
         counting: dict[int, Tensor] = {}
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
-        for device, share in enumerate(shares.tolist()):
-            entry = self.entries.get(device, self.start)
+        for device, share in enumerate(self._shares(arrived).tolist()):
+            entry = entries.get(device, state.first)
             counting[id(entry)] = entry
             counted[id(entry)] = counted.get(id(entry), 0.0) + share
         merged = model.clone()
         for key, entry in counting.items():
             merged += counted[key] * (entry - model)
-        self.entries |= undrafted
-        return merged
+        local = state.local | forced | dict.fromkeys(fetched, model) | uploads
+        return Cache(merged, first=state.first, entries=entries | uploads, local=local)

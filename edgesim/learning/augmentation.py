@@ -23,7 +23,7 @@ _PADDING = 4
 _OFFSETS = 2 * _PADDING + 1
 
 
-def draws(
+def draw_changes(
     kind: Augmentation, streams: Streams, name: str, devices: ArrayLike, round: ArrayLike, counts: Sequence[int]
 ) -> list[Integers | None]:
     """For each sample of each device's job whether it is turned over and where it is cut out; None for ``none``.

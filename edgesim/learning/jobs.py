@@ -96,6 +96,17 @@ class Promise:
     result: Result | None = None
 
 
+@dataclass(frozen=True)
+class Arrived:
+    """An update that reached the server."""
+
+    promise: Promise
+    staleness: int = 0
+    """Models made between the one that it started from and the current one."""
+    picked: bool = True
+    """Whether the policy picked it among those that arrived."""
+
+
 class BackEnd(Protocol):
     """A way to fulfil promises; all ways bring the same results, up to rounding."""
 

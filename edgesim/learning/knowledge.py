@@ -4,7 +4,6 @@ from functools import cached_property
 
 import numpy as np
 
-from edgesim.algorithms import fedavg
 from edgesim.arrays import Floats, Integers
 from edgesim.config import LearningConfig
 from edgesim.learning.batches import batch_samples
@@ -24,19 +23,15 @@ class CountKnowledge:
         learning: LearningConfig,
         round: int,
         frame: int,
-        draws: Integers | None = None,
+        tasks: Integers | None = None,
     ) -> None:
         self.federation = federation
         self.streams = streams
         self.learning = learning
         self.round = round
         self.frame = frame
-        self.draws = np.full(len(federation.frames[frame].sizes), round) if draws is None else draws
+        self.tasks = np.full(len(federation.frames[frame].sizes), round) if tasks is None else tasks
         """By which number the samples of each device are drawn, [N]."""
-
-    def shares(self) -> Floats:
-        """What each device of the run counts beside all others, [N]."""
-        return fedavg.weights(fedavg.counted(self.federation.frames[self.frame].sizes, self.learning.weights))
 
     def class_counts(self, ids: Integers, source: Source) -> Integers:
         """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
@@ -56,12 +51,12 @@ class CountKnowledge:
 
     @cached_property
     def _batch_counts(self) -> Integers:
-        """Of all devices: whoever asks for batch counts needs the global shares too."""
+        """Of all devices: a policy that asks for batch counts needs the global shares too."""
         frame, dataset = self.federation.frames[self.frame], self.federation.dataset
         counts = np.zeros_like(frame.class_counts)
         if dataset is not None:
             every = np.arange(len(frame.sizes))
-            drawn = batch_samples(self.federation, self.streams, every, self.draws, self.frame, self.learning)
+            drawn = batch_samples(self.federation, self.streams, every, self.tasks, self.frame, self.learning)
             for device, samples in enumerate(drawn):
                 counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
         return counts

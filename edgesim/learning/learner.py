@@ -1,7 +1,8 @@
 """Real training: the global model over a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,28 +12,29 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim.algorithms import fedasync, fedbuff, hierarchical
-from edgesim.algorithms.safa import Cache, Versions
+from edgesim.algorithms import hierarchical
+from edgesim.algorithms.algorithm import Arrivals, State
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
 from edgesim.files.paths import own_file
+from edgesim.learning.accounts import Accounts
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.interface import Evaluation, Merged, Stale
+from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.jobs import Arrived, Promise, Result, wanted
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
-from edgesim.learning.timing_only import absorbing_weights
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.trainer import Promise
-from edgesim.learning.training_round import TorchRound, merged_by, promise_of
+from edgesim.learning.training_round import TorchRound
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000
@@ -74,17 +76,19 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device)
-            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores)
+            bits = float(BITS_PER_PARAMETER * self.model.trainable)
+            self.accounts = Accounts(config, federation, streams, bits)
+            algorithm = self.accounts.algorithm
+            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Which server merges the updates of each device, [N]."""
         self._counted = np.zeros(1)
         """What the updates that each server merged since the last average count together, [E]."""
-        self.server_weights: list[Tensor] = [self.global_weights]
-        """The model of each server, [E] of [P]."""
-        self.versions: Versions | None = None
-        """Under SAFA, how far behind each device is; None until a frame begins, like the cache."""
-        self.cache: Cache | None = None
+        self.states: list[State] = []
+        """State of each server, [E]; empty until a round opens."""
+        self.kept: dict[int, Mapping[str, Tensor]] = {}
+        """What each device kept of its last job that was merged."""
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
@@ -94,33 +98,20 @@ class TorchLearner:
         """Jobs that ran so far, over the whole run."""
         self._best: tuple[float, Tensor] | None = None
 
-    @property
-    def model_bits(self) -> float:
-        """Size of the model that a device sends: 32 bits per trainable parameter."""
-        return float(BITS_PER_PARAMETER * self.model.trainable)
-
     def serve(self, server: Integers) -> None:
         """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
         self.server = server
         self._counted = np.zeros(int(server.max()) + 1)
-        self.hand_out(self.global_weights)
-
-    def take(self, server: int, weights: Tensor, counted: float) -> None:
-        """A server has a new model, into which it merged updates that count so much together."""
-        self._made_in = self._round
-        self.server_weights[server] = weights
-        self._counted[server] += counted
-        self.global_weights = hierarchical.average(self.server_weights, self._counted)
 
     def average_in_cloud(self) -> None:
         """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""
-        self.hand_out(self.global_weights)
+        self._hand_out(self.global_weights)
 
-    def hand_out(self, weights: Tensor) -> None:
+    def _hand_out(self, weights: Tensor) -> None:
         """All servers go on from one model, [P]."""
         self._made_in = self._round
         self.global_weights = weights
-        self.server_weights = [weights] * len(self._counted)
+        self.states = [replace(state, weights=weights) for state in self.states]
         self._counted = np.zeros(len(self._counted))
 
     def prepare(self, notice: Callable[[str], None]) -> None:
@@ -133,64 +124,110 @@ class TorchLearner:
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
-            self.hand_out(self._start.weights)
+            self._hand_out(self._start.weights)
 
-    def open_round(self, round: int, frame: int, draws: Integers | None = None) -> "TorchRound":
-        """Open a round (counted over the run, from 1) of a frame (from 1); ``draws`` as in `Learner`."""
+    def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> "TorchRound":
+        """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
         self._in_frame = True
         self._round = round
-        lag = self.config.learning.lag_tolerance
-        if self.versions is None and lag is not None:
-            self.versions = Versions.start(self.config.devices.count, lag, round)
-            self.cache = Cache(self.global_weights)
-        return TorchRound(self, round, frame, draws)
+        self.accounts.open_round(round, frame)
+        if not self.states:
+            self.states = [self.accounts.algorithm.start(self.global_weights) for _ in self._counted]
+        return TorchRound(self, round, frame, tasks)
 
-    def absorb(self, arrived: Sequence[Stale], sending: Callable[[], Sequence[Stale]]) -> Merged:
-        """Make the next model of updates that arrived without rounds, by the protocol; raises `Diverged`.
+    def merge(
+        self, arrived: Sequence[Arrived], began: Integers, sending: Callable[[], Sequence[Promise]] = tuple
+    ) -> Merged:
+        """Run the due jobs of updates that arrived and make the next model of them, as `Learner` says.
 
-        Where updates are merged one by one, jobs of those on their way (``sending``) run along with the one wanted: few
-        of them are lost, and one job at a time leaves cores idle and stacks nothing.
+        Raises `Diverged`, and ValueError for a device whose job is not due.
         """
-        promises = [promise_of(late) for late in arrived]
-        ages = np.array([late.staleness for late in arrived])
+        accounts = self.accounts
+        used = accounts.used(arrived)
+        promises = [one.promise for one in used]
+        if early := [promise.device for promise in promises if not promise.due]:
+            raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
+        if accounts.rule.one_by_one:
+            self._run_along(promises, sending())
+        results = self.results(promises)
         with reproducible(self.torch_device):
-            if self.config.round.protocol == "asynchronous":
-                self._run_along(promises, [promise_of(late) for late in sending()])
-            self.run(promises)
-            results = [promise.result for promise in promises if promise.result is not None]
-            change = None
-            if self.config.staleness.weight == "refl":
-                trained = torch.stack([result.update[: self.model.trainable] for result in results])
-                change = relative_change(trained, trained[torch.from_numpy(ages == 0)])
-            weight = absorbing_weights(self.config, ages, change)
-            if self.config.round.protocol == "buffered":
-                updates = torch.stack([result.update for result in results])
-                self.global_weights = fedbuff.aggregate(self.global_weights, updates, weight)
-            else:
-                for promise, result, alpha in zip(promises, results, weight.tolist(), strict=True):
-                    self.global_weights = fedasync.mix(self.global_weights, promise.start + result.update, alpha)
-            self.hand_out(self.global_weights)
-            if not bool(self.global_weights.isfinite().all()):
-                raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
-        return merged_by(promises, results, weight)
+            rows = accounts.arrivals(used, began, self._change(used, results))
+            weight, metrics = accounts.weigh(rows), accounts.report(rows)
+            order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
+            server = self.server[rows.ids]
+            servers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
+            for each in servers:
+                self._merge_at(each, order[server[order] == each], rows, promises, results)
+        accounts.note(rows)
+        for promise, result in zip(promises, results, strict=True):
+            if result.keeps:
+                self.kept[promise.device] = result.keeps
+        if not bool(self.global_weights.isfinite().all()):
+            raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
+        return Merged(
+            rows.ids,
+            weight,
+            np.array([result.loss for result in results]),
+            np.array([result.accuracy for result in results]),
+            np.array([result.update_norm for result in results]),
+            np.array([result.loss_rms for result in results]),
+            metrics,
+        )
 
-    def _run_along(self, promises: list[Promise], others: list[Promise]) -> None:
-        """Fulfil promises, if any is still open, and others in the same batch."""
+    def _merge_at(
+        self, server: int, places: Integers, arrived: Arrivals, promises: list[Promise], results: list[Result]
+    ) -> None:
+        """Merge the updates at some places among all that arrived, in the order given, into the model of a server."""
+        jobs = [promises[place].job for place in places.tolist()]
+        brought = [results[place] for place in places.tolist()]
+        updates = [result.update for result in brought]
+        rows = replace(
+            arrived.rows(places),
+            updates=torch.stack(updates) if updates else self.global_weights.new_empty((0, len(self.global_weights))),
+            starts=[job.start for job in jobs if job is not None],
+            up={
+                name: torch.stack([result.up[name] for result in brought])
+                for name in (brought[0].up if brought else ())
+            },
+        )
+        accounts = self.accounts
+        alpha = accounts.weigh(rows)
+        self.states[server] = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
+        self._made_in = self._round
+        if len(self.states) > 1:
+            self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())
+        self.global_weights = hierarchical.average([state.weights for state in self.states], self._counted)
+
+    def _change(self, used: list[Arrived], results: list[Result]) -> Floats | None:
+        """How much each update would change the mean of the fresh ones, [S], where its staleness looks at that."""
+        if self.config.staleness.weight != "refl":
+            return None
+        fresh = torch.tensor([one.staleness == 0 for one in used])
+        if fresh.all():
+            return np.ones(len(used))
+        trained = torch.stack([result.update[: self.model.trainable] for result in results])
+        return relative_change(trained, trained[fresh])
+
+    def _run_along(self, promises: list[Promise], others: Sequence[Promise]) -> None:
+        """Fulfil promises, if any is still open, and others in the same batch.
+
+        Few updates on their way are lost, and one job at a time leaves cores idle and stacks nothing.
+        """
         if others and any(promise.result is None for promise in promises):
             # What fails is told when its own update is wanted, which may never be.
             with suppress(Diverged):
-                self.run([*promises, *others])
+                self.results([*promises, *others])
 
-    def run(self, promises: list[Promise]) -> int:
-        """Run those jobs that have not run yet; how many these were, which `jobs_trained` counts."""
-        waiting = {id(promise): promise for promise in promises if promise.result is None}.values()
+    def results(self, promises: list[Promise]) -> list[Result]:
+        """Results of promises; those without one run first, which `jobs_trained` counts. Raises `Diverged`."""
+        open_ones = wanted(promises)
         try:
-            self.back_end.run(promises)
+            with reproducible(self.torch_device):
+                self.back_end.run(open_ones)
         finally:
             # Where one fails, those before it have run.
-            ran = sum(promise.result is not None for promise in waiting)
-            self.jobs_trained += ran
-        return ran
+            self.jobs_trained += sum(promise.result is not None for promise in open_ones)
+        return [promise.result for promise in promises if promise.result is not None]
 
     def evaluate(self, frame: int) -> Evaluation:
         """Test the global model on the classes seen up to a frame.
@@ -212,12 +249,14 @@ class TorchLearner:
         """Go back to the best model of the frame, if it is to be kept and another frame follows.
 
         Best is the least mean loss on a fixed sample of the devices' training images, among the rounds
-        evaluated (FedTeddi, Algorithm 1). Under SAFA everybody begins a frame up to date, with the global model.
+        evaluated (FedTeddi, Algorithm 1).
         """
         if self._best is not None:
-            self.hand_out(self._best[1])
+            self._hand_out(self._best[1])
         self._best = None
-        self.versions = self.cache = None
+        self.accounts.end_frame()
+        if self.accounts.algorithm.starts_anew_in_frames:
+            self.states = []
         self._in_frame = False
 
     def save(self, folder: Path) -> None:

@@ -17,7 +17,7 @@ from edgesim import streams as streams_module
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
 from edgesim.learning import augmentation, batches, dropout, evaluation, flat, image_loader, local_sgd, tensors
-from edgesim.learning.augmentation import draws
+from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import step_edges
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
 from edgesim.learning.evaluation import predictions
@@ -87,7 +87,7 @@ def _pretrain(
     while epoch < learning.pretrain_max_epochs and accuracy < learning.pretrain_target:
         epoch += 1
         order = streams.generator("pretrain-order", round=epoch).permutation(samples)
-        (changes,) = draws(augment, streams, "pretrain-augmentation", [0], epoch, [len(order)])
+        (changes,) = draw_changes(augment, streams, "pretrain-augmentation", [0], epoch, [len(order)])
         seed = int(streams.seeds("pretrain", 0, epoch))
         with memory_lasts("pre-training", "set learning.batch_size lower"), seeded(data.device, seed):
             progress = local_sgd.train(

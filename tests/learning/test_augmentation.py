@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torchvision.transforms.v2 import functional as T
 
-from edgesim.learning.augmentation import apply, draws
+from edgesim.learning.augmentation import apply, draw_changes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
@@ -15,7 +15,7 @@ from edgesim.streams import Streams
 
 def _draws(kind, counts, devices=None, round=1, seed=0):
     devices = range(len(counts)) if devices is None else devices
-    return draws(kind, Streams(seed), "augmentation", list(devices), round, counts)
+    return draw_changes(kind, Streams(seed), "augmentation", list(devices), round, counts)
 
 
 @given(
@@ -104,7 +104,7 @@ def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_config, work
 
 
 def test_a_job_that_begins_within_a_round_has_the_changes_of_its_own_number(make_config):
-    """Without rounds a device may begin twice at one model, with another number of draws each time."""
+    """Without rounds a device may begin twice at one model, with another number of draw_changes each time."""
     config = make_config(data={"augment": "crop-flip"}, learning={"pretrain": False})
     streams = Streams(0)
     learner = make_learner(config, make_federation(config, streams), streams)

@@ -1,0 +1,86 @@
+"""What a run's algorithm answers without torch: bits, weights and its ledger, over the rounds of the run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from edgesim.algorithms import make_algorithm, make_merge_rule
+from edgesim.algorithms.algorithm import Arrivals, Sizes
+from edgesim.algorithms.staleness import weights
+from edgesim.arrays import Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.learning.federation import Federation
+from edgesim.learning.jobs import Arrived
+from edgesim.streams import Streams
+
+
+class Accounts:
+    """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
+
+    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, model_bits: float) -> None:
+        """``model_bits`` are those of the model itself, where ``round.payload_bits`` gives no other number."""
+        given_bits = config.round.payload_bits
+        self.model_bits = model_bits if given_bits == "model" else float(given_bits)
+        self.algorithm = make_algorithm(config.algorithm, Sizes(self.model_bits, config.devices.count), streams)
+        self.rule = make_merge_rule(config.round)
+        self._config = config
+        self._federation = federation
+        self.ledger: Any = None
+        self._is_open = False
+        self._round = 0
+        self._frame = 1
+
+    def open_round(self, round: int, frame: int) -> None:
+        """A round begins; the ledger is made with the first one."""
+        self._round, self._frame = round, frame
+        if not self._is_open:
+            self._is_open, self.ledger = True, self.algorithm.ledger(round)
+
+    def end_frame(self) -> None:
+        """A frame ends, with which the ledger of some algorithms does."""
+        if self.algorithm.starts_anew_in_frames:
+            self._is_open = False
+
+    def download_bits(self, ids: Integers, round: int) -> Floats:
+        """Bits that each device receives, [n]."""
+        return self.algorithm.download_bits(ids, round, self.ledger)
+
+    def upload_bits(self, ids: Integers, round: int) -> Floats:
+        """Bits that each device sends, [n]."""
+        return self.algorithm.upload_bits(ids, round, self.ledger)
+
+    def used(self, arrived: Sequence[Arrived]) -> list[Arrived]:
+        """Updates whose jobs are to run."""
+        return [one for one in arrived if one.picked or self.algorithm.merges_unpicked]
+
+    def arrivals(self, used: Sequence[Arrived], began: Integers, change: Floats | None = None) -> Arrivals:
+        """The rows of a merge, without tensors; ``change`` [S] is `relative_change` where staleness looks at it."""
+        ids = np.array([one.promise.device for one in used], dtype=np.int64)
+        ages = np.array([one.staleness for one in used], dtype=np.int64)
+        sizes = self._federation.frames[self._frame].sizes
+        learning = self._config.learning
+        return Arrivals(
+            ids=ids,
+            samples=sizes[ids],
+            round=self._round,
+            staleness=ages,
+            age_weight=weights(self._config.staleness, ages, change),
+            picked=np.array([one.picked for one in used], dtype=bool),
+            lr=np.array([learning.lr_in(one.promise.round) for one in used], dtype=np.float64),
+            began=began,
+            all_samples=sizes,
+            round_lr=learning.lr_in(self._round),
+        )
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """What each update counts by algorithm and protocol, [S]."""
+        return self.rule.weigh(self.algorithm, arrived)
+
+    def report(self, arrived: Arrivals) -> dict[tuple[str, str], float]:
+        """What the algorithm says of a round that is about to be merged: rows of ``metrics`` by (name, key)."""
+        return self.algorithm.report(self.ledger, arrived)
+
+    def note(self, arrived: Arrivals) -> None:
+        """A round was merged."""
+        self.algorithm.note(self.ledger, arrived)
