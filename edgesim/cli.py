@@ -5,18 +5,22 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
+import tomli_w
 import typer
 from rich.console import Console
 
 from edgesim import simulation
 from edgesim.config import RunConfig
-from edgesim.config_file import load
+from edgesim.algorithms import ALGORITHMS
+from edgesim.config_file import load, parse, read_toml
 from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.selection import SELECTORS
+from edgesim.migration import migrated
+from edgesim.runs.records import write_whole
 from edgesim.terminal import trace_command
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors
@@ -115,12 +119,30 @@ def plot(
         print(path)
 
 
+@app.command()
+@plain_errors
+def migrate(
+    config: Annotated[Path, typer.Argument(help="TOML file of a run in the keys of edgesim 0.2 or before.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; to the terminal when absent.")] = None,
+) -> None:
+    """Write an older config in today's keys; comments are not kept."""
+    values = migrated(read_toml(config))
+    simulation.complete(parse(values, str(config)))
+    text = tomli_w.dumps(values)
+    if out is None:
+        print(text, end="")
+    else:
+        write_whole(out, text)
+        print(out)
+
+
 @app.command(name="list")
 @plain_errors
 def list_() -> None:
-    """List policies, partitions, channels, availability model, traces, scenarios, models and data sets."""
+    """List policies, algorithms, partitions, channels, availability models, traces, scenarios, models and data sets."""
     rows = {
         "policies": sorted(SELECTORS),
+        "algorithms": sorted(ALGORITHMS),
         "partitions": sorted(PARTITIONS),
         "channels": content.names("channels", ".toml"),
         "availability": sorted(MODELS),

@@ -11,12 +11,13 @@ from pydantic import ValidationError
 
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.validation import first_error, validate
+from edgesim.migration import RENAMED
+from edgesim.validation import first_error
 
 
 def parse(values: Mapping[str, Any], where: str) -> RunConfig:
     """Check a plain nested mapping; raises `EdgesimError` that names ``where``, the key and what was expected."""
-    return validate(RunConfig, values, where)
+    return parse_with(lambda _: values, (), where)
 
 
 def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
@@ -28,13 +29,13 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
     try:
         return RunConfig.model_validate(given)
     except ValidationError as error:
-        key, words = first_error(RunConfig, error)
+        key, words = first_error(RunConfig, error, RENAMED)
     if overrides:
         try:
             RunConfig.model_validate(values(()))
             alone = None
         except ValidationError as error:
-            alone = first_error(RunConfig, error)
+            alone = first_error(RunConfig, error, RENAMED)
         if alone != (key, words):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
             guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]

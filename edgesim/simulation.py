@@ -15,6 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import simpy
 
+from edgesim import algorithms
+
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Clock, Kind, drift_s
@@ -53,7 +55,7 @@ class Result:
 
 
 def complete(config: RunConfig) -> RunConfig:
-    """The config with every default written out, those of policy, availability and partition too.
+    """The config with every default written out, those of policy, algorithm, availability and partition too.
 
     Raises `EdgesimError`.
     """
@@ -67,7 +69,19 @@ def complete(config: RunConfig) -> RunConfig:
     chosen = {"model": config.availability.model, "interruption": config.availability.interruption}
     availability = type(config.availability).model_validate(chosen | own_options)
     data = partitions.resolve(config.data)
-    return config.model_copy(update={"selection": selection, "availability": availability, "data": data})
+    named = {"name": config.algorithm.name, "server": config.algorithm.server}
+    algorithm = type(config.algorithm).model_validate(named | algorithms.resolve_options(config.algorithm))
+    protocol_options = algorithms.resolve_protocol_options(config.round)
+    round_ = config.round.model_copy(update={"protocol_options": protocol_options})
+    algorithms.check_fit(config)
+    update = {
+        "selection": selection,
+        "availability": availability,
+        "data": data,
+        "algorithm": algorithm,
+        "round": round_,
+    }
+    return config.model_copy(update=update)
 
 
 def as_toml(config: RunConfig) -> dict[str, Any]:

@@ -41,8 +41,13 @@ def options_of(
     return validate(model, options, f"{section} ({kind} {name!r})")
 
 
-def first_error(model: type[BaseModel], error: ValidationError) -> tuple[str, str]:
-    """The key that is wrong, empty where several do not fit together, and one line about it."""
+def first_error(
+    model: type[BaseModel], error: ValidationError, renamed: Mapping[str, str] | None = None
+) -> tuple[str, str]:
+    """The key that is wrong, empty where several do not fit together, and one line about it.
+
+    ``renamed`` says of keys that are no longer known where their values stand now.
+    """
     # An unknown key is most often the cause of the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
     detail = details[0]
@@ -51,6 +56,8 @@ def first_error(model: type[BaseModel], error: ValidationError) -> tuple[str, st
     )
     path = "".join(parts).removeprefix(".")
     if detail["type"] == "extra_forbidden":
+        if renamed and path in renamed:
+            return path, f"{path} is now {renamed[path]}; `edgesim migrate` writes a file in today's keys"
         known = _keys_at(model, detail["loc"][:-1])
         hint = did_you_mean(str(detail["loc"][-1]), known) or f"; known: {', '.join(known)}"
         return path, f"unknown key {path!r}{hint}"

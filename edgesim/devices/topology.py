@@ -1,6 +1,6 @@
 """Stations, edge servers and the cloud: a graph read from a file under ``topologies/``, and what it costs to cross."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -98,7 +98,7 @@ class Topology(Section):
         graph = nx.Graph()
         graph.add_nodes_from(self.nodes)
         for link in self.links:
-            graph.add_edge(*link.between, delay_s=link.delay_s(bits), key=link.key)
+            graph.add_edge(*link.between, delay_s=link.delay_s(bits), link=link)
         return graph
 
 
@@ -133,28 +133,42 @@ def _need_paths(path: Path, key: str, nodes: Iterable[str], reached: set[str], c
 
 @dataclass(frozen=True)
 class Backhaul:
-    """What it takes to send one model over the wires, by the quickest paths."""
+    """The wires between stations, servers and cloud: the paths that are quickest for a model."""
 
     edge: Integers
     """Where the updates of each station are merged: position in ``servers``, [M]."""
     servers: Sequence[str]
     """Nodes that merge updates in every round: the cloud alone, or the edge servers."""
-    of_station_s: Floats
-    """From each station to its server, and back, [M]."""
-    to_cloud_s: Floats
-    """From each server to the cloud, and back, [E]; 0 for the cloud itself."""
-    station_links: Sequence[Sequence[str]]
-    """Links on the path from each station to its server, [M]."""
-    server_links: Sequence[Sequence[str]]
-    """Links on the path from each server to the cloud, [E]."""
+    station_links: Sequence[Sequence[BackhaulLink]]
+    """Links on the path between each station and its server, from the server on, [M]."""
+    server_links: Sequence[Sequence[BackhaulLink]]
+    """Links on the path between each server and the cloud, from the cloud on, [E]."""
 
-    def broadcast_s(self, from_cloud: bool) -> Floats:
-        """What the model takes from the cloud, or from each station's server, to each station, [M]."""
-        return self.of_station_s + self.to_cloud_s[self.edge] if from_cloud else self.of_station_s
+    def of_station_s(self, bits: float) -> Floats:
+        """What a message takes from each station to its server, or back, [M]."""
+        return np.array([_path_s(links, bits) for links in self.station_links], dtype=float)
+
+    def to_cloud_s(self, bits: float) -> Floats:
+        """What a message takes from each server to the cloud, or back, [E]; 0 for the cloud itself."""
+        return np.array([_path_s(links, bits) for links in self.server_links], dtype=float)
+
+    def broadcast_s(self, bits: float, from_cloud: bool) -> Floats:
+        """What a message takes from the cloud, or from each station's server, to each station, [M]."""
+        of_station_s = self.of_station_s(bits)
+        return of_station_s + self.to_cloud_s(bits)[self.edge] if from_cloud else of_station_s
+
+    def upload_s(self, station: Integers, bits: Floats) -> Floats:
+        """What messages of different sizes [n] take from their ``station`` [n] to its server, [n]."""
+        return _by_size(bits, station, self.of_station_s)
+
+    def download_s(self, station: Integers, bits: Floats, from_cloud: bool) -> Floats:
+        """What messages of different sizes [n] take to a ``station`` [n]; nothing for those without bits, [n]."""
+        seconds = _by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud))
+        return np.where(bits > 0, seconds, 0.0)
 
 
 def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backhaul:
-    """Quickest paths (Dijkstra over the links' delays) of messages of so many bits.
+    """Paths that are quickest (Dijkstra over the links' delays) for messages of so many bits; others take them, too.
 
     Flat: every station's updates go to the cloud. Hierarchical: to the edge server that is reached quickest, the first
     one listed among equals.
@@ -164,16 +178,29 @@ def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backha
     from_server = [nx.single_source_dijkstra(graph, server, weight="delay_s") for server in servers]
     stations = [station.name for station in topology.stations]
     edge = [int(np.argmin([lengths.get(name, np.inf) for lengths, _ in from_server])) for name in stations]
-    cloud_lengths, cloud_paths = nx.single_source_dijkstra(graph, topology.cloud, weight="delay_s")
+    cloud_paths = nx.single_source_dijkstra_path(graph, topology.cloud, weight="delay_s")
     return Backhaul(
         edge=np.array(edge, dtype=np.int64),
         servers=servers,
-        of_station_s=np.array([from_server[e][0][name] for e, name in zip(edge, stations, strict=True)], dtype=float),
-        to_cloud_s=np.array([cloud_lengths[server] for server in servers], dtype=float),
         station_links=[_links(graph, from_server[e][1][name]) for e, name in zip(edge, stations, strict=True)],
         server_links=[_links(graph, cloud_paths[server]) for server in servers],
     )
 
 
-def _links(graph: nx.Graph, path: Sequence[str]) -> list[str]:
-    return [graph.edges[pair]["key"] for pair in nx.utils.pairwise(path)]
+def _links(graph: nx.Graph, path: Sequence[str]) -> list[BackhaulLink]:
+    return [graph.edges[pair]["link"] for pair in nx.utils.pairwise(path)]
+
+
+def _path_s(links: Sequence[BackhaulLink], bits: float) -> float:
+    return sum(link.delay_s(bits) for link in links)
+
+
+def _by_size(bits: Floats, station: Integers, of_size_s: Callable[[float], Floats]) -> Floats:
+    """For each message [n] what ``of_size_s`` gives, [M], at its station [n]."""
+    if len(bits) and (bits == bits[0]).all():
+        return of_size_s(float(bits[0]))[station]
+    seconds = np.empty(len(bits))
+    for size in np.unique(bits).tolist():
+        rows = bits == size
+        seconds[rows] = of_size_s(size)[station[rows]]
+    return seconds

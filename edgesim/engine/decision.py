@@ -29,8 +29,10 @@ class Timeline:
     """The round's start on the run's clock."""
     broadcast_s: Floats
     """When the model has come to a station, [M]."""
-    payload_bits: float
-    """Of the model and of every upload."""
+    download_bits: Floats | Column
+    """What each is sent, [n]; one that is sent nothing waits for no broadcast."""
+    upload_bits: Floats | Column
+    """What each sends, [n]."""
     due_s: Floats
     """When a station's uploads must have ended to be in time, [M]."""
     decided_s: float | None
@@ -41,19 +43,21 @@ class Timeline:
         if self.decided_s is not None:
             return np.full(len(rows), self.decided_s)
         ids = self.ids[rows]
-        received_s = self.broadcast_s[world.population.station[ids]] + world.download_s(ids, self.payload_bits)
-        return np.asarray(received_s + self.delay_s[rows])
+        bits = self.download_bits[rows]
+        received_s = self.broadcast_s[world.population.station[ids]] + world.download_s(ids, bits)
+        return np.asarray(np.where(bits > 0, received_s, 0.0) + self.delay_s[rows])
 
 
 def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
-    """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where none does."""
+    """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where no band does."""
     ids = timeline.ids[rows]
     rx_power_w, ready_s = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows)
+    bits = timeline.upload_bits[rows]
     need_hz = np.empty(len(ids))
     for station, there in world.by_station(ids):
         need_hz[there] = world.link(station).least_hz(
             ids[there],
-            np.full(len(ready_s[there]), timeline.payload_bits),
+            bits[there],
             ready_s[there],
             float(timeline.due_s[station]),
             rx_power_w[there],
@@ -167,13 +171,13 @@ def share(
         return np.zeros(len(taken))
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
-    ids = timeline.ids[taken]
+    ids, bits = timeline.ids[taken], timeline.upload_bits[taken]
     rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
     shares_hz = np.empty(len(taken))
     for station, there in world.by_station(ids) if len(taken) else ():
         request = Request(
             ids=ids[there],
-            payload_bits=np.full(len(needs[there]), timeline.payload_bits),
+            payload_bits=bits[there],
             ready_s=ready_s[there],
             rx_power_w=rx_power_w[there],
             need_hz=needs[there],

@@ -61,7 +61,7 @@ class PlannedEstimates:
             link, band_hz = self.world.link(station), share * float(self.world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
         with np.errstate(divide="ignore"):
-            return np.asarray(self.timeline.payload_bits / bps)
+            return np.asarray(self.timeline.upload_bits[rows] / bps)
 
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """When each device's present stay ends, [n]."""

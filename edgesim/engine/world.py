@@ -140,12 +140,12 @@ class World:
             return self.rx_power_w(ids, round)
         return self.rx_power_w(ids, round) * power_factor(self.fading, self.streams, ids, round)
 
-    def download_s(self, ids: Integers, payload_bits: float) -> Floats | float:
-        """How long each device takes to fetch the model, [n], or all of them."""
+    def download_s(self, ids: Integers, bits: Floats) -> Floats:
+        """How long each device takes to fetch so many bits, [n]; no time for none."""
         if self.config.round.download_s != "link":
-            return self.config.round.download_s
+            return np.where(bits > 0, self.config.round.download_s, 0.0)
         assert isinstance(self.own_links, OwnLinks)
-        return payload_bits / self.own_links.rate_bps[ids]
+        return np.asarray(bits / self.own_links.rate_bps[ids])
 
     def compute_s(self, ids: Integers, round: int | Integers, samples: Integers) -> Floats:
         """This round's compute delays for the samples each device processes, [n]."""

@@ -7,6 +7,7 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 
+from edgesim.algorithms import ALGORITHMS
 from edgesim.channels.environment import environment_files
 from edgesim.config import RunConfig
 from edgesim.files.content import find
@@ -25,6 +26,9 @@ VERSION = "edgesim"
 def code_modules(config: RunConfig) -> dict[str, str]:
     """The modules of the code that a complete config names, by ``section.key``."""
     modules = {"selection.policy": SELECTORS[config.selection.policy].__module__}
+    modules["algorithm.name"] = ALGORITHMS[config.algorithm.name].__module__
+    if config.algorithm.server != "own":
+        modules["algorithm.server"] = ALGORITHMS[config.algorithm.server].__module__
     if config.data.dataset != "none":
         modules["data.partition"] = PARTITIONS[config.data.partition].__module__
     if config.learning.training == "real":

@@ -16,7 +16,13 @@ from os.path import isdir, isfile, join
 from pathlib import Path
 from typing import NamedTuple
 
-_PARTS = ("edgesim.selection", "edgesim.prediction", "edgesim.learning.partitions", "edgesim.learning.models")
+_PARTS = (
+    "edgesim.selection",
+    "edgesim.algorithms",
+    "edgesim.prediction",
+    "edgesim.learning.partitions",
+    "edgesim.learning.models",
+)
 _INSTALLED = {"site-packages", "dist-packages"}
 _MAIN = {"__main__", "__mp_main__"}
 """The script that is run, and what the processes call it that it starts."""

@@ -35,9 +35,7 @@ _ENDS: Mapping[str, str] = {
 }
 
 
-def kinds(
-    task: Integers, is_upload: Booleans, outcome: NDArray[np.object_], used: Booleans
-) -> NDArray[np.object_]:
+def kinds(task: Integers, is_upload: Booleans, outcome: NDArray[np.object_], used: Booleans) -> NDArray[np.object_]:
     """What each row was good for, one of `KINDS` per row, [rows].
 
     ``task``, ``is_upload`` and ``outcome`` are [rows], ``task`` a position in ``used`` [tasks].

@@ -1,0 +1,36 @@
+"""Configs of edgesim 0.2 and before, in today's keys."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+RENAMED = {
+    "learning.proximal": "algorithm.mu, with algorithm.name = 'fedprox'",
+    "learning.weights": "algorithm.weights",
+    "learning.aggregation": "algorithm.name, or algorithm.server beside another algorithm's local half",
+    "learning.lag_tolerance": "algorithm.lag_tolerance, with algorithm.name = 'safa'",
+    "round.buffer": "round.protocol_options.buffer",
+    "round.server_lr": "round.protocol_options.server_lr",
+    "round.mixing": "round.protocol_options.mixing",
+}
+"""Keys that are no longer known, and where their values stand now."""
+
+
+def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The nested mapping of a config with every old key moved; a config without old keys is returned as it is."""
+    new = copy.deepcopy(dict(values))
+    learning, round_ = new.get("learning", {}), new.get("round", {})
+    algorithm: dict[str, Any] = {}
+    if proximal := learning.pop("proximal", 0):
+        algorithm |= {"name": "fedprox", "mu": float(proximal)}
+    if learning.pop("aggregation", "average") == "safa":
+        algorithm |= {"server": "safa"} if algorithm else {"name": "safa"}
+    for key in ("weights", "lag_tolerance"):
+        if key in learning:
+            algorithm[key] = learning.pop(key)
+    options = {key: round_.pop(key) for key in ("buffer", "server_lr", "mixing") if key in round_}
+    if options:
+        round_["protocol_options"] = options | round_.get("protocol_options", {})
+    if algorithm:
+        new["algorithm"] = algorithm | new.get("algorithm", {})
+    return {section: table for section, table in new.items() if table != {} or values.get(section) == {}}
