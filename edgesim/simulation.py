@@ -182,9 +182,7 @@ def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: 
     availability = server.world.availability
     ends = isinstance(availability, IntervalTable) and np.isfinite(availability.known_until_s)
     if isinstance(availability, IntervalTable) and ends:
-        callbacks = clock.at(availability.known_until_s, Kind.STOP).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: availability.refuse_to_go_on())
+        clock.call_at(availability.known_until_s, Kind.STOP, availability.refuse_to_go_on)
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))

@@ -12,7 +12,7 @@ import simpy
 
 from edgesim.arrays import Floats, Integers
 from edgesim.devices.energy import activity_energy_j
-from edgesim.engine.clock import Kind, rounding_s
+from edgesim.engine.clock import Kind, rounding_s, succeed_once
 from edgesim.engine.decision import Timeline, admit, exceed, needs_hz, share
 from edgesim.engine.estimates import PlannedEstimates, feedback
 from edgesim.engine.offers import Offers
@@ -160,7 +160,7 @@ class Synchronous(RunProtocol):
             self.clock.event(),
             checked_in=checked_in,
         )
-        self._alarm(this.closed, this.deadline_s, Kind.DEADLINE)
+        self.clock.call_at(this.deadline_s, Kind.DEADLINE, lambda: succeed_once(this.closed))
         if knobs.delay_knowledge == "reported":
             yield from self._decide_on_reports(this, samples)
         else:
@@ -184,11 +184,6 @@ class Synchronous(RunProtocol):
         this.wall_s["round"] = time.perf_counter() - started
         self.report.timing(number.round, this.wall_s)
         return evaluation
-
-    def _alarm(self, event: simpy.Event, t_s: float, kind: Kind) -> None:
-        callbacks = self.clock.at(t_s, kind).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: _succeed_once(event))
 
     def _decide_at_once(self, this: OpenRound, samples: Integers) -> None:
         """`known` and `planned`: the band is shared at the round's start."""
@@ -214,8 +209,8 @@ class Synchronous(RunProtocol):
         compute_s = self.world.compute_s(ids, this.number.round, samples)
         self._start(this, ids, compute_s)
         assert knobs.report_by_s is not None
-        report_by_s = min(knobs.report_by_s, this.tmax_s)
-        self._alarm(this.all_reported, this.t_start_s + report_by_s, Kind.DECISION)
+        report_by_s = this.t_start_s + min(knobs.report_by_s, this.tmax_s)
+        self.clock.call_at(report_by_s, Kind.DECISION, lambda: succeed_once(this.all_reported))
         yield this.all_reported
         reporters = np.isin(ids, list(this.reports))
         decided_s = self.clock.now - this.t_start_s
@@ -341,7 +336,7 @@ class Synchronous(RunProtocol):
         this.reports.add(task.device)
         # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
         if len(this.reports) == len(this.tasks):
-            _succeed_once(this.all_reported)
+            succeed_once(this.all_reported)
 
     def _on_arrived(self, this: OpenRound, task: Task) -> None:
         if task.carried:
@@ -351,7 +346,7 @@ class Synchronous(RunProtocol):
         knobs = self.world.config.round
         wanted = len(this.selected) if knobs.over_commitment == 1 else min(len(this.selected), knobs.count or 0)
         if knobs.close == "arrivals" and len(this.arrived) == wanted:
-            _succeed_once(this.closed)
+            succeed_once(this.closed)
 
     def _end_or_carry(self, this: OpenRound) -> list[Carried]:
         """Break off what is still at work, but for latecomers that are kept; returns those that are no longer."""
@@ -482,8 +477,3 @@ class Synchronous(RunProtocol):
             if process.is_alive:
                 process.interrupt("cancelled")
         return tasks
-
-
-def _succeed_once(event: simpy.Event) -> None:
-    if not event.triggered:
-        event.succeed()

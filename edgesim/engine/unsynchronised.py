@@ -17,7 +17,7 @@ import simpy
 
 from edgesim.arrays import Integers
 from edgesim.devices.energy import activity_energy_j
-from edgesim.engine.clock import Kind
+from edgesim.engine.clock import Kind, succeed_once
 from edgesim.engine.decision import Timeline, admit, needs_hz
 from edgesim.engine.estimates import PlannedEstimates, feedback
 from edgesim.engine.idle_devices import IdleDevices
@@ -248,7 +248,7 @@ class Unsynchronised(RunProtocol):
     def _leave_place(self, task: Task) -> None:
         self._idle.end(task.device)
         self.over.append(task)
-        _succeed_once(self._wake)
+        succeed_once(self._wake)
 
     def _on_phase(self, task: Task) -> float:
         """What a device draws changes with its phase; when its battery will be empty."""
@@ -262,9 +262,7 @@ class Unsynchronised(RunProtocol):
         if self.clock.now < self._alarm_s <= t_s:
             return
         self._alarm_s = t_s
-        callbacks = self.clock.at(t_s, Kind.WAKE).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: _succeed_once(self._wake))
+        self.clock.call_at(t_s, Kind.WAKE, lambda: succeed_once(self._wake))
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""
@@ -335,8 +333,3 @@ class Unsynchronised(RunProtocol):
         self.over.clear()
         self.begun.clear()
         return evaluation
-
-
-def _succeed_once(event: simpy.Event) -> None:
-    if not event.triggered:
-        event.succeed()
