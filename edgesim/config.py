@@ -28,6 +28,10 @@ class LinksConfig(Section):
         return self
 
 
+_BATTERY_DEFAULTS = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w": 0.0}
+"""What is resolved for devices with a battery where these are absent."""
+
+
 class DevicesConfig(Section):
     """Where the devices are and what they can do (FedTeddi, section V-A; energy defaults of our own)."""
 
@@ -70,10 +74,10 @@ class DevicesConfig(Section):
             raise ValueError(f"battery_start ({self.battery_start:g}) must be a share from 0 to 1, or 'drawn'")
         if self.kappa is not None and self.profile is None:
             raise ValueError("kappa is for processors whose clock_hz a profile gives; give profile")
-        for key in ("battery_start", "battery_reserve", "recharge_w"):
+        for key in _BATTERY_DEFAULTS:
             if self.battery_j is None and getattr(self, key) is not None:
                 raise ValueError(f"{key} is for devices with a battery; give battery_j, its capacity")
-        reserve = 0.2 if self.battery_reserve is None else self.battery_reserve
+        reserve = self.battery_reserve or _BATTERY_DEFAULTS["battery_reserve"]
         if isinstance(self.battery_start, float) and self.battery_start < reserve and not self.recharge_w:
             raise ValueError(
                 f"battery_start ({self.battery_start:g}) is below battery_reserve ({reserve:g}) and nothing recharges "
@@ -466,8 +470,7 @@ class RunConfig(Section):
         """The same run with every default that hangs on another value written out."""
         devices = self.devices
         if devices.battery_j is not None:
-            defaults = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w": 0.0}
-            absent = {key: value for key, value in defaults.items() if getattr(devices, key) is None}
+            absent = {key: value for key, value in _BATTERY_DEFAULTS.items() if getattr(devices, key) is None}
             devices = devices.model_copy(update=absent)
         learning = self.learning
         if learning.steps is None and learning.epochs is None:

@@ -19,12 +19,12 @@ from edgesim import algorithms
 
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.clock import Clock, Kind, drift_s
-from edgesim.engine.evaluations import tests_by_time
+from edgesim.engine.clock import Kind, drift_s
 from edgesim.engine.make_world import make_world
-from edgesim.engine.report import Report, write_devices, write_stations
-from edgesim.engine.rounds import RoundNumber
-from edgesim.engine.server import ALL_DONE, Progress, Server, stopped
+from edgesim.engine.protocol import RoundNumber, stopped
+from edgesim.engine.report import write_devices, write_stations
+from edgesim.engine.run_parts import make_parts
+from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
@@ -139,34 +139,23 @@ def run(
         learner.prepare(on_start)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
-        clock = Clock()
-        report = Report(writer, world.population, holds_rows=tests_by_time(config))
-        server = Server(
-            clock,
-            world,
-            selector,
-            learner,
-            report,
-            payload_bits,
-            backhaul,
-            [frame.sizes for frame in federation.frames],
-            work_samples,
-            on_round,
-        )
+        sizes = [frame.sizes for frame in federation.frames]
+        parts = make_parts(world, selector, learner, writer, payload_bits, backhaul, sizes, work_samples)
+        server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"
         reason = "an error in the program"
         try:
             counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
             write_stations(writer, world, backhaul)
-            write_devices(writer, config, world.population, [frame.sizes for frame in federation.frames], counts)
+            write_devices(writer, config, world.population, sizes, counts)
             start = learner.evaluate(1)
             report.start(start)
             if start is not None and target is not None and start.accuracy >= target:
                 raise EdgesimError(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
-            reason = _advance(clock, server, _round_numbers(numbers), config)
+            reason = _advance(server, _round_numbers(numbers))
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:
@@ -180,25 +169,24 @@ def run(
             report.tell_row()
             wall_s = round(time.perf_counter() - started, 3)
             notes = end_notes(config, notes, report.totals)
-            writer.close(status, reason=reason, wall_s=wall_s, t_end_s=clock.now, notes=notes)
+            writer.close(status, reason=reason, wall_s=wall_s, t_end_s=parts.clock.now, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
 
 
-def _advance(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
+def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
     """Let simulated time pass until the rounds are done or ``stop_at_s``, and stop; the reason why it ended."""
-    reason = _pass(clock, server, numbers, config)
+    reason, clock = _pass(server, numbers), server.parts.clock
     clock.run(clock.process(server.stop()))
     return reason
 
 
-def _pass(clock: Clock, server: Server, numbers: Iterator[RoundNumber], config: RunConfig) -> str:
+def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
+    clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
-    availability = server.world.availability
+    availability = server.parts.world.availability
     ends = isinstance(availability, IntervalTable) and np.isfinite(availability.known_until_s)
     if isinstance(availability, IntervalTable) and ends:
-        callbacks = clock.at(availability.known_until_s, Kind.STOP).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: availability.refuse_to_go_on())
+        clock.call_at(availability.known_until_s, Kind.STOP, availability.refuse_to_go_on)
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))

@@ -1,5 +1,6 @@
 """Simulated time: SimPy's environment with events at absolute instants and a stated order of ties."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappush
 
@@ -35,8 +36,8 @@ class Clock(simpy.Environment):
     def at(self, t_s: float, kind: Kind, device: int = 0) -> simpy.Event:
         """An event that happens at ``t_s``, which must not lie in the past.
 
-        SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and then two events of one
-        instant are none. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
+        SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and two events of one instant
+        would then lie at two. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
         """
         event = simpy.Event(self)
         event._ok = True
@@ -45,3 +46,15 @@ class Clock(simpy.Environment):
         priority = 2 + (int(kind) << 32) + device
         heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[misc]
         return event
+
+    def call_at(self, t_s: float, kind: Kind, callback: Callable[[], None], device: int = 0) -> None:
+        """Have ``callback`` called at ``t_s``, which must not lie in the past."""
+        callbacks = self.at(t_s, kind, device).callbacks
+        assert callbacks is not None
+        callbacks.append(lambda _: callback())
+
+
+def succeed_once(event: simpy.Event) -> None:
+    """Trigger an event, unless that has been done."""
+    if not event.triggered:
+        event.succeed()

@@ -160,7 +160,7 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
 def share(
     world: World,
     timeline: Timeline,
-    need_hz: Column,
+    need_hz: Floats | Column,
     taken: Integers,
     round: int,
     bands_hz: Floats,

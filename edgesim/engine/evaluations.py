@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from edgesim.config import RunConfig
 from edgesim.engine.clock import drift_s
+from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.report import Report
-from edgesim.engine.rounds import RoundNumber
 from edgesim.learning.interface import Evaluation, Learner
 
 

@@ -92,15 +92,15 @@ class Report:
 
     writer: RunWriter
     population: Population
-    batteries: Batteries | None = None
+    batteries: Batteries | None
     """None for devices on mains."""
+    interruptions: Interruptions
+    """When devices were there."""
+    holds_rows: bool
+    """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
     totals: Totals = field(default_factory=Totals)
-    holds_rows: bool = False
-    """Whether the row of a model that is not tested yet waits until the model is replaced, as it may be until then."""
     _held: dict[str, list[Any]] = field(default_factory=dict)
-    """Row of ``rounds`` that waits; empty when none does."""
-    interruptions: Interruptions | None = None
-    """When devices were there; None where they are always."""
+    """The row of ``rounds`` that waits, if there is one."""
     _told: int = 0
     """The last round that has its rows."""
     _told_until_s: float = 0.0
@@ -200,11 +200,7 @@ class Report:
         ]
         self.totals.add_work(rows, energy_j)
         outcome = [_outcome(task, span) for task, span in rows]
-        away_s = (
-            [0.0] * len(rows)
-            if self.interruptions is None
-            else self.interruptions.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
-        )
+        away_s = self.interruptions.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
         self.writer.write(
             "activities",
             {

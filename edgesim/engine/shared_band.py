@@ -97,12 +97,11 @@ class SharedBand:
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
         with np.errstate(invalid="ignore"):  # an end that never comes, and no deadline
             end_s = np.where(np.abs(end_s - deadline_s) <= tolerance_s, np.maximum(deadline_s, now_s), end_s)
-        first_s = end_s.min()
-        upload = min((self.active[row] for row in np.flatnonzero(end_s == first_s)), key=lambda one: one.device)
+        first = np.flatnonzero(end_s == end_s.min())
+        upload = min((self.active[row] for row in first), key=lambda one: one.device)
         # While uploads of before now come on the air one by one, the plans for those already there may lie in the past.
-        callbacks = self.clock.at(max(float(first_s), self.clock.now), Kind.ARRIVED, upload.device).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: self._through(upload, plan))
+        first_s = max(float(end_s.min()), self.clock.now)
+        self.clock.call_at(first_s, Kind.ARRIVED, lambda: self._through(upload, plan), upload.device)
 
     def _need_known(self, plan: int) -> None:
         if plan == self._plan:

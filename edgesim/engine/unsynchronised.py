@@ -1,34 +1,33 @@
 """Updates merged as they come, without rounds: FedBuff's buffer and FedAsync (`round.protocol`).
 
-A number of places is always taken by devices at work, as far as there are any. Whoever finishes frees a place, which is
-taken at once by the next device of the selector's order; the order is as long as there are places and is asked for anew
-when it is used up. Every ``buffer`` updates (one, under FedAsync) make the next model: a row of ``rounds``.
+A number of places is always taken by devices at work, as long as there are enough devices. A device that finishes frees
+its place, which the next device of the selector's order takes at once; the order is as long as there are places and is
+asked for anew when it is used up. Every ``buffer`` updates (one, under FedAsync) make the next model: a row of
+``rounds``.
 """
 
 import math
 import time
 from collections import deque
-from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import simpy
 
 from edgesim.arrays import Integers
-from edgesim.devices.energy import activity_energy_j
-from edgesim.engine.clock import Kind
-from edgesim.engine.decision import Timeline, admit, needs_hz
-from edgesim.engine.estimates import PlannedEstimates, feedback
+from edgesim.engine.clock import Kind, succeed_once
+from edgesim.engine.decision import Timeline, admit
+from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.make_view import make_view
+from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
-from edgesim.engine.rounds import RoundNumber
-from edgesim.engine.run_protocol import RunProtocol
+from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.errors import EdgesimError
 from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
 from edgesim.selection.column import Column
-from edgesim.selection.view import RoundReport, RoundView
+from edgesim.selection.view import RoundReport
 
 
 @dataclass(slots=True)
@@ -54,9 +53,10 @@ class Working:
 
 
 @dataclass
-class Unsynchronised(RunProtocol):
+class Unsynchronised:
     """Both protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
 
+    parts: RunParts
     next_task: Integers
     """Number of each device's next task, from 1, [devices]."""
     line: deque[Chosen] = field(default_factory=deque)
@@ -75,51 +75,53 @@ class Unsynchronised(RunProtocol):
     """Jobs that had been trained by the last row."""
 
     def __post_init__(self) -> None:
-        assert self.world.config.round.count is not None
-        self._places = self.world.config.round.count
-        self._wake = self.clock.event()
+        parts, knobs = self.parts, self.parts.world.config.round
+        assert knobs.count is not None
+        self._places = knobs.count
+        self._wake = parts.clock.event()
         self._alarm_s = -math.inf
-        self._idle = IdleDevices(self.world.availability, self.batteries, np.ones(len(self.next_task), dtype=bool))
-        tolerance_s = 1e-9 * self.world.config.round.tmax_s
+        idle = np.ones(len(self.next_task), dtype=bool)
+        self._idle = IdleDevices(parts.world.availability, parts.batteries, idle)
         self._signals = RoundSignals(
-            self.bands,
-            self.clock.event(),
+            parts.bands,
+            parts.clock.event(),
             math.inf,
-            tolerance_s,
+            1e-9 * knobs.tmax_s,
             lambda task: self.at_work[task.device].training.due(task.device),
             self._on_arrived,
             self._on_dropped,
-            self.interruptions.back_s,
-            self._on_phase,
+            parts.interruptions.back_s,
+            parts.begin_draw,
         )
 
-    def next_model(self, number: RoundNumber) -> Generator[simpy.Event, Any, tuple[bool, Evaluation | None]]:
-        """Let devices work until the next model is made; False when no device is ever there again to make it."""
-        started, t_start_s = time.perf_counter(), self.clock.now
-        wanted = self.world.config.round.buffer or 1
+    def step(self, number: RoundNumber) -> Step:
+        """Let devices work until the next model is made."""
+        parts, clock = self.parts, self.parts.clock
+        started, t_start_s = time.perf_counter(), clock.now
+        wanted = parts.world.config.round.buffer or 1
         while len(self.arrived) < wanted:
             self._fill(number)
             if len(self.at_work) < self._places:
-                back_s = self._idle.next_back_s(self.clock.now)
+                back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
                     self._need_nobody_declined()
-                    return False, None
+                    return too_few_left(parts.world.config), None
                 if math.isfinite(back_s):
                     self._alarm(back_s)
             yield self._wake
-            self._wake = self.clock.event()
-        tested = self.evaluations.before_merge(self.clock.now)
-        merged, origin = self._absorb(number, self.clock.now - t_start_s)
+            self._wake = clock.event()
+        tested = parts.evaluations.before_merge(clock.now)
+        merged, origin = self._absorb(number, clock.now - t_start_s)
         if number.last_of_frame:
             # The next frame has other data.
             self.break_off()
-            yield self.clock.timeout(0)
+            yield clock.timeout(0)
         evaluation = self._conclude(number, t_start_s, merged, origin) or tested
-        self.report.timing(number.round, {"round": time.perf_counter() - started})
-        return True, evaluation
+        parts.report.timing(number.round, {"round": time.perf_counter() - started})
+        return None, evaluation
 
     def _fill(self, number: RoundNumber) -> None:
-        """Give the free places to whoever is next in line."""
+        """Give the free places to the devices that are next in line."""
         while len(self.at_work) < self._places:
             if not self.line:
                 self._ask(number)
@@ -131,76 +133,49 @@ class Unsynchronised(RunProtocol):
 
     def _is_still_there(self, chosen: Chosen) -> bool:
         """Whether a device is there and charged; where it has left and come again, its stay is now the present one."""
-        now_s = self.clock.now
-        if self.batteries is not None and not self.batteries.ready(np.array([chosen.device]), now_s)[0]:
+        now_s, batteries = self.parts.clock.now, self.parts.batteries
+        if batteries is not None and not batteries.ready(np.array([chosen.device]), now_s)[0]:
             return False
         if now_s >= chosen.stays_until_s:
             ids = np.array([chosen.device])
-            chosen.stays_until_s = float(self.world.availability.available_until(ids, now_s)[0])
+            chosen.stays_until_s = float(self.parts.world.availability.available_until(ids, now_s)[0])
         return now_s < chosen.stays_until_s
 
     def _need_nobody_declined(self) -> None:
-        """Raise `EdgesimError` where devices are there but the policy takes none of them, now and for ever."""
-        if there := len(self._idle.there(self.clock.now)):
+        """Raise `EdgesimError` where devices are there but the policy takes none, and no event would change that."""
+        if there := len(self._idle.there(self.parts.clock.now)):
+            policy = self.parts.world.config.selection.policy
             raise EdgesimError(
-                f"selection.policy {self.world.config.selection.policy!r} takes none of the {there} devices that are "
-                "there while nobody is at work; without rounds that never changes: loosen the policy's options"
+                f"selection.policy {policy!r} takes none of the {there} devices that are there while no device "
+                "is at work; without rounds that never changes: loosen the policy's options"
             )
 
     def _ask(self, number: RoundNumber) -> None:
         """Ask the selector for as many devices as there are places, among those that are there and idle."""
-        world, config = self.world, self.world.config
-        ids = self._idle.there(self.clock.now)
+        parts, world, now_s = self.parts, self.parts.world, self.parts.clock.now
+        ids = self._idle.there(now_s)
         if len(ids) == 0:
             return
-        tasks = self.next_task[ids]
-        samples = self.work_samples[number.frame][ids]
+        tasks, samples = self.next_task[ids], parts.work_samples[number.frame][ids]
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
-        wires_s = self.backhaul.of_station_s
-        due_s = config.round.tmax_s - wires_s
-        timeline = Timeline(ids, delay_s, self.clock.now, wires_s, self.payload_bits, due_s, None)
-        need_hz = Column(len(ids), lambda rows: needs_hz(world, timeline, tasks[rows], rows))
+        wires_s, tmax_s = parts.backhaul.of_station_s, world.config.round.tmax_s
+        timeline = Timeline(ids, delay_s, now_s, wires_s, parts.payload_bits, tmax_s - wires_s, None)
+        knowledge, bands_hz = self._open_training(number), world.bands_hz
+        view = make_view(parts, number, timeline, tasks, tmax_s, tasks - 1, knowledge, bands_hz, self._places)
         station = world.population.station[ids]
-        view = RoundView(
-            round=number.round,
-            frame=number.frame,
-            round_in_frame=number.round_in_frame,
-            rounds_in_frame=number.rounds_in_frame,
-            t_s=self.clock.now,
-            tmax_s=config.round.tmax_s,
-            batch_size=config.learning.batch_size,
-            ids=ids,
-            gain=Column(len(ids), lambda rows: world.gain(ids[rows], tasks[rows])),
-            delay_s=delay_s,
-            need_hz=need_hz,
-            samples=self.data_sizes[number.frame][ids],
-            work_samples=samples,
-            times_selected=tasks - 1,
-            streams=world.streams,
-            knowledge=self._open_training(number),
-            estimates=PlannedEstimates(
-                world,
-                timeline,
-                need_hz,
-                Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], tasks[rows])),
-                station,
-                world.bands_hz,
-                self._places,
-            ),
-        )
-        rows = admit(world.config.selection.policy, self.selector, view, station, world.bands_hz, self._places)
+        rows = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
-        until_s = world.availability.available_until(ids[rows], self.clock.now)
+        until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def _open_training(self, number: RoundNumber) -> TrainingRound:
-        self.training = self.learner.open_round(number.round, number.frame, self.next_task)
+        self.training = self.parts.learner.open_round(number.round, number.frame, self.next_task)
         self.in_training = set()
         return self.training
 
     def _begin(self, number: RoundNumber, chosen: Chosen) -> None:
-        device, world = chosen.device, self.world
+        device, parts, world = chosen.device, self.parts, self.parts.world
         # A second task from the same model is a job of its own.
         if self.training is None or device in self.in_training:
             self._open_training(number)
@@ -211,13 +186,13 @@ class Unsynchronised(RunProtocol):
         self.next_task[device] += 1
         self._idle.begin(device)
         station = int(world.population.station[device])
-        wires_s = float(self.backhaul.of_station_s[station])
+        wires_s = float(parts.backhaul.of_station_s[station])
         task = Task(
             device,
-            float(np.max(world.download_s(np.array([device]), self.payload_bits))),
+            float(np.max(world.download_s(np.array([device]), parts.payload_bits))),
             chosen.compute_s,
-            self.interruptions.leaves_stay_s(chosen.stays_until_s),
-            self.payload_bits,
+            parts.interruptions.leaves_stay_s(chosen.stays_until_s),
+            parts.payload_bits,
             station,
             wires_s,
             wires_s,
@@ -226,17 +201,18 @@ class Unsynchronised(RunProtocol):
             rx_power_w=chosen.rx_power_w,
             number=task_number,
         )
-        process = self.clock.process(work(self.clock, task, self._signals))
+        process = parts.clock.process(work(parts.clock, task, self._signals))
         self.at_work[device] = Working(task, self.version, self.training, process)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
-        """What one of the devices at work gets of a station's band; links of their own have no part in it."""
-        return 0.0 if self.world.own_links is not None else float(self.world.bands_hz[station]) / self._places
+        """What one of the devices at work gets of a station's band; links of their own take nothing of it."""
+        world = self.parts.world
+        return 0.0 if world.own_links is not None else float(world.bands_hz[station]) / self._places
 
     def _on_arrived(self, task: Task) -> None:
         working = self.at_work.pop(task.device)
-        limit = self.world.config.staleness.limit
+        limit = self.parts.world.config.staleness.limit
         if limit is None or self.version - working.version <= limit:
             self.arrived.append(working)
         self._leave_place(task)
@@ -248,33 +224,24 @@ class Unsynchronised(RunProtocol):
     def _leave_place(self, task: Task) -> None:
         self._idle.end(task.device)
         self.over.append(task)
-        _succeed_once(self._wake)
-
-    def _on_phase(self, task: Task) -> float:
-        """What a device draws changes with its phase; when its battery will be empty."""
-        if self.batteries is None:
-            return math.inf
-        draw_w = activity_energy_j(self.world.population, task.device, task.phase, 1.0)
-        return self.batteries.draw(task.device, draw_w, self.clock.now)
+        succeed_once(self._wake)
 
     def _alarm(self, t_s: float) -> None:
         """Look again at an instant, unless that is to happen at it or before it anyway."""
-        if self.clock.now < self._alarm_s <= t_s:
+        if self.parts.clock.now < self._alarm_s <= t_s:
             return
         self._alarm_s = t_s
-        callbacks = self.clock.at(t_s, Kind.WAKE).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: _succeed_once(self._wake))
+        self.parts.clock.call_at(t_s, Kind.WAKE, lambda: succeed_once(self._wake))
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""
         updates = list(map(self._stale, self.arrived))
         tasks = [working.task.number for working in self.arrived]
-        merged = self.learner.absorb(updates, self._being_sent)
+        merged = self.parts.learner.absorb(updates, self._being_sent)
         heard = feedback(merged, [working.task for working in self.arrived])
         self.arrived.clear()
         self.version += 1
-        self.selector.hear(
+        self.parts.selector.hear(
             RoundReport(
                 round=number.round,
                 who_checked_in=self._checked_in,
@@ -297,10 +264,10 @@ class Unsynchronised(RunProtocol):
 
     def _checked_in(self) -> Integers:
         everyone = np.arange(len(self.next_task))
-        return np.flatnonzero(self.world.availability.available(everyone, self.clock.now))
+        return np.flatnonzero(self.parts.world.availability.available(everyone, self.parts.clock.now))
 
     def break_off(self) -> list[Task]:
-        """End all work; tasks that have no rows yet, whose processes end at this instant."""
+        """As `RunProtocol.break_off`."""
         for device, working in self.at_work.items():
             working.process.interrupt("cancelled")
             self._idle.end(device)
@@ -311,15 +278,16 @@ class Unsynchronised(RunProtocol):
 
     def _conclude(self, number: RoundNumber, t_start_s: float, merged: Merged, origin: Origin) -> Evaluation | None:
         """Evaluate and write the rows."""
-        evaluation = self.evaluations.of_row(number, self.clock.now)
+        parts, world, now_s = self.parts, self.parts.world, self.parts.clock.now
+        evaluation = parts.evaluations.of_row(number, now_s)
         fates = [task.fate for task in self.over]
-        bandwidth_hz = sum(map(self._share_of, range(len(self.world.bands_hz))))
-        jobs, self.jobs_told = self.learner.jobs_trained - self.jobs_told, self.learner.jobs_trained
+        bandwidth_hz = sum(map(self._share_of, range(len(world.bands_hz))))
+        jobs, self.jobs_told = parts.learner.jobs_trained - self.jobs_told, parts.learner.jobs_trained
         row = RoundRow(
             round=number.round,
             frame=number.frame,
             t_start_s=t_start_s,
-            t_end_s=self.clock.now,
+            t_end_s=now_s,
             candidates=len(self.at_work) + len(self.over),
             selected=len(self.begun),
             arrived=fates.count("done"),
@@ -329,14 +297,9 @@ class Unsynchronised(RunProtocol):
             bits_down=bits_down(self.over),
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
-        station = self.world.population.station[merged.ids]
-        values = bits_on_wires(self.backhaul, station, self.payload_bits, False)
-        self.report.round(row, self.over, merged, origin, evaluation, values)
+        station = world.population.station[merged.ids]
+        values = bits_on_wires(parts.backhaul, station, parts.payload_bits, False)
+        parts.report.round(row, self.over, merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()
         return evaluation
-
-
-def _succeed_once(event: simpy.Event) -> None:
-    if not event.triggered:
-        event.succeed()

@@ -74,9 +74,7 @@ class ReservedBand:
             known_until_s = self.link.known_until_s(upload.device)
             end_of_record(self.clock, known_until_s, lambda: self._need_known(upload))
             return
-        callbacks = self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: self._through(upload))
+        self.clock.call_at(end_s, Kind.ARRIVED, lambda: self._through(upload), upload.device)
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
@@ -122,14 +120,10 @@ class ReservedBand:
 
 def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Upload], None]) -> None:
     """Have an upload dropped when its device leaves."""
-    callbacks = clock.at(max(leaves_s, clock.now), Kind.LEFT, upload.device).callbacks
-    assert callbacks is not None
-    callbacks.append(lambda _: drop(upload))
+    clock.call_at(max(leaves_s, clock.now), Kind.LEFT, lambda: drop(upload), upload.device)
 
 
 def end_of_record(clock: Clock, known_until_s: float, check: Callable[[], None]) -> None:
     """Have uploads whose end lies beyond what is known of their link looked at when the clock gets there."""
     if math.isfinite(known_until_s):
-        callbacks = clock.at(max(known_until_s, clock.now), Kind.STOP).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: check())
+        clock.call_at(max(known_until_s, clock.now), Kind.STOP, check)

@@ -1,18 +1,17 @@
 """What is refused before a run begins because nothing could come of it."""
 
-from edgesim.arrays import Integers
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.channels import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
-from edgesim.files.content import find
 from edgesim.devices.topology import Backhaul, load_topology
 from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.selection.view import Selector
 from edgesim.traces.interval_table import IntervalTable
 
@@ -48,18 +47,18 @@ def check_policy(config: RunConfig, selector: Selector, class_count: int) -> Non
 
 
 def check_count(world: World) -> None:
-    """Refuse a count of participants that a availability tables never has at once; raises `EdgesimError`."""
+    """Refuse a count of participants that a table of availability never has at once; raises `EdgesimError`."""
     count, availability = world.config.round.count, world.availability
     if count is None or not isinstance(availability, IntervalTable) or availability.ever_has(count):
         return
     raise EdgesimError(
-        f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} devices of "
-        f"{availability.name} are online at once; lower it or raise devices.count"
+        f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} "
+        f"devices of {availability.name} are online at once; lower it or raise devices.count"
     )
 
 
 def check_rounds(world: World, rounds: int) -> None:
-    """Refuse more rounds than a availability tables has time for, where all last to their deadline.
+    """Refuse more rounds than a table of availability has time for, where all last to their deadline.
 
     Raises `EdgesimError`. Rounds that may close earlier have no least length.
     """

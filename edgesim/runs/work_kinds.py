@@ -13,11 +13,12 @@ A *task* is what one device did from receiving a model to sending its update. Th
 Every row has one kind, so the kinds add up to all of ``activities``.
 """
 
-from edgesim.arrays import Integers, Booleans
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+
+from edgesim.arrays import Booleans, Integers
 
 USEFUL = "useful"
 WASTED = ("late", "dropped", "unscheduled", "unused")

@@ -14,9 +14,8 @@ import pytest
 from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.clock import Clock
-from edgesim.engine.report import Report
-from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.run_parts import make_parts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.learning.federation import make_federation
@@ -124,22 +123,20 @@ def play_rounds(
     )
     world = GoldenWorld(config, streams, real.population, environment, availability or Leaves())
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
-    clock = Clock()
     sizes = [frame.sizes for frame in federation.frames]
-    server = Server(
-        clock,
+    parts = make_parts(
         world,
         InOrder(order),
         TimingOnlyLearner(config, federation, streams),
-        Report(writer, real.population),
+        writer,
         1e6,
         make_backhaul(world.topology, 1e6, hierarchical=False),
         sizes,
         sizes,
-        lambda _: None,
     )
+    server = Server(parts, lambda _: None)
     numbers = [RoundNumber(k, 1, k, rounds, k == rounds) for k in range(1, rounds + 1)]
-    clock.run(clock.process(server.run(iter(numbers))))
+    parts.clock.run(parts.clock.process(server.run(iter(numbers))))
     writer.close("finished")
 
 

@@ -10,9 +10,8 @@ from edgesim import simulation
 from edgesim.analysis.waste import kinds
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.clock import Clock
-from edgesim.engine.report import Report
-from edgesim.engine.rounds import RoundNumber
+from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.run_parts import make_parts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged
@@ -89,23 +88,21 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     learner.global_weights = torch.zeros_like(learner.global_weights)
     learner.serve(np.zeros(len(delays_s), dtype=np.int64))
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
-    clock = Clock()
     sizes = [frame.sizes for frame in federation.frames]
     values = []
-    server = Server(
-        clock,
+    parts = make_parts(
         world,
         simulation.make_selector("random", {}, len(delays_s), 10),
         learner,
-        Report(writer, real.population),
+        writer,
         1.0,
         make_backhaul(world.topology, 1.0, hierarchical=False),
         sizes,
         sizes,
-        lambda _: values.append((clock.now, float(learner.global_weights[0]))),
     )
+    server = Server(parts, lambda _: values.append((parts.clock.now, float(learner.global_weights[0]))))
     numbers = [RoundNumber(k, 1, k, models, k == models) for k in range(1, models + 1)]
-    clock.run(clock.process(server.run(iter(numbers))))
+    parts.clock.run(parts.clock.process(server.run(iter(numbers))))
     writer.close("finished")
     return values, records.read_table(folder, "rounds"), records.read_table(folder, "updates")
 

@@ -1,0 +1,55 @@
+"""What a policy sees: the view of one round's candidates, under every protocol."""
+
+from edgesim.arrays import Floats, Integers
+from edgesim.engine.decision import Timeline, needs_hz
+from edgesim.engine.estimates import PlannedEstimates
+from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.run_parts import RunParts
+from edgesim.selection.column import Column
+from edgesim.selection.view import Knowledge, RoundView
+
+
+def make_view(
+    parts: RunParts,
+    number: RoundNumber,
+    timeline: Timeline,
+    draws: int | Integers,
+    tmax_s: float,
+    times_selected: Integers,
+    knowledge: Knowledge,
+    bands_hz: Floats,
+    count: int | None,
+) -> RoundView:
+    """The view of the candidates of a ``timeline``, [n].
+
+    ``draws`` numbers the draws of their radio and computing: the round, or the number of each one's next task, [n].
+    ``times_selected`` is theirs, [n]; ``bands_hz`` are what is left of the stations' bands, [M]; ``count`` is the most
+    that the admission takes, where it counts.
+    """
+    world, config, ids = parts.world, parts.world.config, timeline.ids
+
+    def of(rows: Integers) -> int | Integers:
+        return draws if isinstance(draws, int) else draws[rows]
+
+    need_hz = Column(len(ids), lambda rows: needs_hz(world, timeline, of(rows), rows))
+    rx_power_w = Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], of(rows)))
+    station = world.population.station[ids]
+    return RoundView(
+        round=number.round,
+        frame=number.frame,
+        round_in_frame=number.round_in_frame,
+        rounds_in_frame=number.rounds_in_frame,
+        t_s=timeline.t_start_s,
+        tmax_s=tmax_s,
+        batch_size=config.learning.batch_size,
+        ids=ids,
+        gain=Column(len(ids), lambda rows: world.gain(ids[rows], of(rows))),
+        delay_s=timeline.delay_s,
+        need_hz=need_hz,
+        samples=parts.data_sizes[number.frame][ids],
+        work_samples=parts.work_samples[number.frame][ids],
+        times_selected=times_selected,
+        streams=world.streams,
+        knowledge=knowledge,
+        estimates=PlannedEstimates(world, timeline, need_hz, rx_power_w, station, bands_hz, count),
+    )

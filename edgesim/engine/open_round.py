@@ -1,0 +1,70 @@
+"""One synchronous round in flight, and uploads that outlive the round in which they began."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import simpy
+
+from edgesim.arrays import Floats, Integers
+from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.work import Outcome, Task
+from edgesim.learning.interface import TrainingRound
+
+
+@dataclass
+class OpenRound:
+    """One round in flight: its tasks and what the server has heard so far."""
+
+    number: RoundNumber
+    t_start_s: float
+    tmax_s: float
+    """The deadline, from the round's start."""
+    deadline_s: float
+    candidates: Integers
+    """Checked-in devices, ascending."""
+    broadcast_s: Floats
+    """What the model takes to each station from where it was merged, [M]."""
+    training: TrainingRound
+    closed: simpy.Event
+    decision: simpy.Event
+    all_reported: simpy.Event
+    tasks: dict[int, Task] = field(default_factory=dict)
+    processes: dict[int, simpy.Process] = field(default_factory=dict)
+    reports: set[int] = field(default_factory=set)
+    """Devices whose computing is done."""
+    selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Devices taken, in the order of the decision."""
+    arrived: set[int] = field(default_factory=set)
+    picked: int = 0
+    """How many of those arrived the policy picked for the merge."""
+    infeasible_share: float | None = None
+    """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time; only
+    worked out where the band decides who is taken."""
+    wall_s: dict[str, float] = field(default_factory=dict)
+    checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Candidates and those still at work for an earlier round, ascending."""
+    over: list["Carried"] = field(default_factory=list)
+    """Work of earlier rounds that ended in this one, from its close on."""
+    fates: list[Outcome | None] = field(default_factory=list)
+    """How it stood with the devices taken at the close."""
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Add the wall time of a block to a part of this round."""
+        started = time.perf_counter()
+        yield
+        self.wall_s[part] = self.wall_s.get(part, 0.0) + time.perf_counter() - started
+
+
+@dataclass
+class Carried:
+    """An upload that goes on after the close of the round in which it began."""
+
+    task: Task
+    round: int
+    training: TrainingRound
+    process: simpy.Process
+    arrived: bool = False
