@@ -12,6 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from edgesim.algorithms import fedasync, fedbuff, hierarchical
+from edgesim.algorithms.algorithm import Sizes
+from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.safa import Cache, Versions
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Integers
@@ -24,6 +26,7 @@ from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation, Merged, Stale
+from edgesim.learning.jobs import Promise
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -31,8 +34,7 @@ from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.timing_only import absorbing_weights
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
-from edgesim.learning.trainer import Promise
-from edgesim.learning.training_round import TorchRound, merged_by, promise_of
+from edgesim.learning.training_round import TorchRound, merged_by, promise_of, start_of
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000
@@ -74,7 +76,10 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device)
-            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores)
+            options = FedProx.Options(weights=learning.weights, mu=learning.proximal)
+            sizes = Sizes(self.model_bits, config.devices.count)
+            algorithm = FedProx(options, sizes, streams)
+            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Which server merges the updates of each device, [N]."""
@@ -168,7 +173,7 @@ class TorchLearner:
                 self.global_weights = fedbuff.aggregate(self.global_weights, updates, weight)
             else:
                 for promise, result, alpha in zip(promises, results, weight.tolist(), strict=True):
-                    self.global_weights = fedasync.mix(self.global_weights, promise.start + result.update, alpha)
+                    self.global_weights = fedasync.mix(self.global_weights, start_of(promise) + result.update, alpha)
             self.hand_out(self.global_weights)
             if not bool(self.global_weights.isfinite().all()):
                 raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")

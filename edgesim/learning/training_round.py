@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from edgesim.algorithms import fedavg, staleness
+from edgesim.algorithms.algorithm import Phase
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
 from edgesim.errors import Diverged
@@ -17,11 +18,11 @@ from edgesim.learning.batches import batch_samples, statistics_samples, step_edg
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import NOBODY, Merged, Stale
+from edgesim.learning.jobs import Job, Optimiser, Promise, Result
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.loss_passes import gradient_deviations, mean_losses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import reproducible
-from edgesim.learning.trainer import Job, Promise, Result
 from edgesim.selection.shares import class_shares
 from edgesim.selection.view import ClassGradients
 
@@ -52,16 +53,16 @@ class TorchRound(CountKnowledge):
         learning = self.learning
         drawn = batch_samples(self.federation, self.streams, new, self.draws[new], self.frame, learning)
         seeds = self.streams.seeds("job", new, self.draws[new])
-        lr = learning.lr_in(self.round)
+        optimiser = Optimiser(learning.lr_in(self.round), learning.momentum, learning.weight_decay)
         augment = self._learner.config.data.augment
         counts = [len(samples) for samples in drawn]
         changes = draws(augment, self.streams, "augmentation", new, self.draws[new], counts)
         sizes = self.federation.frames[self.frame].sizes[new].tolist()
         edges = {size: step_edges(size, learning) for size in set(sizes)}
         for device, size, samples, seed, moves in zip(new.tolist(), sizes, drawn, seeds.tolist(), changes, strict=True):
-            held, decay = learning.proximal, learning.weight_decay
-            job = Job(device, self.round, seed, samples, edges[size], lr, learning.momentum, moves, held, decay)
-            self._promises[device] = Promise(job, self._start_of(device))
+            phases = (Phase(samples, edges[size], moves),)
+            job = Job(device, self.round, seed, phases, {"start": self._start_of(device)}, optimiser)
+            self._promises[device] = Promise(device, self.round, job)
 
     def _start_of(self, device: int) -> Tensor:
         """The model from which a device's job starts, [P]."""
@@ -85,7 +86,7 @@ class TorchRound(CountKnowledge):
             return self._merge_in_cache(np.asarray(ids, dtype=np.int64), undrafted)
         promises = [self._promises[device] for device in np.asarray(ids).tolist()]
         promises += [promise_of(late) for late in stale]
-        merged = np.array([promise.job.device for promise in promises], dtype=np.int64)
+        merged = np.array([promise.device for promise in promises], dtype=np.int64)
         results = self._fulfil_due(promises)
         counted = fedavg.counted(self.federation.frames[self.frame].sizes[merged], self.learning.weights)
         counted *= self._relative_weights(results, len(ids), stale)
@@ -112,7 +113,7 @@ class TorchRound(CountKnowledge):
         results = self._fulfil_due(promises)
         shares = self.shares()
         with reproducible(learner.torch_device):
-            models = {p.job.device: p.start + result.update for p, result in zip(promises, results, strict=True)}
+            models = {p.device: start_of(p) + result.update for p, result in zip(promises, results, strict=True)}
             weights = learner.cache.merge(
                 self._start,
                 shares,
@@ -201,7 +202,7 @@ class TorchRound(CountKnowledge):
             raise Diverged(f"round {self.round}: the merged model is not finite; lower learning.lr")
 
     def _fulfil_due(self, promises: list[Promise]) -> list[Result]:
-        early = [promise.job.device for promise in promises if not promise.due]
+        early = [promise.device for promise in promises if not promise.due]
         if early:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
         return self._fulfil(promises)
@@ -218,10 +219,16 @@ def promise_of(late: Stale) -> Promise:
     return late.training._promises[late.device]
 
 
+def start_of(promise: Promise) -> Tensor:
+    """The weights from which a promised job starts, [P]."""
+    assert promise.job is not None
+    return promise.job.start
+
+
 def merged_by(promises: list[Promise], results: list[Result], weight: Floats) -> Merged:
     """What an aggregation used, with the weight of each update, [n]."""
     return Merged(
-        np.array([promise.job.device for promise in promises], dtype=np.int64),
+        np.array([promise.device for promise in promises], dtype=np.int64),
         weight,
         np.array([result.loss for result in results]),
         np.array([result.accuracy for result in results]),

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from edgesim.channels.environment import environment_files
 from edgesim.config import RunConfig
-from edgesim.files.content import find
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.files.file_digest import file_digest
 from edgesim.learning.datasets import dataset_files
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
-from edgesim.selection import SELECTORS
 from edgesim.runs.sources import source_digest
+from edgesim.selection import SELECTORS
 
 VERSION = "edgesim"
 """The key under which edgesim's version stands, which tells the code that no key of a config names."""

@@ -16,13 +16,13 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.runs.inputs import input_digests
 from edgesim.learning.models import MODELS
 from edgesim.learning.models.from_torchvision import from_torchvision
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
-from edgesim.selection import SELECTORS
+from edgesim.runs.inputs import input_digests
 from edgesim.runs.sources import digest_when_loaded
+from edgesim.selection import SELECTORS
 from edgesim.study import Study, grid, run_study
 
 TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}

@@ -14,8 +14,8 @@ from edgesim.channels import load_environment
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.runs.records import read_run, read_table
-from edgesim.terminal.show import print_run, print_study
 from edgesim.study import Study, grid, run_study
+from edgesim.terminal.show import print_run, print_study
 
 PAPER_CNN_BITS = 17_881_664.0
 

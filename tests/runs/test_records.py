@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from edgesim.runs import records
 from edgesim.errors import EdgesimError
+from edgesim.runs import records
 
 
 def metrics(number: int) -> dict:
