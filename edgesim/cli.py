@@ -10,17 +10,17 @@ import typer
 from rich.console import Console
 
 from edgesim import simulation
-from edgesim.config import RunConfig
 from edgesim.algorithms import ALGORITHMS
+from edgesim.config import RunConfig
 from edgesim.config_file import load, parse, read_toml
 from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
-from edgesim.selection import SELECTORS
 from edgesim.migration import migrated
 from edgesim.runs.records import write_whole
+from edgesim.selection import SELECTORS
 from edgesim.terminal import trace_command
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors

@@ -16,7 +16,6 @@ import numpy as np
 import simpy
 
 from edgesim import algorithms
-
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Kind, drift_s
@@ -129,18 +128,18 @@ def run(
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     feasibility.check_policy(config, selector, federation.class_count)
     with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
-        payload_bits = learner.model_bits if config.round.payload_bits == "model" else float(config.round.payload_bits)
-        backhaul = make_backhaul(world.topology, payload_bits, config.topology.aggregation == "hierarchical")
+        accounts = learner.accounts
+        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
-        feasibility.check_reach(world, backhaul, payload_bits, work_samples[1])
-        notes = start_notes(world, backhaul, payload_bits, work_samples[1])
+        feasibility.check_reach(world, backhaul, accounts, work_samples[1])
+        notes = start_notes(world, backhaul, accounts, work_samples[1])
         for about, note in notes.items():
             on_note(about, note)
         learner.prepare(on_start)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
         sizes = [frame.sizes for frame in federation.frames]
-        parts = make_parts(world, selector, learner, writer, payload_bits, backhaul, sizes, work_samples)
+        parts = make_parts(world, selector, learner, writer, backhaul, sizes, work_samples)
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"

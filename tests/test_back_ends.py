@@ -13,8 +13,8 @@ from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
-from edgesim.learning.trainer import Promise
 from edgesim.runs.records import SCHEMAS, read_run, read_table
 from edgesim.study import Study, grid, run_study
 

@@ -51,8 +51,7 @@ def test_another_seed_leaves_another_world(tmp_path):
 
 
 @pytest.mark.skipif("not __import__('torch').cuda.is_available()", reason="needs a CUDA device")
-def test_on_a_gpu_two_runs_leave_the_same_bytes_and_learn_what_a_cpu_learns(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgesim.learning.back_ends.graphs._MET", 2)
+def test_on_a_gpu_two_runs_leave_the_same_bytes_and_learn_what_a_cpu_learns(tmp_path):
     for name, device in (("a", "cuda"), ("b", "cuda"), ("c", "cpu")):
         simulation.run(config("fedteddi", 3, learning={"device": device}), tmp_path / name)
     for file in ("model.safetensors", "updates.parquet"):

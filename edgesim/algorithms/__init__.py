@@ -1,7 +1,7 @@
 """Learning algorithms, one per file, the protocols' merge rules, and the registries of both."""
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 from pydantic import create_model
 
@@ -102,10 +102,11 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
 
 def _options(config: AlgorithmConfig) -> Options:
     local, server = (half.Options for half in _halves(config))
-    both = local if issubclass(local, server) else server
+    both: type[Options] = local if issubclass(local, server) else server
     if not issubclass(both, local):
-        both = create_model("Options", __base__=(server, local))
-    kinds = {name: kind.Options for name, kind in ALGORITHMS.items()} | {config.name: both}
+        both = cast(type[Options], create_model("BothOptions", __base__=(server, local)))
+    kinds: dict[str, type[Options]] = {name: kind.Options for name, kind in ALGORITHMS.items()}
+    kinds[config.name] = both
     return options_of(kinds, config.name, config.options, "algorithm.name", "algorithm")
 
 

@@ -171,7 +171,7 @@ class Algorithm:
     late_updates: ClassVar[bool] = True
     """Whether it allows ``round.late = "keep"``, updates that arrive in a later round."""
     merges_unpicked: ClassVar[bool] = False
-    """Whether updates that arrived but were not picked by the policy take part in `merge`; else their jobs never run."""
+    """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False
     """Whether a round in which no update arrived makes a model, too."""
     starts_anew_in_frames: ClassVar[bool] = False

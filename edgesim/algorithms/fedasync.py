@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
@@ -27,7 +28,7 @@ class FedAsync(MergeRule):
 
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
         """alpha_s = alpha w(s), [S]."""
-        return arrived.age_weight * self.options.mixing
+        return np.asarray(arrived.age_weight * self.options.mixing)
 
     def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """(1 - alpha_s) w + alpha_s w_client (Algorithm 1), update after update."""

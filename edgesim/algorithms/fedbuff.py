@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
@@ -32,4 +33,4 @@ class FedBuff(MergeRule):
 
     def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
         """eta_g w(s) / K (Algorithm 1), [K]; by K, not by the weights' sum."""
-        return arrived.age_weight * (self.options.server_lr / len(arrived.ids))
+        return np.asarray(arrived.age_weight * (self.options.server_lr / len(arrived.ids)))

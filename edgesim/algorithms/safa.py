@@ -46,12 +46,12 @@ class Versions:
 
     def deprecated(self, round: int) -> Booleans:
         """Devices that lag by more than is tolerated: forced to the global model, their own work is lost, [N]."""
-        return self.behind(round) > self.lag
+        return np.asarray(self.behind(round) > self.lag)
 
     def tolerable(self, round: int) -> Booleans:
         """Devices that go on with their own model: the one they fetched or trained last, or the start model, [N]."""
         behind = self.behind(round)
-        return (behind != 0) & (behind <= self.lag)
+        return np.asarray((behind != 0) & (behind <= self.lag))
 
 
 @dataclass

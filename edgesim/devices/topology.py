@@ -144,6 +144,11 @@ class Backhaul:
     server_links: Sequence[Sequence[BackhaulLink]]
     """Links on the path between each server and the cloud, from the cloud on, [E]."""
 
+    @property
+    def has_wires(self) -> bool:
+        """Whether any station lies apart from its server."""
+        return any(self.station_links)
+
     def of_station_s(self, bits: float) -> Floats:
         """What a message takes from each station to its server, or back, [M]."""
         return np.array([_path_s(links, bits) for links in self.station_links], dtype=float)

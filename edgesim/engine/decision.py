@@ -1,12 +1,14 @@
 """Who uploads, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.channels import ALLOCATORS, Request, equal_finish
+from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
@@ -25,31 +27,42 @@ class Timeline:
     """Candidates, ascending, [n]."""
     delay_s: Floats | Column
     """What is known of the compute delay, [n]."""
-    t_start_s: float
-    """The round's start on the run's clock."""
-    broadcast_s: Floats
-    """When the model has come to a station, [M]."""
     download_bits: Floats | Column
     """What each is sent, [n]; one that is sent nothing waits for no broadcast."""
     upload_bits: Floats | Column
     """What each sends, [n]."""
-    due_s: Floats
-    """When a station's uploads must have ended to be in time, [M]."""
+    backhaul: Backhaul
+    from_cloud: bool
+    """Whether the broadcast comes from the cloud, not from the edge servers."""
+    t_start_s: float
+    """The round's start on the run's clock."""
+    tmax_s: float
+    """The round's deadline."""
     decided_s: float | None
     """When the decision falls; None when it falls at the round's start."""
+
+    @cached_property
+    def due_s(self) -> Floats:
+        """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
+        bits = np.asarray(self.upload_bits).max(initial=0.0) if self.backhaul.has_wires else 0.0
+        return self.tmax_s - self.backhaul.of_station_s(float(bits))
 
     def ready_s(self, world: World, rows: Integers) -> Floats:
         """When the uploads of some candidates (positions) can begin."""
         if self.decided_s is not None:
             return np.full(len(rows), self.decided_s)
-        ids = self.ids[rows]
-        bits = self.download_bits[rows]
-        received_s = self.broadcast_s[world.population.station[ids]] + world.download_s(ids, bits)
-        return np.asarray(np.where(bits > 0, received_s, 0.0) + self.delay_s[rows])
+        ids, bits = self.ids[rows], self.download_bits[rows]
+        broadcast_s = self.backhaul.download_s(world.population.station[ids], bits, self.from_cloud)
+        return np.asarray(broadcast_s + world.download_s(ids, bits) + self.delay_s[rows])
+
+    def of(self, rows: Booleans) -> "Timeline":
+        """That of some candidates alone."""
+        some = {name: getattr(self, name)[rows] for name in ("ids", "delay_s", "download_bits", "upload_bits")}
+        return replace(self, **some)
 
 
 def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
-    """Least bandwidths that upload the payloads of some candidates (positions) by the deadline; inf where no band does."""
+    """Least bandwidths that upload what some candidates (positions) send by the deadline; inf where no band does."""
     ids = timeline.ids[rows]
     rx_power_w, ready_s = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows)
     bits = timeline.upload_bits[rows]

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import simpy
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Integers
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.work import Outcome, Task
 from edgesim.learning.interface import TrainingRound
+from edgesim.learning.jobs import Promise
 
 
 @dataclass
@@ -25,21 +26,21 @@ class OpenRound:
     deadline_s: float
     candidates: Integers
     """Checked-in devices, ascending."""
-    broadcast_s: Floats
-    """What the model takes to each station from where it was merged, [M]."""
     training: TrainingRound
+    jobs_before: int
+    """Jobs that had run before it."""
     closed: simpy.Event
     decision: simpy.Event
     all_reported: simpy.Event
     tasks: dict[int, Task] = field(default_factory=dict)
+    promises: dict[int, Promise] = field(default_factory=dict)
+    """The jobs of the tasks."""
     processes: dict[int, simpy.Process] = field(default_factory=dict)
     reports: set[int] = field(default_factory=set)
     """Devices whose computing is done."""
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
-    picked: int = 0
-    """How many of those arrived the policy picked for the merge."""
     infeasible_share: float | None = None
     """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time; only
     worked out where the band decides who is taken."""
@@ -64,7 +65,6 @@ class Carried:
     """An upload that goes on after the close of the round in which it began."""
 
     task: Task
-    round: int
-    training: TrainingRound
+    promise: Promise
     process: simpy.Process
     arrived: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.algorithms.safa import Distribution
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.devices.battery import Batteries
@@ -47,9 +45,9 @@ class RoundRow:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which task each merged update came from, and how stale it was; columns of ``updates``."""
+    """Which task each merged update came from, and how stale it was."""
 
-    task: list[int]
+    tasks: list[Task]
     staleness: list[int]
 
 
@@ -139,7 +137,8 @@ class Report:
             "round": [row.round] * len(merged.ids),
             "device": merged.ids,
             "weight": merged.weight,
-            **vars(origin),
+            "task": [task.number for task in origin.tasks],
+            "staleness": origin.staleness,
         }
         if merged.loss is not None:
             updates |= {"loss": merged.loss, "accuracy": merged.accuracy, "update_norm": merged.update_norm}
@@ -147,7 +146,7 @@ class Report:
         self.totals.add_round(row)
         self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
-        used = set(zip(merged.ids.tolist(), origin.task, strict=True))
+        used = {(task.device, task.number) for task in origin.tasks}
         self._write_metrics(row.round, {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)})
         self._held = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum(span.bits for _, span in work.rows if span.activity == "upload")],
@@ -294,25 +293,18 @@ def battery_values(batteries: Batteries, t_s: float) -> dict[tuple[str, str], fl
     return {("battery_j", "least"): float(charge_j.min()), ("battery_j", "mean"): float(charge_j.mean())}
 
 
-def standing(distribution: Distribution, started: Integers, picked: int, arrived: int) -> dict[tuple[str, str], float]:
-    """SAFA's round as rows of ``metrics``: from which model those who ``started`` did so, and who was picked."""
-    counts = {name: np.count_nonzero(kind[started]) for name, kind in vars(distribution).items()}
-    return {
-        ("safa", name): float(n) for name, n in (counts | {"picked": picked, "undrafted": arrived - picked}).items()
-    }
-
-
-def bits_on_wires(
-    backhaul: Backhaul, station: Integers, payload_bits: float, to_cloud: bool
-) -> dict[tuple[str, str], float]:
+def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float = 0.0) -> dict[tuple[str, str], float]:
     """Bits that crossed each link on their way up, as rows of ``metrics``.
 
-    Updates merged, each from its ``station`` [n], and the servers' own models where they went ``to_cloud``.
+    Updates of merged ``tasks``, and the edge servers' own models of ``model_bits`` each where they went to the cloud.
     """
     bits: dict[tuple[str, str], float] = {}
-    crossed = [backhaul.station_links[at] for at in station.tolist()] + list(backhaul.server_links if to_cloud else ())
-    for link in itertools.chain.from_iterable(crossed):
-        bits["backhaul_bits", link] = bits.get(("backhaul_bits", link), 0.0) + payload_bits
+    crossed = [(backhaul.station_links[task.station], task.upload_bits) for task in tasks]
+    if model_bits:
+        crossed += [(links, model_bits) for links in backhaul.server_links]
+    for links, size in crossed:
+        for link in links:
+            bits["backhaul_bits", link.key] = bits.get(("backhaul_bits", link.key), 0.0) + size
     return bits
 
 
@@ -322,10 +314,8 @@ def bits_down(tasks: Iterable[Task]) -> float:
 
 
 def _received_bits(task: Task) -> float:
-    if task.own_model:
-        return 0.0
     received = [span.bits for span in task.spans if span.activity == "download"]
-    return sum(received) if received else task.bits
+    return sum(received) if received else task.download_bits
 
 
 def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:

@@ -30,7 +30,6 @@ class RunParts:
     selector: Selector
     learner: Learner
     report: Report
-    payload_bits: float
     backhaul: Backhaul
     data_sizes: list[Integers]
     """Data-set sizes per frame, [devices]."""
@@ -56,7 +55,6 @@ def make_parts(
     selector: Selector,
     learner: Learner,
     writer: RunWriter,
-    payload_bits: float,
     backhaul: Backhaul,
     data_sizes: list[Integers],
     work_samples: list[Integers],
@@ -71,7 +69,6 @@ def make_parts(
         selector,
         learner,
         report,
-        payload_bits,
         backhaul,
         data_sizes,
         work_samples,

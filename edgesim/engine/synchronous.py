@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import Carried, OpenRound
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
-from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires, standing
+from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, meet, work
-from edgesim.learning.interface import Evaluation, Merged, Stale
+from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.jobs import Arrived
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport
 
@@ -86,8 +87,8 @@ class Synchronous:
             self.deadlines.tmax_s,
             self.deadlines.next_due_s(clock.now),
             candidates,
-            parts.backhaul.broadcast_s(self.merged_in_cloud),
             parts.learner.open_round(number.round, number.frame),
+            parts.learner.jobs_trained,
             clock.event(),
             clock.event(),
             clock.event(),
@@ -154,8 +155,10 @@ class Synchronous:
 
     def _timeline(self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None) -> Timeline:
         parts = self.parts
-        due_s = this.tmax_s - parts.backhaul.of_station_s
-        return Timeline(ids, delay_s, this.t_start_s, this.broadcast_s, parts.payload_bits, due_s, decided_s)
+        bits = parts.learner.accounts.bits(ids, this.number.round)
+        return Timeline(
+            ids, delay_s, *bits, parts.backhaul, self.merged_in_cloud, this.t_start_s, this.tmax_s, decided_s
+        )
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
         """Devices begin to work: submit their training jobs, start their processes."""
@@ -174,21 +177,26 @@ class Synchronous:
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
         horizon_s = this.deadline_s - signals.tolerance_s if world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
-        this.training.start(ids)
-        station = world.population.station[ids]
-        up_s, down_s = parts.backhaul.of_station_s[station], this.broadcast_s[station]
-        distribution = this.training.distribution
-        own = np.zeros(len(ids), dtype=bool) if distribution is None else distribution.tolerable[ids]
-        download_s = np.where(own, 0.0, world.download_s(ids, parts.payload_bits))
-        down_s = np.where(own, 0.0, down_s)
-        columns = (ids, download_s, compute_s, leaves_s, station, up_s, down_s, own)
-        for device, receive_s, delay_s, leave_s, at, to_server_s, from_server_s, has_own in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
-            task = Task(device, receive_s, delay_s, leave_s, parts.payload_bits, at, to_server_s, from_server_s)
-            task.own_model, task.number = has_own, this.number.round
-            this.tasks[device] = task
-            this.processes[device] = clock.process(work(clock, task, signals))
+        this.promises |= zip(ids.tolist(), this.training.start(ids), strict=True)
+        accounts, station = parts.learner.accounts, world.population.station[ids]
+        down_bits = accounts.download_bits(ids, this.number.round)
+        up_bits = accounts.upload_bits(ids, this.number.round)
+        columns = (
+            ids,
+            down_bits,
+            up_bits,
+            world.download_s(ids, down_bits),
+            compute_s,
+            leaves_s,
+            station,
+            parts.backhaul.download_s(station, down_bits, self.merged_in_cloud),
+            parts.backhaul.upload_s(station, up_bits),
+        )
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            task = Task(*row)
+            task.number = this.number.round
+            this.tasks[task.device] = task
+            this.processes[task.device] = clock.process(work(clock, task, signals))
 
     def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
         """Positions taken, in order, and their bandwidths."""
@@ -205,7 +213,7 @@ class Synchronous:
             full = bands_hz <= 1e-9 * world.bands_hz
             all_ids, station = timeline.ids, world.population.station[timeline.ids]
             if full.any():
-                timeline = replace(timeline, ids=all_ids[~full[station]], delay_s=timeline.delay_s[~full[station]])
+                timeline = timeline.of(~full[station])
                 station = station[~full[station]]
             ids = timeline.ids
             if len(ids) == 0:
@@ -234,7 +242,7 @@ class Synchronous:
             task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
 
     def _on_computed(self, this: OpenRound, task: Task) -> None:
-        this.training.due(task.device)
+        this.promises[task.device].due = True
         this.reports.add(task.device)
         # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
         if len(this.reports) == len(this.tasks):
@@ -271,7 +279,7 @@ class Synchronous:
 
     def _carry(self, this: OpenRound, task: Task) -> None:
         task.carried, task.fate = True, "late"
-        late = Carried(task, this.number.round, this.training, this.processes[task.device])
+        late = Carried(task, this.promises[task.device], this.processes[task.device])
         self.carried[task.device] = late
 
     def _merge(self, this: OpenRound) -> tuple[Merged, Origin]:
@@ -279,21 +287,26 @@ class Synchronous:
         parts, world, number = self.parts, self.parts.world, this.number
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         limit = world.config.staleness.limit
-        kept = [late for late in this.over if late.arrived and (limit is None or number.round - late.round <= limit)]
-        stale = [Stale(late.training, late.task.device, number.round - late.round) for late in kept]
+        ages = {late.task.device: number.round - late.task.number for late in this.over}
+        kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.device] <= limit)]
         picked = arrived
         if isinstance(parts.selector, Drafter):
             picked = parts.selector.draft(self._by_arrival(this, arrived), len(this.candidates))
             policy = world.config.selection.policy
             Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
-        this.picked = len(picked)
+        updates = [(this.tasks[device], Arrived(this.promises[device])) for device in picked.tolist()]
+        updates += [(late.task, Arrived(late.promise, ages[late.task.device])) for late in kept]
+        for device in np.setdiff1d(arrived, picked).tolist():
+            updates.append((this.tasks[device], Arrived(this.promises[device], picked=False)))
         with this.timed("train"):
-            merged = this.training.merge(picked, stale, np.setdiff1d(arrived, picked))
+            began = np.array(list(this.tasks), dtype=np.int64)
+            merged = parts.learner.merge([update for _, update in updates], began)
+        # Updates that were not picked come last, and have rows where the algorithm merges them.
+        tasks = [task for task, _ in updates[: len(merged.ids)]]
         self.apart.update(parts.backhaul.edge[world.population.station[merged.ids]].tolist())
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            fresh = merged.ids[: len(merged.ids) - len(stale)]
-            heard = feedback(merged, [this.tasks[device] for device in fresh.tolist()] + [late.task for late in kept])
+            heard = feedback(merged, tasks)
             parts.selector.hear(
                 RoundReport(
                     number.round,
@@ -305,8 +318,7 @@ class Synchronous:
                     parts.clock.now - this.t_start_s,
                 )
             )
-        ages = [0] * len(fresh) + [late.staleness for late in stale]
-        return merged, Origin([number.round - age for age in ages], ages)
+        return merged, Origin(tasks, [number.round - task.number for task in tasks])
 
     def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
         """Devices whose updates arrived, in order of arrival, the lowest id first at one instant."""
@@ -321,7 +333,9 @@ class Synchronous:
 
     def _to_cloud_s(self, number: RoundNumber) -> float:
         """What the models take to the cloud after a round; 0 where they are not averaged there then."""
-        return float(self.parts.backhaul.to_cloud_s.max()) if self._averages(number) else 0.0
+        parts = self.parts
+        to_cloud_s = parts.backhaul.to_cloud_s(parts.learner.accounts.model_bits)
+        return float(to_cloud_s.max()) if self._averages(number) else 0.0
 
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
         """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""
@@ -349,18 +363,16 @@ class Synchronous:
             arrived=fates.count("done"),
             late=fates.count("late"),
             dropped=fates.count("dropped"),
-            jobs_trained=this.training.jobs_trained,
+            jobs_trained=parts.learner.jobs_trained - this.jobs_before,
             bits_down=bits_down(tasks),
             bandwidth_hz=sum(task.bandwidth_hz for task in tasks),
             # Where several servers have models of their own, no server has the mean that is tested.
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
-        station = parts.world.population.station[merged.ids]
-        values |= bits_on_wires(parts.backhaul, station, parts.payload_bits, self.merged_in_cloud)
-        if this.training.distribution is not None:
-            started = np.array([task.device for task in tasks], dtype=np.int64)
-            values |= standing(this.training.distribution, started, this.picked, len(this.arrived))
+        model_bits = parts.learner.accounts.model_bits if self.merged_in_cloud else 0.0
+        values |= bits_on_wires(parts.backhaul, origin.tasks, model_bits)
+        values |= merged.metrics
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)
         return evaluation
 

@@ -2,7 +2,7 @@
 
 A number of places is always taken by devices at work, as long as there are enough devices. A device that finishes frees
 its place, which the next device of the selector's order takes at once; the order is as long as there are places and is
-asked for anew when it is used up. Every ``buffer`` updates (one, under FedAsync) make the next model: a row of
+asked for anew when it is used up. Every so many updates as the protocol's merge rule says make the next model: a row of
 ``rounds``.
 """
 
@@ -25,7 +25,8 @@ from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, work
 from edgesim.errors import EdgesimError
-from edgesim.learning.interface import Evaluation, Merged, Stale, TrainingRound
+from edgesim.learning.interface import Evaluation, Merged, TrainingRound
+from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
 
@@ -48,7 +49,7 @@ class Working:
     task: Task
     version: int
     """Models made before the one that it started from."""
-    training: TrainingRound
+    promise: Promise
     process: simpy.Process
 
 
@@ -87,7 +88,7 @@ class Unsynchronised:
             parts.clock.event(),
             math.inf,
             1e-9 * knobs.tmax_s,
-            lambda task: self.at_work[task.device].training.due(task.device),
+            self._on_computed,
             self._on_arrived,
             self._on_dropped,
             parts.interruptions.back_s,
@@ -98,7 +99,7 @@ class Unsynchronised:
         """Let devices work until the next model is made."""
         parts, clock = self.parts, self.parts.clock
         started, t_start_s = time.perf_counter(), clock.now
-        wanted = parts.world.config.round.buffer or 1
+        wanted = parts.learner.accounts.rule.updates_per_model
         while len(self.arrived) < wanted:
             self._fill(number)
             if len(self.at_work) < self._places:
@@ -158,8 +159,8 @@ class Unsynchronised:
             return
         tasks, samples = self.next_task[ids], parts.work_samples[number.frame][ids]
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
-        wires_s, tmax_s = parts.backhaul.of_station_s, world.config.round.tmax_s
-        timeline = Timeline(ids, delay_s, now_s, wires_s, parts.payload_bits, tmax_s - wires_s, None)
+        bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
+        timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
         view = make_view(parts, number, timeline, tasks, tmax_s, tasks - 1, knowledge, bands_hz, self._places)
         station = world.population.station[ids]
@@ -181,34 +182,39 @@ class Unsynchronised:
             self._open_training(number)
         assert self.training is not None
         self.in_training.add(device)
-        self.training.start(np.array([device]))
+        ids = np.array([device])
+        (promise,) = self.training.start(ids)
         task_number = int(self.next_task[device])
         self.next_task[device] += 1
         self._idle.begin(device)
-        station = int(world.population.station[device])
-        wires_s = float(parts.backhaul.of_station_s[station])
+        station, accounts = world.population.station[ids], parts.learner.accounts
+        down_bits, up_bits = accounts.download_bits(ids, number.round), accounts.upload_bits(ids, number.round)
         task = Task(
             device,
-            float(np.max(world.download_s(np.array([device]), parts.payload_bits))),
+            float(down_bits[0]),
+            float(up_bits[0]),
+            float(world.download_s(ids, down_bits)[0]),
             chosen.compute_s,
             parts.interruptions.leaves_stay_s(chosen.stays_until_s),
-            parts.payload_bits,
-            station,
-            wires_s,
-            wires_s,
+            int(station[0]),
+            float(parts.backhaul.download_s(station, down_bits, from_cloud=True)[0]),
+            float(parts.backhaul.upload_s(station, up_bits)[0]),
             taken=True,
-            bandwidth_hz=self._share_of(station),
+            bandwidth_hz=self._share_of(int(station[0])),
             rx_power_w=chosen.rx_power_w,
             number=task_number,
         )
         process = parts.clock.process(work(parts.clock, task, self._signals))
-        self.at_work[device] = Working(task, self.version, self.training, process)
+        self.at_work[device] = Working(task, self.version, promise, process)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
         """What one of the devices at work gets of a station's band; links of their own take nothing of it."""
         world = self.parts.world
         return 0.0 if world.own_links is not None else float(world.bands_hz[station]) / self._places
+
+    def _on_computed(self, task: Task) -> None:
+        self.at_work[task.device].promise.due = True
 
     def _on_arrived(self, task: Task) -> None:
         working = self.at_work.pop(task.device)
@@ -235,10 +241,11 @@ class Unsynchronised:
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""
-        updates = list(map(self._stale, self.arrived))
-        tasks = [working.task.number for working in self.arrived]
-        merged = self.parts.learner.absorb(updates, self._being_sent)
-        heard = feedback(merged, [working.task for working in self.arrived])
+        tasks = [working.task for working in self.arrived]
+        ages = [self.version - working.version for working in self.arrived]
+        updates = [Arrived(working.promise, age) for working, age in zip(self.arrived, ages, strict=True)]
+        merged = self.parts.learner.merge(updates, np.array(self.begun, dtype=np.int64), self._being_sent)
+        heard = feedback(merged, tasks)
         self.arrived.clear()
         self.version += 1
         self.parts.selector.hear(
@@ -253,14 +260,11 @@ class Unsynchronised:
             )
         )
         self.training = None
-        return merged, Origin(tasks, [update.staleness for update in updates])
+        return merged, Origin(tasks, ages)
 
-    def _stale(self, working: Working) -> Stale:
-        return Stale(working.training, working.task.device, self.version - working.version)
-
-    def _being_sent(self) -> list[Stale]:
+    def _being_sent(self) -> list[Promise]:
         sending = ("upload", "backhaul")
-        return [self._stale(working) for working in self.at_work.values() if working.task.phase in sending]
+        return [working.promise for working in self.at_work.values() if working.task.phase in sending]
 
     def _checked_in(self) -> Integers:
         everyone = np.arange(len(self.next_task))
@@ -297,8 +301,7 @@ class Unsynchronised:
             bits_down=bits_down(self.over),
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
-        station = world.population.station[merged.ids]
-        values = bits_on_wires(parts.backhaul, station, parts.payload_bits, False)
+        values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)
         parts.report.round(row, self.over, merged, origin, evaluation, values)
         self.over.clear()
         self.begun.clear()

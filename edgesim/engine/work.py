@@ -34,17 +34,17 @@ class Task:
     """
 
     device: int
+    download_bits: float
+    upload_bits: float
     download_s: float
     compute_s: float
     leaves_s: float
     """When the device's availability ends."""
-    bits: float
-    """Bits to upload."""
     station: int = 0
+    broadcast_s: float = 0.0
+    """What the download takes from where the model was merged to the station."""
     backhaul_s: float = 0.0
     """What the update takes from the station to its server."""
-    broadcast_s: float = 0.0
-    """What the model takes from where it was merged to the station."""
     phase: Phase = "planned"
     since_s: float = 0.0
     """When the phase began."""
@@ -68,8 +68,6 @@ class Task:
     """How a taken task ended for the server: done, late, dropped or cancelled."""
     carried: bool = False
     """Whether its upload went on after the round's close."""
-    own_model: bool = False
-    """Whether the device goes on with a model of its own, so that none is sent to it (SAFA)."""
     number: int = 0
     """By which its draws are made, unique among the device's tasks: the round in which it began, or, without rounds,
     how many tasks the device has begun."""
@@ -150,7 +148,7 @@ def _download(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simp
         yield from _stay_on(clock, task, end_s, signals)
         return
     yield clock.at(end_s, Kind.COMPUTED, task.device)
-    received = task.bits * (task.left_s / task.download_s)
+    received = task.download_bits * (task.left_s / task.download_s)
     task.spans.append(Span("download", task.since_s, end_s, "done", received))
     _begin_computing(clock, task, signals)
 
@@ -252,7 +250,7 @@ def _begin_computing(clock: Clock, task: Task, signals: RoundSignals) -> None:
 def _send_or_end(clock: Clock, task: Task, signals: RoundSignals) -> None:
     """What follows the decision."""
     if task.taken:
-        _begin_sending(clock, task, task.bits, signals)
+        _begin_sending(clock, task, task.upload_bits, signals)
     else:
         _enter(clock, task, "ended", signals)
 
@@ -280,7 +278,7 @@ def _arrive(clock: Clock, task: Task, signals: RoundSignals) -> None:
 def _leave(clock: Clock, task: Task, signals: RoundSignals) -> None:
     """The device leaves its work: it is away until it is back, or its work is lost.
 
-    Whose battery is empty does not come back to the same task.
+    A device whose battery is empty does not come back to the same task.
     """
     empty = clock.now < task.leaves_s
     back_s = None if signals.back_s is None or empty else signals.back_s(task)
@@ -326,5 +324,5 @@ def _log(clock: Clock, task: Task, outcome: Outcome) -> None:
             span.bits = task.upload.sent_bits
             span.bandwidth_hz = task.upload.hertz_seconds / (now_s - task.since_s)
         if activity == "download":
-            span.bits = task.bits * (now_s - task.since_s) / task.download_s
+            span.bits = task.download_bits * (now_s - task.since_s) / task.download_s
         task.spans.append(span)

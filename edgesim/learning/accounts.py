@@ -12,6 +12,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
+from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
 
@@ -26,13 +27,13 @@ class Accounts:
         self.rule = make_merge_rule(config.round)
         self._config = config
         self._federation = federation
-        self.ledger: Any = None
-        self._is_open = False
+        self.ledger: Any = self.algorithm.ledger(1)
+        self._is_open = True
         self._round = 0
         self._frame = 1
 
     def open_round(self, round: int, frame: int) -> None:
-        """A round begins; the ledger is made with the first one."""
+        """A round begins; the ledger of a frame is made with its first one."""
         self._round, self._frame = round, frame
         if not self._is_open:
             self._is_open, self.ledger = True, self.algorithm.ledger(round)
@@ -49,6 +50,11 @@ class Accounts:
     def upload_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device sends, [n]."""
         return self.algorithm.upload_bits(ids, round, self.ledger)
+
+    def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
+        """Bits that each device receives and sends, [n] each, worked out for the devices that are looked at."""
+        down = Column(len(ids), lambda rows: self.download_bits(ids[rows], round))
+        return down, Column(len(ids), lambda rows: self.upload_bits(ids[rows], round))
 
     def used(self, arrived: Sequence[Arrived]) -> list[Arrived]:
         """Updates whose jobs are to run."""

@@ -122,9 +122,10 @@ class BackEnd(Protocol):
         """Give back what the back end holds; it cannot run again."""
 
 
-def wanted(promises: Sequence[Promise]) -> list[Promise]:
-    """The promises without a result, each once."""
-    return list({id(promise): promise for promise in promises if promise.result is None}.values())
+def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
+    """The promises without a result, each once, with their jobs."""
+    once = {id(promise): promise for promise in promises if promise.result is None}.values()
+    return [(promise, promise.job) for promise in once if promise.job is not None]
 
 
 def diverged(job: Job, step: int) -> Diverged:

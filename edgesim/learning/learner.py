@@ -15,7 +15,7 @@ from torch import Tensor
 from edgesim.algorithms import hierarchical
 from edgesim.algorithms.algorithm import Arrivals, State
 from edgesim.algorithms.staleness import relative_change
-from edgesim.arrays import Integers
+from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
 from edgesim.files.paths import own_file
@@ -33,7 +33,6 @@ from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
-from edgesim.learning.trainer import Promise
 from edgesim.learning.training_round import TorchRound
 from edgesim.streams import Streams
 
@@ -220,13 +219,13 @@ class TorchLearner:
 
     def results(self, promises: list[Promise]) -> list[Result]:
         """Results of promises; those without one run first, which `jobs_trained` counts. Raises `Diverged`."""
-        open_ones = wanted(promises)
+        waiting = [promise for promise, _ in wanted(promises)]
         try:
             with reproducible(self.torch_device):
-                self.back_end.run(open_ones)
+                self.back_end.run(waiting)
         finally:
             # Where one fails, those before it have run.
-            self.jobs_trained += sum(promise.result is not None for promise in open_ones)
+            self.jobs_trained += sum(promise.result is not None for promise in waiting)
         return [promise.result for promise in promises if promise.result is not None]
 
     def evaluate(self, frame: int) -> Evaluation:

@@ -9,10 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from edgesim.algorithms.algorithm import Pull
 from edgesim.arrays import Floats, Integers
 from edgesim.learning import dropout
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
+from edgesim.learning.jobs import Optimiser
+from edgesim.learning.pulls import LinearTerms
 
 _NEWEST_STEP = 0.2
 
@@ -32,31 +35,28 @@ class Progress:
 
 def train(
     model: FlatModel,
-    feed: ImageLoader,
+    loader: ImageLoader,
     edges: Integers,
-    lr: float,
-    momentum: float,
+    optimiser: Optimiser,
     velocity: Tensor,
     seed: int,
-    proximal: float = 0.0,
-    weight_decay: float = 0.0,
+    pull: Pull = Pull(),  # noqa: B008 - it cannot change
 ) -> Progress:
     """Run the steps whose samples lie between successive edges, [steps + 1].
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
-    The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity. The
-    gradient is that of the loss + proximal / 2 ||w - w_start||^2 (FedProx, Li et al., MLSys 2020, eq. 2)
-    + weight_decay / 2 ||w||^2.
+    The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity. To the
+    gradient of the loss come those of ``pull`` and of weight_decay / 2 ||w||^2.
     """
     model.module.train()
     weights, gradient = model.weights[: model.trainable], model.gradient
-    start = weights.clone() if proximal else None
+    terms = LinearTerms([pull], [optimiser], weights[None], lambda each: float(each[0]), lambda rows: rows[0].clone())
     bounds = edges.tolist()
     losses, hits = [], []
-    for chunk in feed.chunks(bounds):
+    for chunk in loader.chunks(bounds):
         origin = bounds[chunk.start]
-        images, labels = feed.take(slice(origin, bounds[chunk.stop]))
+        images, labels = loader.take(slice(origin, bounds[chunk.stop]))
         outputs = []
         for step in chunk:
             part = slice(bounds[step] - origin, bounds[step + 1] - origin)
@@ -67,12 +67,9 @@ def train(
             loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]
-            if start is not None:
-                gradient.add_(weights - start, alpha=proximal)
-            if weight_decay:
-                gradient.add_(weights, alpha=weight_decay)
-            velocity.mul_(momentum).add_(gradient)
-            weights.add_(velocity, alpha=-lr)
+            terms.add_to(gradient, weights)
+            velocity.mul_(optimiser.momentum).add_(gradient)
+            weights.add_(velocity, alpha=-optimiser.lr)
         answers = torch.cat(outputs)
         losses.append(F.cross_entropy(answers.to(model.dtype), labels, reduction="none"))
         hits.append(answers.argmax(1) == labels)

@@ -16,7 +16,7 @@ from torch import Tensor
 from edgesim import streams as streams_module
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
-from edgesim.learning import augmentation, batches, dropout, evaluation, flat, image_loader, local_sgd, tensors
+from edgesim.learning import augmentation, batches, dropout, evaluation, flat, image_loader, local_sgd, pulls, tensors
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import step_edges
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
@@ -24,6 +24,7 @@ from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
+from edgesim.learning.jobs import Optimiser
 from edgesim.learning.payload import model_module
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, seeded
@@ -32,7 +33,7 @@ from edgesim.streams import Streams
 
 _FORMAT = 1
 #: Modules whose code decides what training makes of a model and images, and when it ends.
-_TRAINING = (local_sgd, dropout, augmentation, image_loader, flat, tensors, batches, evaluation, streams_module)
+_TRAINING = (local_sgd, pulls, dropout, augmentation, image_loader, flat, tensors, batches, evaluation, streams_module)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,7 @@ def _pretrain(
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
     test = np.flatnonzero(np.isin(dataset.test_labels, federation.old_classes))
     edges = step_edges(len(samples), learning.model_copy(update={"steps": None, "epochs": 1}))
+    optimiser = Optimiser(learning.lr, learning.momentum)
     velocity = torch.zeros_like(model.gradient)
     epoch, accuracy = 0, 0.0
     while epoch < learning.pretrain_max_epochs and accuracy < learning.pretrain_target:
@@ -90,9 +92,8 @@ def _pretrain(
         (changes,) = draw_changes(augment, streams, "pretrain-augmentation", [0], epoch, [len(order)])
         seed = int(streams.seeds("pretrain", 0, epoch))
         with memory_lasts("pre-training", "set learning.batch_size lower"), seeded(data.device, seed):
-            progress = local_sgd.train(
-                model, ImageLoader(model, data, order, changes), edges, learning.lr, learning.momentum, velocity, seed
-            )
+            loader = ImageLoader(model, data, order, changes)
+            progress = local_sgd.train(model, loader, edges, optimiser, velocity, seed)
         if progress.first_bad_step is not None:
             raise Diverged(
                 f"pre-training, epoch {epoch}, step {progress.first_bad_step}: the training loss is not "

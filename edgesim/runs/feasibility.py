@@ -1,6 +1,7 @@
 """What is refused before a run begins because nothing could come of it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.learning.accounts import Accounts
 from edgesim.selection.view import Selector
 from edgesim.traces.interval_table import IntervalTable
 
@@ -71,18 +73,19 @@ def check_rounds(world: World, rounds: int) -> None:
         availability.refuse_to_go_on(f"{least_s:.10g} s ({rounds} rounds of {knobs.tmax_s:g} s each)")
 
 
-def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: Integers) -> None:
+def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> None:
     """Refuse a deadline or a band that serves nobody in any of the first rounds.
 
     ``samples`` are those that each device processes in a round, [devices]. The draws are those of the run itself.
     Raises `EdgesimError` that says which deadline or band would do.
     """
     knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
-    least_hz = _least_need_hz(world, backhaul, payload_bits, samples, knobs)
+    least_hz = _least_need_hz(world, backhaul, accounts, samples, knobs)
     if least_hz <= band_hz:
         return
-    remedy = _deadline_that_would_do(world, backhaul, payload_bits, samples)
-    if (wires_s := float(backhaul.of_station_s.max())) > 0:
+    upload_bits = float(accounts.upload_bits(np.arange(1), 1)[0])
+    remedy = _deadline_that_would_do(world, backhaul, accounts, samples)
+    if (wires_s := float(backhaul.of_station_s(upload_bits).max())) > 0:
         remedy += (
             f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
@@ -92,11 +95,11 @@ def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: 
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "
-            f"{payload_bits:,.0f} bits by the deadline; {remedy}"
+            f"{upload_bits:,.0f} bits by the deadline; {remedy}"
         )
     if math.isinf(least_hz):
         raise EdgesimError(
-            f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {payload_bits:,.0f} bits by the "
+            f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {upload_bits:,.0f} bits by the "
             f"deadline, whatever the band; {remedy}"
         )
     raise EdgesimError(
@@ -106,13 +109,13 @@ def check_reach(world: World, backhaul: Backhaul, payload_bits: float, samples: 
 
 
 def _least_need_hz(
-    world: World, backhaul: Backhaul, payload_bits: float, samples: Integers, knobs: RoundConfig
+    world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers, knobs: RoundConfig
 ) -> float:
     """The least ``radio.bandwidth_hz`` that serves any device in any of the first rounds; inf if none would do."""
     ids = np.arange(world.config.devices.count, dtype=np.int64)
     least_hz = math.inf
     for number in range(1, ROUNDS_LOOKED_AT + 1):
-        timeline = timeline_of_round(world, backhaul, ids, samples, number, knobs, payload_bits)
+        timeline = timeline_of_round(world, backhaul, ids, samples, number, knobs, accounts)
         if len(timeline.ids):
             needs = needs_hz(world, timeline, number, np.arange(len(timeline.ids)))
             share = world.topology.bandwidth_share[world.population.station[timeline.ids]]
@@ -122,14 +125,14 @@ def _least_need_hz(
     return least_hz
 
 
-def _deadline_that_would_do(world: World, backhaul: Backhaul, payload_bits: float, samples: Integers) -> str:
+def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> str:
     """The least deadline, to 1 %, that serves somebody; the time to report by grows with it."""
     knobs = world.config.round
     report_share = (knobs.report_by_s or 0.0) / knobs.tmax_s
 
     def serves(tmax_s: float) -> bool:
         longer = knobs.model_copy(update={"tmax_s": tmax_s, "report_by_s": tmax_s * report_share})
-        return _least_need_hz(world, backhaul, payload_bits, samples, longer) <= world.config.radio.bandwidth_hz
+        return _least_need_hz(world, backhaul, accounts, samples, longer) <= world.config.radio.bandwidth_hz
 
     short_s = knobs.tmax_s
     enough_s = 2 * short_s
@@ -153,24 +156,23 @@ def timeline_of_round(
     samples: Integers,
     number: int,
     knobs: RoundConfig,
-    payload_bits: float,
+    accounts: Accounts,
 ) -> Timeline:
     """What the scheduler would know of some devices, [n] and their ``samples``, in one of the first rounds."""
     t_start_s = (number - 1) * knobs.tmax_s
-    broadcast_s = backhaul.broadcast_s(True)
-    due_s = knobs.tmax_s - backhaul.of_station_s
+    bits = accounts.bits(ids, 1)
     if knobs.delay_knowledge == "planned":
         assert knobs.plan_quantile is not None
         planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile)
-        return Timeline(ids, planned_s, t_start_s, broadcast_s, payload_bits, due_s, None)
+        return Timeline(ids, planned_s, *bits, backhaul, True, t_start_s, knobs.tmax_s, None)
     compute_s = world.compute_s(ids, number, samples)
+    timeline = Timeline(ids, compute_s, *bits, backhaul, True, t_start_s, knobs.tmax_s, None)
     if knobs.delay_knowledge == "known":
-        return Timeline(ids, compute_s, t_start_s, broadcast_s, payload_bits, due_s, None)
+        return timeline
     assert knobs.report_by_s is not None
-    done_s = broadcast_s[world.population.station[ids]] + world.download_s(ids, payload_bits) + compute_s
+    done_s = timeline.ready_s(world, np.arange(len(ids)))
     decided_s = min(float(np.max(done_s)), knobs.report_by_s)
-    reporters = done_s <= decided_s
-    return Timeline(ids[reporters], compute_s[reporters], t_start_s, broadcast_s, payload_bits, due_s, decided_s)
+    return replace(timeline.of(done_s <= decided_s), decided_s=decided_s)
 
 
 def _round_up(value: float) -> str:

@@ -11,6 +11,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.decision import exceed, needs_hz
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
+from edgesim.learning.accounts import Accounts
 from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 
 Notes = dict[str, str]
@@ -20,12 +21,12 @@ _MUCH = 10.0
 """Times the energy of computing, beyond which uploads are no longer what a study of learning means to pay for."""
 
 
-def start_notes(world: World, backhaul: Backhaul, payload_bits: float, samples: Integers) -> Notes:
+def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> Notes:
     """What can be told before the first round; ``samples`` are those that each device processes in a round, [devices].
 
     The draws are those of the run itself.
     """
-    notes = {"range": _beyond_the_law(world), "overfull": _overfull(world, backhaul, payload_bits, samples)}
+    notes = {"range": _beyond_the_law(world), "overfull": _overfull(world, backhaul, accounts, samples)}
     return {about: note for about, note in notes.items() if note}
 
 
@@ -60,7 +61,7 @@ def _takes_by_count_on_least(config: RunConfig) -> bool:
     return by_count and knobs.allocator == "least" and knobs.late == "drop" and config.radio.sharing != "own"
 
 
-def _overfull(world: World, backhaul: Backhaul, payload_bits: float, samples: Integers) -> str:
+def _overfull(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> str:
     config, knobs = world.config, world.config.round
     if not _takes_by_count_on_least(config):
         return ""
@@ -69,7 +70,7 @@ def _overfull(world: World, backhaul: Backhaul, payload_bits: float, samples: In
     ids = np.arange(min(config.devices.count, math.ceil(knobs.over_commitment * knobs.count)), dtype=np.int64)
     overfull = 0
     for number in range(1, ROUNDS_LOOKED_AT + 1):
-        timeline = timeline_of_round(world, backhaul, ids, samples[ids], number, knobs, payload_bits)
+        timeline = timeline_of_round(world, backhaul, ids, samples[ids], number, knobs, accounts)
         need_hz = needs_hz(world, timeline, number, np.arange(len(timeline.ids)))
         overfull += exceed(need_hz, world.population.station[timeline.ids], world.bands_hz)
     if 2 * overfull <= ROUNDS_LOOKED_AT:

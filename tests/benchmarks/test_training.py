@@ -16,23 +16,24 @@ import torch
 import torch.nn.functional as F
 
 from edgesim import simulation
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
 from edgesim.config import LearningConfig
 from edgesim.config_file import parse
 from edgesim.learning.back_ends import make_back_end
-from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import BackEnd, Job, Optimiser, Promise
 from edgesim.learning.models import new_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import reproducible
-from edgesim.learning.trainer import BackEnd, Job, Promise
 from edgesim.learning.training_round import TorchRound
 from edgesim.runs.processes import cores
 from edgesim.runs.records import read_table
+from edgesim.streams import Streams
 
 CPU = torch.device("cpu")
 SEED = 3
-UNRECORDED = "stacked, no graphs"
+FEDAVG = Algorithm(AveragingOptions(), Sizes(0.0, 30), Streams(0))
 
 
 class Work:
@@ -48,7 +49,8 @@ class Work:
         self.build = partial(new_model, model, shape, 10, SEED)
         edges = np.append(np.arange(0, samples, batch), samples)
         parts = np.split(random.permutation(len(labels)), clients)
-        self.jobs = [Job(n, 1, n, part, edges, 0.01, 0.5) for n, part in enumerate(parts)]
+        given, optimiser = {"start": FlatModel(self.build(), device).snapshot()}, Optimiser(0.01, 0.5)
+        self.jobs = [Job(n, 1, n, (Phase(part, edges),), given, optimiser) for n, part in enumerate(parts)]
 
     def plain(self) -> Callable[[], None]:
         """The yardstick."""
@@ -59,7 +61,7 @@ class Work:
         def train() -> None:
             for job in self.jobs:
                 module.load_state_dict(start)
-                optimiser = torch.optim.SGD(module.parameters(), lr=job.lr, momentum=job.momentum)
+                optimiser = torch.optim.SGD(module.parameters(), lr=job.optimiser.lr, momentum=job.optimiser.momentum)
                 index = torch.from_numpy(job.samples).to(self.device)
                 for first, last in zip(job.edges[:-1], job.edges[1:], strict=True):
                     batch = index[first:last]
@@ -73,18 +75,15 @@ class Work:
         """A back end on a model of its own."""
         with reproducible(self.device):
             model = FlatModel(self.build(), self.device)
-            if name == UNRECORDED:
-                return StackedBackEnd(model, self.data, LearningConfig().memory_budget_mib)
-            return make_back_end(LearningConfig(back_end=name), model, self.data, self.build, cores())[0]
+            return make_back_end(LearningConfig(back_end=name), model, self.data, self.build, cores(), FEDAVG)[0]
 
     def contender(self, name: str) -> tuple[Callable[[], None], Callable[[], None]]:
         """One round on a back end, and how to close it."""
         back_end = self.back_end(name)
-        start = FlatModel(self.build(), self.device).snapshot()
 
         def train() -> None:
             with reproducible(self.device):
-                promises = [Promise(job, start) for job in self.jobs]
+                promises = [Promise(job.device, job.round, job) for job in self.jobs]
                 assert back_end.run(promises) == len(self.jobs)
 
         return train, back_end.close
@@ -199,15 +198,6 @@ def test_fedteddis_cnn_on_a_gpu(benchmark):
     facts = {"tflop_per_s": reached / 1e12, "card_tflop_per_s": possible / 1e12, "share": reached / possible}
     benchmark.extra_info |= facts
     print(facts)
-
-
-@on_a_gpu
-@pytest.mark.parametrize(
-    "work", [("mlp", (1, 8, 8), 10, 5 * 8, 8), ("small-cnn", (1, 28, 28), 10, 600, 32)], ids=["digits", "small CNN"]
-)
-def test_small_models_on_a_gpu_with_and_without_graphs(benchmark, work):
-    """Whether recording steps pays, and whether `edgesim.learning.back_ends.stacked._SMALL_BYTES` is well chosen."""
-    compare(benchmark, Work(*work, torch.device("cuda")), ["loop", UNRECORDED, "stacked"], 20)
 
 
 def overhead(benchmark, folder, rounds: int, **sections) -> None:

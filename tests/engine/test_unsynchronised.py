@@ -17,8 +17,8 @@ from edgesim.engine.world import World
 from edgesim.errors import Diverged
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Result
 from edgesim.learning.learner import make_learner
-from edgesim.learning.trainer import Result
 from edgesim.runs import records
 from edgesim.streams import Streams
 
@@ -51,9 +51,9 @@ class PlusOne:
     def run(self, promises):
         jobs = [promise for promise in promises if promise.result is None]
         for promise in jobs:
-            promise.result = Result(torch.ones_like(promise.start), 0.0, 0.0, 1.0, 0.0)
+            promise.result = Result(torch.ones_like(promise.job.start), 0.0, 0.0, 1.0, 0.0)
         if jobs:
-            self.batches.append([promise.job.device for promise in jobs])
+            self.batches.append([promise.device for promise in jobs])
         return len(jobs)
 
     def close(self):
@@ -139,7 +139,7 @@ class OneFails(PlusOne):
     """The jobs of device 1 never succeed."""
 
     def run(self, promises):
-        fine = [promise for promise in promises if promise.job.device != 1]
+        fine = [promise for promise in promises if promise.device != 1]
         super().run(fine)
         if len(fine) < len(promises):
             raise Diverged("device 1 diverged")

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.federation import Federation, Frame
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
+from edgesim.streams import Streams
 
 torch.set_num_threads(1)
 
@@ -78,3 +80,9 @@ def make_flat() -> Callable[..., tuple[FlatModel, DeviceData]]:
         return FlatModel(module, device), DeviceData(dataset, device)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def averaging() -> Algorithm:
+    """FedAvg."""
+    return Algorithm(AveragingOptions(), Sizes(0.0, 10), Streams(0))

@@ -92,16 +92,12 @@ def test_policies_protocols_and_models_run_off_the_processor_to_the_same_bytes(t
 
 
 @pytest.mark.slow
-def test_small_steps_can_be_recorded_and_auto_stacks_dense_nets_alone_off_the_processor(tmp_path):
-    """The emulated device refuses what would wait for it, or for the processor, while a step is recorded."""
+def test_auto_stacks_dense_nets_alone_off_the_processor(tmp_path):
     many = {"rounds": 8, "data": {"augment": "flip"}, "learning": {"pretrain": False}, "evaluation": {"samples": 50}}
     configs = {
         "stacked": config(many, model="mlp", back_end="auto"),
-        "stacked as asked for": config(many, model="small-cnn", back_end="stacked"),
         "loop": config(many | {"rounds": 1}, model="small-cnn", back_end="auto"),
     }
     for name, found in on_both_devices(tmp_path, configs).items():
-        assert found["accelerator"]["back_end"] == name.split()[0]
-        # The trial at the start is one.
-        assert found["recorded"] >= 3 or name == "loop"
+        assert found["accelerator"]["back_end"] == name
         assert found["accelerator"]["test_loss"] == pytest.approx(found["processor"]["test_loss"], rel=1e-4)

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torchvision.transforms.v2 import functional as T
 
+from edgesim.algorithms.algorithm import Phase
 from edgesim.learning.augmentation import apply, draw_changes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.learning.learner import make_learner
-from edgesim.learning.trainer import Job, Promise
 from edgesim.streams import Streams
 
 
@@ -62,7 +63,7 @@ def test_draws_are_a_function_of_seed_device_and_round_and_not_of_company():
     assert _draws("none", [3, 4]) == [None, None]
 
 
-def test_a_job_trains_on_the_changed_images(make_dataset, make_flat):
+def test_a_job_trains_on_the_changed_images(make_dataset, make_flat, averaging):
     """Against the same job without augmentation, on a data set whose images were changed beforehand."""
     torch.manual_seed(0)
     dataset = make_dataset(np.arange(24) % 3, shape=(2, 6, 6))
@@ -75,8 +76,10 @@ def test_a_job_trains_on_the_changed_images(make_dataset, make_flat):
     updates = []
     for data, moves in ((dataset, changes), (changed, None), (dataset, None)):
         flat, on_device = make_flat(module, data)
-        promise = Promise(Job(0, 1, 1, np.arange(24), np.array([0, 8, 16, 24]), 0.1, 0.5, moves), torch.zeros(219))
-        LoopBackEnd(flat, on_device).run([promise])
+        phase = Phase(np.arange(24), np.array([0, 8, 16, 24]), moves)
+        job = Job(0, 1, 1, (phase,), {"start": torch.zeros(219)}, Optimiser(0.1, 0.5))
+        promise = Promise(0, 1, job)
+        LoopBackEnd(flat, on_device, averaging).run([promise])
         updates.append(promise.result.update)
     assert torch.equal(updates[0], updates[1])
     assert not torch.equal(updates[0], updates[2])

@@ -282,7 +282,7 @@ def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make)
     for number, lr in ((1, 0.1), (2, 0.05), (4, 0.0125)):
         this = learner.open_round(number, 1)
         this.start(np.array([0]))
-        assert this._promises[0].job.lr == pytest.approx(lr)
+        assert this._promises[0].job.optimiser.lr == pytest.approx(lr)
 
 
 def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():

@@ -1,27 +1,32 @@
-"""The machines that fulfil training jobs: `loop`, `workers` and `stacked`, and which of them runs what."""
+"""The back ends that fulfil training jobs: `loop`, `workers` and `stacked`, and which of them runs what."""
 
 from collections.abc import Callable
 
 from torch import multiprocessing, nn
 
+from edgesim.algorithms.algorithm import Algorithm
 from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning.back_ends.graphs import recorder_on
 from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import BackEnd
 from edgesim.learning.tensors import DeviceData
-from edgesim.learning.trainer import BackEnd
 
 #: Up to here one core that stacks is as fast as two that do not; a layer of 784 x 32 and one of 32 x 10 are below.
 _SMALL = 30_000
 
 
 def make_back_end(
-    learning: LearningConfig, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], cores: int
+    learning: LearningConfig,
+    model: FlatModel,
+    data: DeviceData,
+    build: Callable[[], nn.Module],
+    cores: int,
+    algorithm: Algorithm,
 ) -> tuple[BackEnd, str | None]:
     """The back end that a config asks for, and what the user is to hear about it, if anything.
 
@@ -42,8 +47,7 @@ def make_back_end(
     notices: list[str] = []
     if learning.back_end == "stacked" or (learning.back_end == "auto" and safe):
         try:
-            stacked = StackedBackEnd(model, data, learning.memory_budget_mib, recorder_on(data.device))
-            return stacked, stacked.notice
+            return StackedBackEnd(model, data, learning.memory_budget_mib, algorithm), None
         except NotStackable as why:
             notices.append(f"the model cannot be stacked ({why})")
     spread = cores > 1 and on_cpu and not multiprocessing.current_process().daemon
@@ -51,10 +55,10 @@ def make_back_end(
     back_end: BackEnd | None = None
     if learning.back_end == "workers" or (learning.back_end != "loop" and count > 1 and on_cpu):
         try:
-            back_end = WorkersBackEnd(model, data, build, count)
+            back_end = WorkersBackEnd(model, data, build, count, algorithm)
         except NoSharedMemory as why:
             if learning.back_end == "workers":
                 raise
             notices.append(str(why))
-    back_end = back_end or LoopBackEnd(model, data)
+    back_end = back_end or LoopBackEnd(model, data, algorithm)
     return back_end, f"{'; '.join(notices)}; training uses {back_end.name!r}" if notices else None

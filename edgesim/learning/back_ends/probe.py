@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from edgesim.algorithms.algorithm import Pull
 from edgesim.errors import EdgesimError
 from edgesim.learning import dropout
+from edgesim.learning.back_ends.client_weights import ClientWeights
 from edgesim.learning.back_ends.layers import Forward
-from edgesim.learning.back_ends.stack import Stack
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Optimiser
 from edgesim.learning.passes import kept_for_backward
 from edgesim.learning.torch_settings import memory_lasts, seeded
 
@@ -53,7 +54,7 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
                 alone = [_own(model, rows[seed], images[:, seed], seed) for seed in range(2)]
             masks = model.masks.calls
             model.load(before)
-            stack = Stack(model, model.split(rows), np.ones(2), np.zeros(2), np.zeros(2), np.zeros(2))
+            stack = ClientWeights(model, rows, [Optimiser(1.0, 0.0)] * 2, [Pull()] * 2)
             keys = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
             with kept_for_backward() as kept:
                 logits = forward(stack.tensors, keys.to(before.device, torch.int32).reshape(2, masks, 2), images)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.arrays import Floats, Integers
-from edgesim.learning.trainer import Job
+from edgesim.learning.jobs import Job
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ from multiprocessing.process import BaseProcess
 import torch
 from torch import Tensor, multiprocessing, nn
 
+from edgesim.algorithms.algorithm import Algorithm
 from edgesim.errors import EdgesimError
+from edgesim.learning.back_ends.job_process import Failure, Report, Share, message, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
-from edgesim.learning.back_ends.worker import READY, Failure, Report, Share, serve
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Job, Promise, Result, wanted
 from edgesim.learning.tensors import DeviceData
-from edgesim.learning.trainer import Promise, Result, wanted
 from edgesim.runs.processes import no_interrupts
 
 
@@ -29,7 +30,7 @@ class _Worker:
     update: Tensor
     """Shared memory into which the worker writes a result, [P]."""
     started: bool = False
-    at_work: tuple[int, Promise] | None = None
+    at_work: tuple[int, tuple[Promise, Job]] | None = None
     """What it trains, with its place in the order of the jobs."""
 
 
@@ -40,28 +41,31 @@ class NoSharedMemory(EdgesimError):  # noqa: N818 - reads as what was found
 class WorkersBackEnd:
     """Runs promises on processes that live as long as the back end.
 
-    The training data, the start weights and the updates are in shared memory. Until the first worker has started this
-    process trains by itself; who trains a job changes no bit of its result.
+    The training data, the start weights and the updates are in shared memory; what else a job is given and brings goes
+    through a pipe. Until the first worker has started this process trains by itself; which process trains a job
+    changes no bit of its result.
     """
 
     name = "workers"
 
-    def __init__(self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int) -> None:
-        """``build`` makes the module anew; it is pickled.
+    def __init__(
+        self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int, algorithm: Algorithm
+    ) -> None:
+        """``build`` makes the module anew; like the algorithm, it is pickled.
 
         Raises `EdgesimError` where no process can be started, and `NoSharedMemory`.
         """
         context = multiprocessing.get_context("spawn")
         if multiprocessing.current_process().daemon:
             raise EdgesimError("learning.back_end: 'workers' cannot be used in a daemonic process; use 'loop'")
-        self._loop = LoopBackEnd(model, data)
+        self._loop = LoopBackEnd(model, data, algorithm)
         self._workers: list[_Worker] = []
         self._end = weakref.finalize(self, _end, self._workers)
         try:
             for number in range(1, count + 1):
                 here, there = context.Pipe()
                 start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
-                share = Share(there, build, data, model.mixed, start, update)
+                share = Share(there, build, data, model.mixed, algorithm, start, update)
                 process = context.Process(target=serve, args=(share,), name=f"edgesim worker {number}", daemon=True)
                 with no_interrupts():
                     process.start()
@@ -91,7 +95,8 @@ class WorkersBackEnd:
             if not busy and (failures or not waiting):
                 break
             if not busy:
-                self._loop.run([waiting.popleft()[1]])
+                _, (promise, job) = waiting.popleft()
+                promise.result = self._loop.train(job)
             # Without anyone at work, a look at who has started meanwhile; else sleep until something arrives.
             for worker in self._heard(None if busy else 0):
                 self._receive(worker, failures)
@@ -112,11 +117,12 @@ class WorkersBackEnd:
         by_connection = {worker.connection: worker for worker in self._workers}
         return [by_connection[ready] for ready in wait(list(by_connection), timeout_s) if isinstance(ready, Connection)]
 
-    def _send(self, worker: _Worker, task: tuple[int, Promise]) -> None:
+    def _send(self, worker: _Worker, task: tuple[int, tuple[Promise, Job]]) -> None:
         worker.at_work = task
-        worker.start.copy_(task[1].start)
+        _, (_, job) = task
+        worker.start.copy_(job.start)
         try:
-            worker.connection.send(task[1].job)
+            worker.connection.send(message(job))
         except OSError:
             raise self._lost(worker) from None
 
@@ -125,16 +131,17 @@ class WorkersBackEnd:
             report: Report = worker.connection.recv()
         except (EOFError, OSError):
             raise self._lost(worker) from None
-        if report == READY:
+        if report == "ready":
             worker.started = True
             return
         assert worker.at_work is not None
-        order, promise = worker.at_work
+        order, (promise, _) = worker.at_work
         worker.at_work = None
         if isinstance(report, Failure):
             failures[order] = report.error
         else:
-            promise.result = Result(worker.update.clone(), *report)
+            up, keeps = tensors_of(report.up), tensors_of(report.keeps)
+            promise.result = Result(worker.update.clone(), *report.figures, up, keeps)
 
     def _lost(self, worker: _Worker) -> EdgesimError:
         """The error for a worker that has ended; the others are ended too."""
@@ -143,8 +150,10 @@ class WorkersBackEnd:
         code = worker.process.exitcode
         who = f"worker {worker.number} of {len(self._workers)} (process {worker.process.pid})"
         self.close()
-        job = worker.at_work and worker.at_work[1].job
-        doing = f" while training device {job.device} in round {job.round}" if job else ""
+        doing = ""
+        if worker.at_work:
+            _, (promise, _) = worker.at_work
+            doing = f" while training device {promise.device} in round {promise.round}"
         if not worker.started:
             doing = " before it began"
         if code is not None and code < 0:

@@ -1,14 +1,18 @@
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.learning.tensors import DeviceData
-from edgesim.learning.trainer import Job, Promise
+from edgesim.streams import Streams
 
 SHAPE, CLASSES = (3, 16, 16), 4
 CPU = torch.device("cpu")
@@ -42,20 +46,44 @@ def flat() -> Callable[..., FlatModel]:
 def promises() -> Callable[..., list[Promise]]:
     """Jobs with given edges that start from a model's weights; each call makes the same ones."""
 
-    def make(model: FlatModel, *edges: list[int], augmented=False, **given) -> list[Promise]:
-        """``given`` are fields of the jobs: one value for all, or each job's own."""
+    def make(model: FlatModel, *edges: list[int], augmented=False, **fields) -> list[Promise]:
+        """``fields`` are one value for all jobs, or each job's own.
+
+        They are those of the optimiser; ``scale``, which multiplies the start weights; and else what is given, of which
+        ``shift`` is how large a random one is.
+        """
         random = np.random.default_rng(1)
-        fields = {
+        each = {
             name: np.broadcast_to(values, len(edges)).tolist()
-            for name, values in ({"lr": 0.02, "momentum": 0.5} | given).items()
+            for name, values in ({"lr": 0.02, "momentum": 0.5, "weight_decay": 0.0, "scale": 1.0} | fields).items()
         }
         start = model.snapshot()
         made = []
         for n, part in enumerate(edges):
             samples = random.integers(0, 96, part[-1])
             changes = random.integers(0, [2, 9, 9], (part[-1], 3)) if augmented else None
-            own = {name: values[n] for name, values in fields.items()}
-            made.append(Promise(Job(n, 1, 100 + n, samples, np.array(part), **own, changes=changes), start))
+            own = {name: values[n] for name, values in each.items()}
+            optimiser = Optimiser(*(own.pop(name) for name in ("lr", "momentum", "weight_decay")))
+            given = {"start": own.pop("scale") * start}
+            if shift := own.pop("shift", 0.0):
+                drawn = torch.randn(model.trainable, generator=torch.Generator().manual_seed(n))
+                given["shift"] = shift * drawn.to(start)
+            given |= {name: torch.tensor(value) for name, value in own.items()}
+            job = Job(n, 1, 100 + n, (Phase(samples, np.array(part), changes),), given, optimiser)
+            made.append(Promise(n, 1, job))
         return made
 
     return make
+
+
+@pytest.fixture(scope="session")
+def pulling() -> Algorithm:
+    """Of a module that processes started by a test can import."""
+    folder = str(Path(__file__).parent)
+    sys.path.insert(0, folder)
+    try:
+        from pulling import Pulling
+
+        yield Pulling(AveragingOptions(), Sizes(0.0, 10), Streams(0))
+    finally:
+        sys.path.remove(folder)

@@ -56,11 +56,11 @@ MODELS = {
 
 
 @pytest.fixture
-def choose(make_config, data):
+def choose(make_config, data, averaging):
     def choose(model, cores=2, **learning):
         build = MODELS[model]
         config = make_config(learning=learning).learning
-        back_end, notice = make_back_end(config, FlatModel(build(), CPU), data, build, cores)
+        back_end, notice = make_back_end(config, FlatModel(build(), CPU), data, build, cores, averaging)
         back_end.close()
         return back_end.name, notice
 
@@ -68,21 +68,19 @@ def choose(make_config, data):
 
 
 @pytest.fixture
-def choose_off(make_config, data, monkeypatch):
+def choose_off(make_config, data, averaging, monkeypatch):
     """What is chosen for a model whose data are said to be on a GPU."""
 
     class Stand:
         name = "stacked"
-        notice = None
 
     monkeypatch.setattr(back_ends, "StackedBackEnd", lambda *_: Stand())
-    monkeypatch.setattr(back_ends, "recorder_on", lambda _: None)
     away = copy.copy(data)
     away.device = torch.device("cuda")
 
     def choose(name):
         build = MODELS[name]
-        return make_back_end(make_config().learning, FlatModel(build(), CPU), away, build, 2)[0].name
+        return make_back_end(make_config().learning, FlatModel(build(), CPU), away, build, 2, averaging)[0].name
 
     return choose
 
@@ -155,10 +153,11 @@ def test_so_many_workers_as_asked_for_whatever_the_cores(choose, monkeypatch):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_auto_stacks_dense_nets_of_any_width(make_config, dataset):
+def test_on_a_gpu_auto_stacks_dense_nets_of_any_width(make_config, dataset, averaging):
     gpu = torch.device("cuda")
     data = DeviceData(dataset, gpu)
     for model, expected in (("convolutions", "loop"), ("wide", "stacked"), ("own noise", "loop")):
         config = make_config().learning
-        back_end, _ = make_back_end(config, FlatModel(MODELS[model]().to(gpu), gpu), data, MODELS[model], 2)
+        flat = FlatModel(MODELS[model]().to(gpu), gpu)
+        back_end, _ = make_back_end(config, flat, data, MODELS[model], 2, averaging)
         assert back_end.name == expected

@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -6,23 +7,31 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from edgesim.algorithms.algorithm import Phase, Sizes
+from edgesim.algorithms.fedprox import FedProx
 from edgesim.errors import Diverged
 from edgesim.learning import image_loader
 from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.stacked import StackedBackEnd
+from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.models import make_model
-from edgesim.learning.trainer import Job, Promise
+from edgesim.streams import Streams
 
 
-def _job(samples, edges, device=0, seed=1, lr=0.05, momentum=0.5, proximal=0.0, decay=0.0):
-    return Job(device, 1, seed, np.array(samples), np.array(edges), lr, momentum, None, proximal, decay)
+def _promise(start, samples, edges, device=0, seed=1, lr=0.05, momentum=0.5, weight_decay=0.0, **given):
+    phases, optimiser = (Phase(np.array(samples), np.array(edges)),), Optimiser(lr, momentum, weight_decay)
+    return Promise(device, 1, Job(device, 1, seed, phases, {"start": start, **given}, optimiser))
 
 
 def _by_hand(module, data, job):
-    """The plain way: a module, torch.optim.SGD and a loop."""
+    """The plain way: a module, torch.optim.SGD and a loop, with every term of the pull as a part of the loss."""
     module = copy.deepcopy(module).train()
+    to_start, decay = (float(job.given.get(name, 0.0)) for name in ("to_start", "decay"))
+    sizes = [parameter.numel() for parameter in module.parameters()]
+    shifts = torch.split(job.given.get("shift", torch.zeros(sum(sizes))), sizes)
     start = [parameter.detach().clone() for parameter in module.parameters()]
-    optimiser = torch.optim.SGD(module.parameters(), lr=job.lr, momentum=job.momentum, weight_decay=job.weight_decay)
+    optimiser = torch.optim.SGD(module.parameters(), **dataclasses.asdict(job.optimiser))
     losses, hits, square = [], [], None
     for first, last in zip(job.edges[:-1], job.edges[1:], strict=True):
         images, labels = data.train(torch.from_numpy(job.samples[first:last]))
@@ -32,11 +41,12 @@ def _by_hand(module, data, job):
         single = F.cross_entropy(logits.detach(), labels, reduction="none")
         newest = float((single**2).mean())
         square = newest if square is None else 0.8 * square + 0.2 * newest
-        # The proximal term as part of the loss, where torch's own gradient does the work.
-        away = sum((p - q).square().sum() for p, q in zip(module.parameters(), start, strict=True))
-        (loss + job.proximal / 2 * away).backward()
+        for now, before, shift in zip(module.parameters(), start, shifts, strict=True):
+            loss = loss + to_start / 2 * (now - before).square().sum() + decay / 2 * now.square().sum()
+            loss = loss + shift @ now.reshape(-1)
+        loss.backward()
         optimiser.step()
-        losses += [loss.item()] * len(labels)
+        losses += [float(single.mean())] * len(labels)
         hits += (logits.argmax(1) == labels).tolist()
     update = [after.detach() - before for after, before in zip(module.parameters(), start, strict=True)]
     return update, np.mean(losses), np.mean(hits), square**0.5
@@ -56,13 +66,20 @@ def _mlp_world(make_dataset, make_flat, count=60):
     return module, flat, data
 
 
-@pytest.mark.parametrize(("proximal", "decay"), [(0.0, 0.0), (4.0, 0.0), (0.0, 0.5), (4.0, 0.5)])
-def test_a_jobs_update_is_that_of_torchs_own_sgd(proximal, decay, make_dataset, make_flat):
+PULLS = ({}, {"to_start": 4.0}, {"decay": 0.5}, {"shift": 0.3}, {"to_start": 4.0, "decay": 0.5, "shift": 0.3})
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.2])
+@pytest.mark.parametrize("pull", PULLS, ids=lambda pull: ", ".join(pull) or "none")
+def test_a_jobs_update_is_that_of_torchs_own_sgd(weight_decay, pull, make_dataset, make_flat, pulling):
     module, flat, data = _mlp_world(make_dataset, make_flat)
-    job = _job(np.random.default_rng(0).integers(0, 60, 22), [0, 8, 16, 22], proximal=proximal, decay=decay)
-    promise = Promise(job, flat.snapshot())
-    LoopBackEnd(flat, data).run([promise])
-    update, loss, accuracy, loss_rms = _by_hand(module, data, job)
+    given = {name: torch.tensor(value) for name, value in pull.items()}
+    if "shift" in pull:
+        given["shift"] = pull["shift"] * torch.randn(flat.trainable, generator=torch.Generator().manual_seed(1))
+    samples = np.random.default_rng(0).integers(0, 60, 22)
+    promise = _promise(flat.snapshot(), samples, [0, 8, 16, 22], weight_decay=weight_decay, **given)
+    LoopBackEnd(flat, data, pulling).run([promise])
+    update, loss, accuracy, loss_rms = _by_hand(module, data, promise.job)
     expected = torch.cat([part.reshape(-1) for part in update])
     torch.testing.assert_close(promise.result.update, expected, rtol=0, atol=1e-6)
     assert promise.result.loss == pytest.approx(loss, rel=1e-6)
@@ -71,26 +88,63 @@ def test_a_jobs_update_is_that_of_torchs_own_sgd(proximal, decay, make_dataset, 
     assert promise.result.update_norm == pytest.approx(float(expected.norm()), rel=1e-5)
 
 
-def test_a_convolutional_update_agrees_with_torchs_own_sgd_in_size(make_dataset, make_flat):
+def test_fedprox_pulls_every_step_towards_the_start_by_mu(make_dataset, make_flat):
+    module, flat, data = _mlp_world(make_dataset, make_flat)
+    algorithm = FedProx(FedProx.Options(mu=4.0), Sizes(0.0, 1), Streams(0))
+    promise = _promise(flat.snapshot(), np.arange(22), [0, 8, 16, 22])
+    LoopBackEnd(flat, data, algorithm).run([promise])
+    job = dataclasses.replace(promise.job, given={"to_start": torch.tensor(4.0)})
+    expected = torch.cat([part.reshape(-1) for part in _by_hand(module, data, job)[0]])
+    torch.testing.assert_close(promise.result.update, expected, rtol=0, atol=1e-6)
+
+
+def test_two_phases_train_like_one_with_the_steps_of_both(make_dataset, make_flat, pulling):
+    """With dropout, whose masks go by the step within the job, and momentum, which goes on."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Dropout(0.5), nn.ReLU(), nn.Linear(12, 3))
+    flat, data = make_flat(module, make_dataset(np.arange(60) % 3))
+    samples, start = np.random.default_rng(0).integers(0, 60, 27), flat.snapshot()
+    whole = _promise(start, samples, [0, 8, 12, 20, 27])
+    phases = Phase(samples[:12], np.array([0, 8, 12])), Phase(samples[12:], np.array([0, 8, 15]))
+    parts = Promise(0, 1, dataclasses.replace(whole.job, phases=phases))
+    first = Promise(0, 1, dataclasses.replace(whole.job, phases=phases[:1]))
+    LoopBackEnd(flat, data, pulling).run([whole, parts, first])
+    assert torch.equal(whole.result.update, parts.result.update)
+    assert (whole.result.loss, whole.result.loss_rms) == (parts.result.loss, parts.result.loss_rms)
+    assert not torch.equal(first.result.update, parts.result.update)
+
+
+def test_what_a_device_sends_and_keeps_holds_no_larger_tensor_in_memory(make_dataset, make_flat, pulling):
+    _, flat, data = _mlp_world(make_dataset, make_flat)
+    made = [_promise(flat.snapshot(), np.arange(8), [0, 8], device) for device in range(3)]
+    for back_end in (LoopBackEnd(flat, data, pulling), StackedBackEnd(flat, data, 4096, pulling)):
+        again = [Promise(promise.device, 1, promise.job) for promise in made]
+        back_end.run(again)
+        for promise in again:
+            tensors = [*promise.result.up.values(), *promise.result.keeps.values()]
+            assert [tensor.untyped_storage().nbytes() for tensor in tensors] == [tensor.nbytes for tensor in tensors]
+            assert torch.equal(promise.result.keeps["head"].reshape(-1), promise.result.update[-6:])
+
+
+def test_a_convolutional_update_agrees_with_torchs_own_sgd_in_size(make_dataset, make_flat, averaging):
     torch.manual_seed(0)
     module = nn.Sequential(
         nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16, 3)
     )
     flat, data = make_flat(copy.deepcopy(module), make_dataset(np.arange(30) % 3, shape=(2, 6, 6)))
-    job = _job(np.arange(24), [0, 8, 16, 24])
-    promise = Promise(job, flat.snapshot())
-    LoopBackEnd(flat, data).run([promise])
-    update, loss, _, _ = _by_hand(module, data, job)
-    flat.load(promise.start + promise.result.update)
+    promise = _promise(flat.snapshot(), np.arange(24), [0, 8, 16, 24])
+    LoopBackEnd(flat, data, averaging).run([promise])
+    update, loss, _, _ = _by_hand(module, data, promise.job)
+    flat.load(promise.job.start + promise.result.update)
     for mine, before, change in zip(flat.parameters(), module.parameters(), update, strict=True):
         torch.testing.assert_close(mine.detach(), before.detach() + change, rtol=1e-5, atol=1e-6)
     assert promise.result.loss == pytest.approx(loss, rel=1e-5)
 
 
-def test_a_promise_not_asked_for_never_runs_and_one_asked_twice_runs_once(make_dataset, make_flat):
+def test_a_promise_not_asked_for_never_runs_and_one_asked_twice_runs_once(make_dataset, make_flat, averaging):
     _, flat, data = _mlp_world(make_dataset, make_flat)
-    back_end = LoopBackEnd(flat, data)
-    wanted, unused = (Promise(_job(np.arange(8), [0, 8], device), flat.snapshot()) for device in (0, 1))
+    back_end = LoopBackEnd(flat, data, averaging)
+    wanted, unused = (_promise(flat.snapshot(), np.arange(8), [0, 8], device) for device in (0, 1))
     assert back_end.run([wanted]) == 1
     first = wanted.result
     assert back_end.run([wanted]) == 0
@@ -98,17 +152,16 @@ def test_a_promise_not_asked_for_never_runs_and_one_asked_twice_runs_once(make_d
     assert unused.result is None
 
 
-def test_a_result_depends_on_the_job_and_not_on_what_ran_before(make_dataset, make_flat):
+def test_a_result_depends_on_the_job_and_not_on_what_ran_before(make_dataset, make_flat, averaging):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.ReLU(), nn.Dropout(0.5), nn.Linear(12, 3))
     flat, data = make_flat(module, make_dataset(np.arange(30) % 3))
     start = flat.snapshot()
-    jobs = [_job(np.arange(16), [0, 8, 16], device, seed) for device, seed in ((0, 7), (1, 8), (2, 7))]
 
     def run(order):
         torch.manual_seed(len(order))
-        promises = {n: Promise(jobs[n], start) for n in order}
-        LoopBackEnd(flat, data).run(list(promises.values()))
+        promises = {n: _promise(start, np.arange(16), [0, 8, 16], n, (7, 8, 7)[n]) for n in order}
+        LoopBackEnd(flat, data, averaging).run(list(promises.values()))
         return {n: promise.result.update for n, promise in promises.items()}
 
     forward, backward, alone = run([0, 1, 2]), run([2, 1, 0]), run([1])
@@ -119,30 +172,29 @@ def test_a_result_depends_on_the_job_and_not_on_what_ran_before(make_dataset, ma
     assert not torch.equal(forward[0], forward[1]), "another seed: other dropout masks"
 
 
-def test_training_leaves_torchs_generator_as_it_was(make_dataset, make_flat):
+def test_training_leaves_torchs_generator_as_it_was(make_dataset, make_flat, averaging):
     _, flat, data = _mlp_world(make_dataset, make_flat)
     torch.manual_seed(11)
     expected = torch.rand(3)
     torch.manual_seed(11)
-    LoopBackEnd(flat, data).run([Promise(_job(np.arange(8), [0, 8]), flat.snapshot())])
+    LoopBackEnd(flat, data, averaging).run([_promise(flat.snapshot(), np.arange(8), [0, 8])])
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_images_are_gathered_in_chunks_without_changing_the_update(make_dataset, make_flat, monkeypatch):
+def test_images_are_gathered_in_chunks_without_changing_the_update(make_dataset, make_flat, averaging, monkeypatch):
     _, flat, data = _mlp_world(make_dataset, make_flat)
-    job = _job(np.arange(50), [0, 8, 16, 24, 32, 40, 48, 50])
     updates, start = [], flat.snapshot()
     for at_once in (2048 * 64, 17 * 64, 3 * 64):
         monkeypatch.setattr(image_loader, "_BYTES_AT_ONCE", at_once)
-        promise = Promise(job, start)
-        LoopBackEnd(flat, data).run([promise])
+        promise = _promise(start, np.arange(50), [0, 8, 16, 24, 32, 40, 48, 50])
+        LoopBackEnd(flat, data, averaging).run([promise])
         updates.append(promise.result.update)
     assert torch.equal(updates[0], updates[1])
     assert torch.equal(updates[0], updates[2])
 
 
-def test_a_loss_that_is_not_finite_names_device_round_and_step(make_dataset, make_flat):
+def test_a_loss_that_is_not_finite_names_device_round_and_step(make_dataset, make_flat, averaging):
     _, flat, data = _mlp_world(make_dataset, make_flat)
-    job = _job(np.arange(60), np.arange(0, 61, 4), device=12, lr=1e30)
+    promise = _promise(flat.snapshot(), np.arange(60), np.arange(0, 61, 4), device=12, lr=1e30)
     with pytest.raises(Diverged, match=r"device 12, round 1, step [2-9]: .*lower learning.lr"):
-        LoopBackEnd(flat, data).run([Promise(job, flat.snapshot())])
+        LoopBackEnd(flat, data, averaging).run([promise])

@@ -2,8 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.algorithms.algorithm import Phase
 from edgesim.learning.back_ends.schedule import make_schedule
-from edgesim.learning.trainer import Job
+from edgesim.learning.jobs import Job, Optimiser
 
 sizes_of_steps = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=5), min_size=1, max_size=6)
 
@@ -11,7 +12,8 @@ sizes_of_steps = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=5), m
 def _jobs(sizes):
     sizes = sorted(sizes, key=len, reverse=True)
     edges = [np.cumsum([0, *parts]) for parts in sizes]
-    return [Job(n, 1, n, 1000 * n + np.arange(part[-1]), part, 0.1, 0.0) for n, part in enumerate(edges)]
+    phases = [(Phase(1000 * n + np.arange(part[-1]), part),) for n, part in enumerate(edges)]
+    return [Job(n, 1, n, own, {}, Optimiser(0.1, 0.0)) for n, own in enumerate(phases)]
 
 
 @given(sizes_of_steps)

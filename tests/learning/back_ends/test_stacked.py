@@ -14,8 +14,8 @@ from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_lay
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
+from edgesim.learning.jobs import Promise
 from edgesim.learning.models import make_model
-from edgesim.learning.trainer import Promise
 
 SHAPE, CLASSES = (3, 16, 16), 4
 
@@ -102,6 +102,16 @@ def _difference(one: Promise, other: Promise) -> float:
     return float((one.result.update - other.result.update).norm() / other.result.update.norm())
 
 
+#: Of Pulling: terms alike for all clients and each client's own, of which some have none.
+PULLS = (
+    {"to_start": 2.0},
+    {"to_start": [0.0, 3.0, 1.0, 5.0, 2.0]},
+    {"decay": [0.0, 0.3, 0.1, 0.5, 0.2], "weight_decay": 0.1},
+    {"shift": 0.1},
+    {"to_start": [0.0, 3.0, 1.0, 5.0, 2.0], "decay": 0.2, "shift": [0.0, 0.1, 0.2, 0.0, 0.3]},
+)
+#: Models, and whether their images are augmented: one of these takes a value of `small-cnn` across a kink.
+PULLED = {"mlp": True, "small-cnn": False, "batch norms": True, "branches": True, "residual": True}
 PRECISIONS = [(torch.float32, 1e-3), (torch.float64, 1e-9)]
 
 
@@ -114,55 +124,69 @@ def _agree(together, alone, model, bound):
         assert mine.result.loss_rms == pytest.approx(theirs.result.loss_rms, rel=bound)
         assert mine.result.accuracy == pytest.approx(theirs.result.accuracy, abs=1e-9 if bound < 1e-6 else 0.13)
         assert mine.result.update_norm == pytest.approx(theirs.result.update_norm, rel=bound)
+        for found, expected in ((mine.result.up, theirs.result.up), (mine.result.keeps, theirs.result.keeps)):
+            assert found.keys() == expected.keys() != set()
+            for name, tensor in expected.items():
+                assert found[name].shape == tensor.shape
+                assert (found[name] - tensor).double().norm() <= bound * tensor.double().norm(), name
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_stack_brings_what_the_loop_does(name, dtype, bound, flat, data, promises):
+def test_a_stack_brings_what_the_loop_does(name, dtype, bound, flat, data, promises, pulling):
     model = flat(MODELS[name], dtype)
     hyper = {"lr": [0.02, 0.01, 0.02, 0.005, 0.02], "momentum": [0.5, 0.0, 0.9, 0.5, 0.5]}
     alone, together = promises(model, *EDGES, **hyper), promises(model, *EDGES, **hyper)
-    LoopBackEnd(model, data).run(alone)
-    assert StackedBackEnd(model, data, 4096).run(together) == len(EDGES)
+    LoopBackEnd(model, data, pulling).run(alone)
+    assert StackedBackEnd(model, data, 4096, pulling).run(together) == len(EDGES)
     _agree(together, alone, model, bound)
     # The module still works by itself.
+    model.load(alone[0].job.start)
     again = promises(model, *EDGES, **hyper)
-    for promise in again:
-        promise.start = alone[0].start
-    LoopBackEnd(model, data).run(again)
+    LoopBackEnd(model, data, pulling).run(again)
     assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(again, alone, strict=True))
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
-@pytest.mark.parametrize("name", ["mlp", "batch norms", "branches", "residual"])
-@pytest.mark.parametrize("proximal", [2.0, [0.0, 3.0, 1.0, 5.0, 2.0]])
-def test_augmented_jobs_with_a_proximal_term_from_different_starts_agree(
-    name, dtype, bound, proximal, flat, data, promises
+@pytest.mark.parametrize(("name", "augmented"), PULLED.items())
+@pytest.mark.parametrize("pull", PULLS, ids=lambda pull: ", ".join(pull))
+def test_jobs_that_are_pulled_from_different_starts_agree(
+    name, augmented, dtype, bound, pull, flat, data, promises, pulling
 ):
     model = flat(MODELS[name], dtype)
-    alone, together, unlike = (
-        promises(model, *EDGES, augmented=augmented, proximal=weight)
-        for augmented, weight in ((True, proximal), (True, proximal), (False, 0.0))
-    )
-    for made in (alone, together, unlike):
-        for n in (1, 3):
-            made[n].start = (1.0 + 0.1 * n) * made[n].start
-    LoopBackEnd(model, data).run(alone)
-    back_end = StackedBackEnd(model, data, 4096)
+    scale = [1.0, 1.1, 1.0, 1.3, 1.0]
+    alone, together = (promises(model, *EDGES, augmented=augmented, scale=scale, **pull) for _ in range(2))
+    unlike = promises(model, *EDGES, scale=scale)
+    LoopBackEnd(model, data, pulling).run(alone)
+    back_end = StackedBackEnd(model, data, 4096, pulling)
     back_end.run(together)
     back_end.run(unlike)
     _agree(together, alone, model, bound)
-    assert min(map(_difference, together, unlike)) > 0.05
+    assert max(map(_difference, together, unlike)) > 0.05
+
+
+@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
+@pytest.mark.parametrize("name", ["mlp", "small-cnn"])
+@pytest.mark.parametrize("pull", PULLS, ids=lambda pull: ", ".join(pull))
+def test_every_term_of_a_pull_changes_what_a_stack_brings(name, dtype, bound, pull, flat, data, promises, pulling):
+    model = flat(MODELS[name], dtype)
+    back_end = StackedBackEnd(model, data, 4096, pulling)
+    pulled = promises(model, *EDGES, **pull)
+    back_end.run(pulled)
+    for term in pull:
+        without = promises(model, *EDGES, **pull | {term: 0.0})
+        back_end.run(without)
+        assert max(map(_difference, pulled, without)) > 10 * bound, term
 
 
 @pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
 @pytest.mark.parametrize("name", ["mlp", "batch norms", "branches", "residual"])
 @pytest.mark.parametrize("decay", [0.5, [0.0, 0.3, 0.1, 0.5, 0.2]])
-def test_jobs_whose_weights_decay_agree(name, dtype, bound, decay, flat, data, promises):
+def test_jobs_whose_weights_decay_agree(name, dtype, bound, decay, flat, data, promises, pulling):
     model = flat(MODELS[name], dtype)
     alone, together, unlike = (promises(model, *EDGES, weight_decay=each) for each in (decay, decay, 0.0))
-    LoopBackEnd(model, data).run(alone)
-    back_end = StackedBackEnd(model, data, 4096)
+    LoopBackEnd(model, data, pulling).run(alone)
+    back_end = StackedBackEnd(model, data, 4096, pulling)
     back_end.run(together)
     back_end.run(unlike)
     _agree(together, alone, model, bound)
@@ -176,11 +200,11 @@ def _cumulative():
     )
 
 
-def test_buffers_that_count_start_anew_with_every_stack(flat, data, promises):
+def test_buffers_that_count_start_anew_with_every_stack(flat, data, promises, pulling):
     model = flat(_cumulative, torch.float64)
     alone, first, second = (promises(model, *EDGES) for _ in range(3))
-    LoopBackEnd(model, data).run(alone)
-    back_end = StackedBackEnd(model, data, 4096)
+    LoopBackEnd(model, data, pulling).run(alone)
+    back_end = StackedBackEnd(model, data, 4096, pulling)
     back_end.run(first)
     back_end.run(second)
     _agree(first, alone, model, 1e-9)
@@ -207,15 +231,17 @@ def _layers(norm):
 
 
 @pytest.mark.parametrize("norm", [[], [nn.BatchNorm1d(32)], [nn.LayerNorm(32)]])
-def test_nets_that_auto_stacks_stay_within_a_thousandth_over_long_jobs_in_single_precision(norm, flat, data, promises):
+def test_nets_that_auto_stacks_stay_within_a_thousandth_over_long_jobs_in_single_precision(
+    norm, flat, data, promises, pulling
+):
     """Five steps of 32, the default, and thirty of 16 with much momentum."""
     model = flat(functools.partial(_layers, norm))
     assert is_shallow_and_dense(model.module)
     jobs = list(range(0, 161, 32)), list(range(0, 481, 16))
     given = {"lr": [0.1, 0.05], "momentum": [0.5, 0.9]}
     alone, together = promises(model, *jobs, **given), promises(model, *jobs, **given)
-    LoopBackEnd(model, data).run(alone)
-    StackedBackEnd(model, data, 4096).run(together)
+    LoopBackEnd(model, data, pulling).run(alone)
+    StackedBackEnd(model, data, 4096, pulling).run(together)
     _agree(together, alone, model, 1e-3)
 
 
@@ -239,18 +265,18 @@ QUICK = "torchvision:shufflenet_v2_x0_5"
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in DEEP]
 )
-def test_deep_networks_stack_in_double_precision(name, flat, data, promises):
+def test_deep_networks_stack_in_double_precision(name, flat, data, promises, pulling):
     model = flat(lambda: make_model(name, SHAPE, CLASSES), torch.float64)
     alone, together = promises(model, [0, 6, 12], [0, 6]), promises(model, [0, 6, 12], [0, 6])
-    LoopBackEnd(model, data).run(alone)
-    StackedBackEnd(model, data, 4096).run(together)
+    LoopBackEnd(model, data, pulling).run(alone)
+    StackedBackEnd(model, data, 4096, pulling).run(together)
     _agree(together, alone, model, DEEP[name])
 
 
 @pytest.mark.parametrize("name", ["dense", "branches"])
-def test_what_a_job_is_stacked_with_changes_nothing_beyond_rounding(name, flat, data, promises):
+def test_what_a_job_is_stacked_with_changes_nothing_beyond_rounding(name, flat, data, promises, pulling):
     model = flat(MODELS[name], torch.float64)
-    back_end = StackedBackEnd(model, data, 4096)
+    back_end = StackedBackEnd(model, data, 4096, pulling)
     together, halves, alone = (promises(model, *EDGES) for _ in range(3))
     back_end.run(together)
     back_end.run(halves[3:])
@@ -261,9 +287,9 @@ def test_what_a_job_is_stacked_with_changes_nothing_beyond_rounding(name, flat, 
         assert max(map(_difference, others, together)) < 1e-12
 
 
-def test_the_order_of_the_promises_changes_no_byte(flat, data, promises):
+def test_the_order_of_the_promises_changes_no_byte(flat, data, promises, pulling):
     model = flat(MODELS["small-cnn"])
-    back_end = StackedBackEnd(model, data, 4096)
+    back_end = StackedBackEnd(model, data, 4096, pulling)
     forward, backward = promises(model, *EDGES), promises(model, *EDGES)
     back_end.run(forward)
     back_end.run(backward[::-1])
@@ -272,11 +298,11 @@ def test_the_order_of_the_promises_changes_no_byte(flat, data, promises):
         assert one.result.loss == other.result.loss
 
 
-def test_dropout_masks_are_those_of_the_loop_and_differ_between_jobs(flat, data, promises):
+def test_dropout_masks_are_those_of_the_loop_and_differ_between_jobs(flat, data, promises, pulling):
     model = flat(lambda: nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(768, CLASSES)), torch.float64)
     alone, together = promises(model, [0, 1], [0, 1]), promises(model, [0, 1], [0, 1])
-    LoopBackEnd(model, data).run(alone)
-    StackedBackEnd(model, data, 4096).run(together)
+    LoopBackEnd(model, data, pulling).run(alone)
+    StackedBackEnd(model, data, 4096, pulling).run(together)
     dropped = []
     for mine, theirs in zip(together, alone, strict=True):
         # One step on one image: the gradient of a pixel's weights is zero just where the mask is.
@@ -287,10 +313,10 @@ def test_dropout_masks_are_those_of_the_loop_and_differ_between_jobs(flat, data,
     assert not torch.equal(dropped[0], dropped[1])
 
 
-def test_a_stack_holds_no_more_clients_than_the_memory_budget(flat, data, promises, monkeypatch):
+def test_a_stack_holds_no_more_clients_than_the_memory_budget(flat, data, promises, monkeypatch, pulling):
     model = flat(MODELS["fedteddi-cnn"], torch.float64)
     sizes = []
-    wide, narrow = StackedBackEnd(model, data, 4096), StackedBackEnd(model, data, 40)
+    wide, narrow = StackedBackEnd(model, data, 4096, pulling), StackedBackEnd(model, data, 40, pulling)
     train = narrow._train
     monkeypatch.setattr(narrow, "_train", lambda stack: sizes.append(len(stack)) or train(stack))
     one, other = promises(model, *EDGES), promises(model, *EDGES)
@@ -304,17 +330,17 @@ def test_a_stack_holds_no_more_clients_than_the_memory_budget(flat, data, promis
     assert max(map(_difference, other, one)) < 1e-12
 
 
-def test_a_budget_too_small_for_one_client_still_trains_one_at_a_time(flat, data, promises):
+def test_a_budget_too_small_for_one_client_still_trains_one_at_a_time(flat, data, promises, pulling):
     model = flat(MODELS["fedteddi-cnn"])
-    back_end = StackedBackEnd(model, data, 1)
+    back_end = StackedBackEnd(model, data, 1, pulling)
     assert back_end._clients_at_once(32) == 1
     made = promises(model, [0, 2], [0, 2])
     assert back_end.run(made) == 2
 
 
-def test_memory_that_runs_out_is_one_line_with_the_budget_to_set(flat, data, promises, monkeypatch):
+def test_memory_that_runs_out_is_one_line_with_the_budget_to_set(flat, data, promises, monkeypatch, pulling):
     model = flat(MODELS["mlp"])
-    back_end = StackedBackEnd(model, data, 512)
+    back_end = StackedBackEnd(model, data, 512, pulling)
 
     def fails(*_):
         torch.empty(1 << 60)
@@ -334,12 +360,12 @@ def test_memory_that_runs_out_in_the_trial_does_not_mean_that_the_module_cannot_
     assert torch.equal(model.weights, before)
 
 
-def test_a_loss_that_is_not_finite_is_the_first_one_in_the_order_asked(flat, data, promises):
+def test_a_loss_that_is_not_finite_is_the_first_one_in_the_order_asked(flat, data, promises, pulling):
     model = flat(MODELS["mlp"])
     edges = [list(range(0, 41, 4))] * 4
     made = promises(model, *edges, lr=[0.01, 1e30, 0.01, 1e30])
     with pytest.raises(Diverged, match=r"device 3, round 1, step [2-9]: .*lower learning.lr"):
-        StackedBackEnd(model, data, 4096).run(made[::-1])
+        StackedBackEnd(model, data, 4096, pulling).run(made[::-1])
     assert [promise.result is None for promise in made] == [False, True, False, True]
     assert all(np.isfinite(made[n].result.loss) for n in (0, 2))
 
@@ -364,17 +390,17 @@ class _OwnNoise(nn.Module):
         (lambda: _OwnNoise(lambda images: 1.0 if float(images.sum()) > 0 else 2.0), "item|data-dependent"),
     ],
 )  # fmt: skip
-def test_a_module_with_randomness_or_branches_of_its_own_is_not_stacked(build, words, flat, data):
+def test_a_module_with_randomness_or_branches_of_its_own_is_not_stacked(build, words, flat, data, pulling):
     model = flat(build)
     before, state = model.snapshot(), torch.get_rng_state()
     with pytest.raises(NotStackable, match=words):
-        StackedBackEnd(model, data, 4096)
+        StackedBackEnd(model, data, 4096, pulling)
     assert torch.equal(model.weights, before)
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_the_trial_leaves_weights_buffers_and_counters_as_they_were(flat, data):
+def test_the_trial_leaves_weights_buffers_and_counters_as_they_were(flat, data, pulling):
     model = flat(_batch_norms)
     before = copy.deepcopy(model.state())
-    StackedBackEnd(model, data, 4096)
+    StackedBackEnd(model, data, 4096, pulling)
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state().items())

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from edgesim.algorithms.algorithm import Phase
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
@@ -36,27 +37,27 @@ def _started(back_end):
     return back_end
 
 
-def _made(data, name, count, mixed=False):
+def _made(data, pulling, name, count, mixed=False):
     builder = functools.partial(new_model, name, SHAPE, CLASSES, 5)
     model = FlatModel(builder(), CPU, mixed)
-    return model, WorkersBackEnd(model, data, builder, count)
+    return model, WorkersBackEnd(model, data, builder, count, pulling)
 
 
 @pytest.fixture(scope="module")
-def two(data):
+def two(data, pulling):
     """A model and a back end of two processes that have started."""
-    model, back_end = _made(data, "fedteddi-cnn", 2)
+    model, back_end = _made(data, pulling, "fedteddi-cnn", 2)
     yield model, _started(back_end)
     back_end.close()
 
 
 @pytest.fixture
-def make(data):
+def make(data, pulling):
     """Back ends of one process, closed after the test."""
     made = []
 
     def build(name, mixed=False):
-        model, back_end = _made(data, name, 1, mixed)
+        model, back_end = _made(data, pulling, name, 1, mixed)
         made.append(back_end)
         return model, back_end
 
@@ -74,47 +75,48 @@ def _same_bits(spread, alone):
         assert torch.equal(one.result.update, other.result.update)
         assert (one.result.loss, one.result.accuracy) == (other.result.loss, other.result.accuracy)
         assert (one.result.update_norm, one.result.loss_rms) == (other.result.update_norm, other.result.loss_rms)
+        for mine, theirs in ((one.result.up, other.result.up), (one.result.keeps, other.result.keeps)):
+            assert mine.keys() == theirs.keys() != set()
+            for name, tensor in theirs.items():
+                assert mine[name].dtype == tensor.dtype
+                assert torch.equal(mine[name], tensor), name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet10-bn", "torchvision:shufflenet_v2_x0_5"])
-def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, data, promises):
+def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, data, promises, pulling):
     model, back_end = make(name)
     edges = ([0, 6, 12], [0, 6])
     alone, spread = promises(model, *edges), promises(model, *edges)
     with reproducible(CPU):
-        LoopBackEnd(model, data).run(alone)
+        LoopBackEnd(model, data, pulling).run(alone)
         assert _started(back_end).run(spread) == 2
     _same_bits(spread, alone)
     running = alone[0].result.update[model.trainable :]
     assert running.count_nonzero() > 0.9 * len(running)
 
 
-def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, promises):
+def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, promises, pulling):
     model, back_end = two
     with reproducible(CPU):
         for _ in range(2):
             alone, spread = promises(model, *EDGES), promises(model, *EDGES)
-            LoopBackEnd(model, data).run(alone)
+            LoopBackEnd(model, data, pulling).run(alone)
             assert back_end.run(spread) == len(EDGES)
             assert back_end.run(spread) == 0
             _same_bits(spread, alone)
 
 
-def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, data, promises):
-    """On a net with dropout, with a proximal term and decay; the servers' weights take turns."""
+def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, data, promises, pulling):
+    """On a net with dropout, with every term of a pull and with decay."""
     model, back_end = two
-    first = model.snapshot()
-    starts = [first, 0.9 * first, first, 1.1 * first, 0.9 * first]
+    pull = {"to_start": 0.5, "decay": [0.0, 0.1, 0.2, 0.3, 0.4], "shift": [0.0, 0.1, 0.2, 0.0, 0.3]}
     with reproducible(CPU):
         alone, spread, unchanged = (
-            promises(model, *EDGES, augmented=augmented, proximal=0.5, weight_decay=0.1)
+            promises(model, *EDGES, augmented=augmented, scale=[1.0, 0.9, 1.0, 1.1, 0.9], weight_decay=0.1, **pull)
             for augmented in (True, True, False)
         )
-        for made in (alone, spread, unchanged):
-            for promise, start in zip(made, starts, strict=True):
-                promise.start = start
-        LoopBackEnd(model, data).run(alone)
+        LoopBackEnd(model, data, pulling).run(alone)
         back_end.run(spread)
         back_end.run(unchanged)
     _same_bits(spread, alone)
@@ -123,13 +125,13 @@ def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_
 
 
 @pytest.mark.slow
-def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(make, two, data, promises):
+def test_mixed_precision_has_the_bits_of_the_loop_too_and_others_than_single(make, two, data, promises, pulling):
     model, back_end = make("fedteddi-cnn", mixed=True)
     alone, spread, single = promises(model, *EDGES), promises(model, *EDGES), promises(model, *EDGES)
     with reproducible(CPU):
-        LoopBackEnd(model, data).run(alone)
+        LoopBackEnd(model, data, pulling).run(alone)
         _started(back_end).run(spread)
-        LoopBackEnd(two[0], data).run(single)
+        LoopBackEnd(two[0], data, pulling).run(single)
     _same_bits(spread, alone)
     for one, other in zip(alone, single, strict=True):
         difference = (one.result.update - other.result.update).norm() / other.result.update.norm()
@@ -161,12 +163,12 @@ def test_a_worker_killed_at_work_is_named_with_what_to_do_and_the_others_end(two
 
 
 @pytest.mark.slow
-def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, data, promises):
+def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_named(make, data, promises, pulling):
     model, back_end = make("mlp")
     spread, alone = promises(model, *EDGES), promises(model, *EDGES)
     with reproducible(CPU):
         assert back_end.run(spread) == len(EDGES)
-        LoopBackEnd(model, data).run(alone)
+        LoopBackEnd(model, data, pulling).run(alone)
     _same_bits(spread, alone)
     _started(back_end)
     (victim,) = _processes(back_end)
@@ -182,7 +184,7 @@ def test_until_a_worker_has_started_the_jobs_run_here_and_one_killed_then_is_nam
 def test_a_worker_that_ends_in_an_error_of_its_own_points_to_it_and_not_to_memory(make, promises, capfd):
     model, back_end = make("mlp")
     (broken,) = promises(model, [0, 8])
-    broken.job = dataclasses.replace(broken.job, samples=np.full(8, 10**6))
+    broken.job = dataclasses.replace(broken.job, phases=(Phase(np.full(8, 10**6), np.array([0, 8])),))
     (worker,) = _started(back_end)._workers
     with pytest.raises(
         EdgesimError,
@@ -194,9 +196,9 @@ def test_a_worker_that_ends_in_an_error_of_its_own_points_to_it_and_not_to_memor
 
 
 @pytest.mark.slow
-def test_a_worker_that_cannot_begin_is_named(data, promises):
+def test_a_worker_that_cannot_begin_is_named(data, promises, pulling):
     model = FlatModel(new_model("mlp", SHAPE, CLASSES, 5), CPU)
-    back_end = WorkersBackEnd(model, data, functools.partial(os._exit, 7), 1)
+    back_end = WorkersBackEnd(model, data, functools.partial(os._exit, 7), 1, pulling)
     back_end._workers[0].process.join()
     with pytest.raises(
         EdgesimError,
@@ -205,14 +207,14 @@ def test_a_worker_that_cannot_begin_is_named(data, promises):
         back_end.run(promises(model, *EDGES))
 
 
-def test_too_little_shared_memory_is_one_line_and_leaves_no_process(data):
+def test_too_little_shared_memory_is_one_line_and_leaves_no_process(data, pulling):
     """A limit on the size of files holds for shared memory, too."""
     before = multiprocessing.active_children()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, hard))
     try:
         with pytest.raises(NoSharedMemory, match=r"^2 workers need \d+ MiB of shared memory for images and .*'loop'$"):
-            _made(data, "small-cnn", 2)
+            _made(data, pulling, "small-cnn", 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert multiprocessing.active_children() == before
@@ -227,16 +229,19 @@ def test_closing_ends_the_processes_and_may_be_done_twice(make):
 
 _ORPHANS = """
 import functools, os, sys, numpy as np, torch
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
 from edgesim.learning.back_ends.workers import WorkersBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import new_model
 from edgesim.learning.tensors import DeviceData
+from edgesim.streams import Streams
 images = np.zeros((4, 1, 4, 4), dtype=np.uint8)
 labels = np.arange(4) % 2
 data = DeviceData(Dataset("x", labels, labels, 2, (1, 4, 4), lambda: (images, images)), torch.device("cpu"))
 build = functools.partial(new_model, "mlp", (1, 4, 4), 2, 0)
-back_end = WorkersBackEnd(FlatModel(build(), torch.device("cpu")), data, build, 1)
+averaging = Algorithm(AveragingOptions(), Sizes(0.0, 1), Streams(0))
+back_end = WorkersBackEnd(FlatModel(build(), torch.device("cpu")), data, build, 1, averaging)
 while not back_end._workers[0].started:
     for worker in back_end._heard(None):
         back_end._receive(worker, {})

@@ -1,12 +1,11 @@
 """A stand-in for a GPU: a device of its own whose numbers are kept and worked out by the processor.
 
-What a GPU refuses is refused: operations on tensors of two devices, those that are not the same in every run, and
-waiting for the device while a graph is recorded. What it computes differently, or not at all, is not found out here.
+What a GPU refuses is refused: operations on tensors of two devices, and those that are not the same in every run. What
+it computes differently, or not at all, is not found out here.
 Built on torch's experimental back ends in Python; set up before the process's first backward pass.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,16 +18,10 @@ _setup_privateuseone_for_python_backend("emulated")
 DEVICE = torch.device("emulated", 0)
 #: How often each operation ran on the device.
 operations: Counter[str] = Counter()
-_recording = False
 
 _CPU = torch.device("cpu")
 #: Take tensors of two devices on a GPU as well.
 _ACROSS = {"copy_", "_to_copy", "index", "index_put_", "_index_put_impl_"}
-#: Make the processor wait for the device: for a number, or for how large a result is.
-_WAITING = {
-    "_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal",
-    "repeat_interleave",
-}  # fmt: skip
 #: Have no deterministic version on a GPU (`torch.use_deterministic_algorithms`), among operations that networks use.
 _NOT_REPRODUCIBLE = {
     "_adaptive_avg_pool2d_backward", "_adaptive_avg_pool3d_backward", "adaptive_max_pool2d_backward",
@@ -83,28 +76,12 @@ class OnDevice(torch.Tensor):
             raise RuntimeError(f"{name} of tensors on two devices")
         if name in _NOT_REPRODUCIBLE and torch.are_deterministic_algorithms_enabled():
             raise RuntimeError(f"{name} does not have a deterministic implementation")
-        # A mask as an index: how large the result is depends on what it holds.
-        masked = name.startswith("index") and any(tensor.dtype == torch.bool for tensor in tensors[1:])
-        if _recording and (name in _WAITING or masked or elsewhere or leaves):
-            raise RuntimeError(f"{name} is not permitted while a graph is recorded")
         out = func(*tree_map(_at_home, args), **tree_map(_at_home, kwargs))
         if leaves:
             return out
         if name == "copy_" and not isinstance(args[0], cls):
             return args[0]
         return return_and_correct_aliasing(func, args, kwargs, tree_map(_on_device, out))
-
-
-def capture(work: Callable[[], None]) -> Callable[[], None]:
-    """A `Capture` that finds out what could not be recorded, and repeats the work as it is."""
-    global _recording
-    work()
-    _recording = True
-    try:
-        work()
-    finally:
-        _recording = False
-    return work
 
 
 def _at_home(value: object) -> object:

@@ -14,20 +14,8 @@ import torch
 
 from edgesim import simulation
 from edgesim.config_file import parse
-from edgesim.learning import back_ends, learner
-from edgesim.learning.back_ends import graphs
+from edgesim.learning import learner
 from edgesim.runs.records import read_table
-
-recorded = 0
-
-
-def recorder():
-    def capture(work):
-        global recorded
-        recorded += 1
-        return accelerator.capture(work)
-
-    return capture
 
 
 def outcome(folder: Path, sections: dict, device: torch.device) -> dict:
@@ -44,17 +32,12 @@ def outcome(folder: Path, sections: dict, device: torch.device) -> dict:
 
 
 if __name__ == "__main__":
-    graphs._MET = 3
-    back_ends.recorder_on = lambda device: recorder if device == accelerator.DEVICE else None
     found = {}
     for name, sections in json.loads(sys.argv[2]).items():
-        recorded = 0
         accelerator.operations.clear()
         processor, emulated = (
             outcome(Path(sys.argv[1]) / name, sections, device) for device in (torch.device("cpu"), accelerator.DEVICE)
         )
         operations = sum(accelerator.operations.values())
-        found[name] = {
-            "processor": processor, "accelerator": emulated, "operations": operations, "recorded": recorded
-        }  # fmt: skip
+        found[name] = {"processor": processor, "accelerator": emulated, "operations": operations}
     print(json.dumps(found))

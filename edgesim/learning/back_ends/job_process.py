@@ -1,0 +1,102 @@
+"""What each process of the `workers` back end does: train one job after another."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from edgesim.algorithms.algorithm import Algorithm
+from edgesim.errors import EdgesimError
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Job
+from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import reproducible
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error that the user is to read."""
+
+    error: EdgesimError
+
+
+Arrays = dict[str, NDArray[np.generic]]
+"""Tensors on their way through a connection: torch would put each into shared memory of its own."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A result whose update is in shared memory."""
+
+    figures: tuple[float, float, float, float]
+    """Loss, accuracy, update norm and RMS loss."""
+    up: Arrays
+    keeps: Arrays
+
+
+Report = Literal["ready"] | Failure | Done
+"""That the process is ready, or how a job ended."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a process gets from its parent."""
+
+    connection: Connection
+    build: Callable[[], nn.Module]
+    data: DeviceData
+    mixed: bool
+    algorithm: Algorithm
+    start: Tensor
+    """Start weights of the job that comes, [P], in shared memory."""
+    update: Tensor
+    """Where to write the update of a job, [P], in shared memory."""
+
+
+def serve(share: Share) -> None:
+    """Train every job that comes through the connection; ends when the parent does."""
+    cpu = torch.device("cpu")
+    with reproducible(cpu):
+        loop = LoopBackEnd(FlatModel(share.build(), cpu, share.mixed), share.data, share.algorithm)
+        try:
+            share.connection.send("ready")
+            while True:
+                share.connection.send(_train(loop, share))
+        except (EOFError, OSError):
+            # The parent has gone.
+            return
+
+
+def _train(loop: LoopBackEnd, share: Share) -> Report:
+    job, given = share.connection.recv()
+    try:
+        result = loop.train(replace(job, given=tensors_of(given) | {"start": share.start}))
+    except EdgesimError as error:
+        return Failure(error)
+    share.update.copy_(result.update)
+    figures = result.loss, result.accuracy, result.update_norm, result.loss_rms
+    return Done(figures, arrays_of(result.up), arrays_of(result.keeps))
+
+
+def message(job: Job) -> tuple[Job, Arrays]:
+    """What goes through the connection for a job: all but its start weights, which have a place in shared memory.
+
+    What all jobs of a round are given alike travels with each of them.
+    """
+    return replace(job, given={}), arrays_of({name: tensor for name, tensor in job.given.items() if name != "start"})
+
+
+def arrays_of(tensors: Mapping[str, Tensor]) -> Arrays:
+    """Tensors on the CPU as arrays that share their memory."""
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def tensors_of(arrays: Arrays) -> dict[str, Tensor]:
+    """Arrays as tensors that share their memory."""
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}

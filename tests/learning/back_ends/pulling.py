@@ -1,0 +1,23 @@
+"""An algorithm for the tests of back ends: every term of a pull, and tensors that a device sends and keeps."""
+
+import torch
+
+from edgesim.algorithms.algorithm import Algorithm, Pull, Sent
+
+
+class Pulling(Algorithm):
+    """Pulls as the job is given ``to_start``, ``decay`` and ``shift``; without them it is FedAvg."""
+
+    def pull(self, given):
+        """Of what the job is given."""
+        return Pull(float(given.get("to_start", 0.0)), float(given.get("decay", 0.0)), given.get("shift"))
+
+    def sent(self, trained):
+        """Mixes of all that is known at the end, of several shapes and types."""
+        start = trained.given["start"][: trained.trainable]
+        slope = trained.update[: trained.trainable] / (-trained.lr * trained.steps)
+        shift = trained.given.get("shift", torch.zeros_like(start))
+        return Sent(
+            up={"slope": slope - shift, "steps": torch.tensor(trained.steps)},
+            keeps={"head": trained.update[-6:].view(2, 3), "ratio": trained.momentum + start.abs().mean() / trained.lr},
+        )
