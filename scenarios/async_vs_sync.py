@@ -30,7 +30,11 @@ def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
             "staleness": {"weight": "refl"},
             "selection": {"policy": "refl", "window": "rounds"},
         },
-        "fedbuff": {"round": {"protocol": "buffered", "buffer": max(1, count // 2), "tmax_s": tmax_s}},
+        "fedbuff": {"round": {
+                "protocol": "buffered",
+                "protocol_options": {"buffer": max(1, count // 2)},
+                "tmax_s": tmax_s,
+            }},
         "fedasync": {"round": {"protocol": "asynchronous", "tmax_s": tmax_s}},
     }
 

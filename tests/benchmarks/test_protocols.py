@@ -21,7 +21,7 @@ def test_finished_tasks_per_second_of_fedbuff(benchmark, tmp_path, buffer):
                 "protocol": "buffered",
                 "admission": "count",
                 "count": 1000,
-                "buffer": buffer,
+                "protocol_options": {"buffer": buffer},
                 "payload_bits": 1e6,
                 "tmax_s": 10.0,
             },

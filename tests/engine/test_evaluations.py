@@ -17,7 +17,7 @@ COUNT = {"admission": "count", "count": 4, "payload_bits": 1e6, "tmax_s": 0.8}
 PROTOCOLS = {
     "synchronous": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
     "late": COUNT | {"late": "keep", "allocator": "equal_share", "payload_bits": 6e6},
-    "buffered": COUNT | {"protocol": "buffered", "buffer": 3},
+    "buffered": COUNT | {"protocol": "buffered", "protocol_options": {"buffer": 3}},
     "asynchronous": COUNT | {"protocol": "asynchronous"},
 }
 

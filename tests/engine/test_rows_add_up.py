@@ -72,7 +72,9 @@ def draw_round(random: np.random.Generator, count: int, own: bool) -> Values:
         knobs |= {"admission": "count", "count": int(random.integers(1, count + 1))}
     if protocol != "synchronous":
         return (
-            knobs | {"protocol": protocol} | ({"buffer": int(random.integers(1, 5))} if protocol == "buffered" else {})
+            knobs
+            | {"protocol": protocol}
+            | ({"protocol_options": {"buffer": int(random.integers(1, 5))}} if protocol == "buffered" else {})
         )
     knobs["close"] = pick(random, "arrivals", "arrivals", "deadline")
     knobs["late"] = pick(random, "drop", "keep")

@@ -59,7 +59,7 @@ def shown(folder) -> str:
 
 def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp_path):
     stays = [[(10.0 * k, 10.0 * k + 4.0) for k in range(9)]] * 2
-    _, tables = play(tmp_path, stays, stop_at_s=33.0, round={"protocol": "buffered", "buffer": 2})
+    _, tables = play(tmp_path, stays, stop_at_s=33.0, round={"protocol": "buffered", "protocol_options": {"buffer": 2}})
     assert tables["rounds"].empty
     acts = tables["activities"]
     expected = []
@@ -136,7 +136,10 @@ def test_a_latecomer_that_is_kept_is_cancelled_when_nobody_comes_any_more(tmp_pa
 @pytest.mark.parametrize("protocol", ["synchronous", "buffered"])
 @pytest.mark.parametrize("battery", [{}, {"battery_j": 60.0, "recharge_w": 0.2}])
 def test_all_totals_have_the_work_of_the_cut_round_and_means_over_rounds_do_not(tmp_path, protocol, battery):
-    knobs = {"synchronous": {"close": "deadline"}, "buffered": {"protocol": "buffered", "buffer": 3}}[protocol]
+    knobs = {
+        "synchronous": {"close": "deadline"},
+        "buffered": {"protocol": "buffered", "protocol_options": {"buffer": 3}},
+    }[protocol]
     _, tables = play(
         tmp_path, [[(0.0, 999.0)]] * 4, stop_at_s=23.5, round=knobs, devices={"idle_power_w": 0.1, **battery}
     )

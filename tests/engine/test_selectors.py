@@ -123,7 +123,9 @@ def test_feddance_and_oort_hear_of_latecomers(tmp_path):
         assert (read_table(tmp_path / policy, "updates")["staleness"] > 0).any()
 
 
-@pytest.mark.parametrize("protocol", [{"protocol": "asynchronous"}, {"protocol": "buffered", "buffer": 3}])
+@pytest.mark.parametrize(
+    "protocol", [{"protocol": "asynchronous"}, {"protocol": "buffered", "protocol_options": {"buffer": 3}}]
+)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_selector_works_without_rounds(policy, protocol, tmp_path):
     knobs = {"admission": "count", "count": 5, **protocol}

@@ -110,7 +110,11 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
 def test_fedasync_runs_the_worked_sequence_ties_included(tmp_path):
     """asynchronous.md: A takes 2 s and B 3 s, alpha = 0.5."""
     values, _, updates = play(
-        tmp_path, [1.0, 2.0], 5, {"protocol": "asynchronous", "count": 2, "mixing": 0.5}, {"weight": "constant"}
+        tmp_path,
+        [1.0, 2.0],
+        5,
+        {"protocol": "asynchronous", "count": 2, "protocol_options": {"mixing": 0.5}},
+        {"weight": "constant"},
     )
     assert [t for t, _ in values] == [2, 3, 4, 6, 6]
     assert [value for _, value in values] == pytest.approx([0.5, 0.75, 1.125, 1.625, 1.6875])
@@ -125,7 +129,7 @@ def test_under_fedasync_jobs_of_updates_on_their_way_run_along(tmp_path):
         tmp_path,
         [1.0, 2.25, 1.5],
         4,
-        {"protocol": "asynchronous", "count": 3, "mixing": 0.5},
+        {"protocol": "asynchronous", "count": 3, "protocol_options": {"mixing": 0.5}},
         {"weight": "constant"},
         back_end,
     )
@@ -154,7 +158,7 @@ def test_a_job_that_fails_along_is_told_when_its_own_update_arrives(tmp_path):
             tmp_path,
             [1.0, 2.0, 1.0],
             9,
-            {"protocol": "asynchronous", "count": 3, "mixing": 0.5},
+            {"protocol": "asynchronous", "count": 3, "protocol_options": {"mixing": 0.5}},
             {"weight": "constant"},
             back_end,
         )
@@ -163,7 +167,9 @@ def test_a_job_that_fails_along_is_told_when_its_own_update_arrives(tmp_path):
 
 def test_fedbuff_runs_the_worked_sequence_ties_included(tmp_path):
     """asynchronous.md: K = 2, M = 2; A's update of t = 4 has staleness 1, B's of t = 6 goes into the third buffer."""
-    values, _, updates = play(tmp_path, [1.0, 2.0], 3, {"protocol": "buffered", "count": 2, "buffer": 2})
+    values, _, updates = play(
+        tmp_path, [1.0, 2.0], 3, {"protocol": "buffered", "count": 2, "protocol_options": {"buffer": 2}}
+    )
     assert [t for t, _ in values] == [3, 6, 8]
     assert [value for _, value in values[:2]] == pytest.approx([1.0, 1.853553], abs=1e-6)
     assert updates["device"].tolist() == [0, 1, 0, 0, 1, 0]
@@ -176,7 +182,11 @@ def test_three_devices_by_hand(tmp_path):
     Ends: A 1.5, B 2.5 | A 3, C 4 | A 4.5, B 5 | A 6, then A and B at 7.5 and C at 8: A 7.5 (the first of the tie).
     """
     values, rounds, updates = play(
-        tmp_path, [0.5, 1.5, 3.0], 4, {"protocol": "buffered", "count": 3, "buffer": 2}, {"weight": "constant"}
+        tmp_path,
+        [0.5, 1.5, 3.0],
+        4,
+        {"protocol": "buffered", "count": 3, "protocol_options": {"buffer": 2}},
+        {"weight": "constant"},
     )
     assert values == [(2.5, 1.0), (4.0, 2.0), (5.0, 3.0), (7.5, 4.0)]
     assert updates["device"].tolist() == [0, 1, 0, 2, 0, 1, 0, 0]
@@ -194,7 +204,9 @@ def test_updates_beyond_the_limit_are_not_merged(tmp_path):
     assert ((acts["device"] == 1) & (acts["activity"] == "upload") & (acts["outcome"] == "done")).any()
 
 
-@pytest.mark.parametrize("round_", [{"protocol": "asynchronous"}, {"protocol": "buffered", "buffer": 1}])
+@pytest.mark.parametrize(
+    "round_", [{"protocol": "asynchronous"}, {"protocol": "buffered", "protocol_options": {"buffer": 1}}]
+)
 @pytest.mark.parametrize(
     ("interruption", "expected", "dropped"),
     [
@@ -254,7 +266,13 @@ def test_two_tasks_of_one_device_in_one_buffer_are_told_apart(tmp_path):
         "devices": {"count": 1, "profile": str(tmp_path / "phone.csv")},
         "radio": {"sharing": "own"},
         "availability": {"model": "table", "file": str(tmp_path / "there.csv"), "interruption": "abort"},
-        "round": {"protocol": "buffered", "buffer": 1, "admission": "count", "count": 1, "payload_bits": 3e6}
+        "round": {
+            "protocol": "buffered",
+            "protocol_options": {"buffer": 1},
+            "admission": "count",
+            "count": 1,
+            "payload_bits": 3e6,
+        }
         | {"tmax_s": 20.0},
         "data": {"dataset": "none"},
         "learning": {"training": "none", "steps": 1, "batch_size": 10},
@@ -270,7 +288,9 @@ def test_two_tasks_of_one_device_in_one_buffer_are_told_apart(tmp_path):
     assert told[["key", "value"]].to_numpy().tolist() == [["dropped", pytest.approx(3.0)]]
 
 
-@pytest.mark.parametrize("round_", [{"protocol": "buffered", "buffer": 3}, {"protocol": "asynchronous"}])
+@pytest.mark.parametrize(
+    "round_", [{"protocol": "buffered", "protocol_options": {"buffer": 3}}, {"protocol": "asynchronous"}]
+)
 def test_jobs_trained_without_rounds_are_those_that_were_trained(tmp_path, monkeypatch, round_):
     """Best-norm trains everybody whom it looks at, FedAsync those on their way too."""
     trained = []

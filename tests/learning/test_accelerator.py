@@ -27,7 +27,10 @@ SETTINGS = {
         "round": {**COUNT, "late": "keep"},
         "staleness": {"weight": "refl"},
     },
-    "buffered": {"round": {**COUNT, "protocol": "buffered", "buffer": 3}, "staleness": {"weight": "refl"}},
+    "buffered": {
+        "round": {**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 3}},
+        "staleness": {"weight": "refl"},
+    },
     "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
     "safa": {"selection": {"policy": "safa"}, "learning": {"aggregation": "safa"}},
     "augmented": {"data": {"augment": "crop-flip"}, "learning": {"proximal": 0.1, "weight_decay": 0.01, "epochs": 1}},

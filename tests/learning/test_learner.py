@@ -220,7 +220,7 @@ def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_me
 @pytest.mark.parametrize("model", ["mlp", "normed"])
 def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(model, make, two_alone, normed):
     """Divided by the four updates of the buffer, not by the sum of their weights (FedBuff)."""
-    rounds = {"protocol": "buffered", "admission": "count", "count": 4, "buffer": 4}
+    rounds = {"protocol": "buffered", "admission": "count", "count": 4, "protocol_options": {"buffer": 4}}
     learner = make(two_alone, learning={"model": model}, staleness={"weight": "refl"}, round=rounds)
     start = learner.global_weights
     this, late = _two_fresh_and_two_late(learner)

@@ -154,7 +154,7 @@ def test_a_late_update_adds_to_the_model_of_now_what_it_changed_of_the_one_it_st
 @pytest.mark.parametrize(("given", "eta"), [({}, 1.0), ({"server_lr": 0.4}, 0.4)])
 def test_fedbuff_adds_a_server_rate_of_the_mean_of_its_scaled_deltas(play, given, eta):
     """w <- w + eta_g / K times the sum of (1 + s)^(-1/2) delta, each delta of the model it started from."""
-    replay = play(8, round={"protocol": "buffered", "buffer": 3, **WITHOUT_ROUNDS, **given})
+    replay = play(8, round={"protocol": "buffered", "protocol_options": {"buffer": 3}, **WITHOUT_ROUNDS, **given})
     assert replay.updates["staleness"].max() > 0
     assert (replay.updates.groupby("round").size() == 3).all()
 
