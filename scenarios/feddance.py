@@ -14,7 +14,7 @@ from rich.console import Console
 from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, short_names, start
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, short_names, start
 from edgesim.show import print_frame
 from edgesim.study import PlannedRun, Study, grid, run_study
 
@@ -29,6 +29,7 @@ PAPER = {
     "lr_min": 5e-5,
     "pretrain": False,
 }
+QUICK = quick_option(selectors=f"{SELECTORS},safa", devices=100, rounds=8, seeds=1, target=0.6)
 
 
 @dataclass(frozen=True)
@@ -193,13 +194,14 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run (the paper: 1000).")] = 120,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/feddance-<data set> when absent.")] = None,
 ) -> None:
     """Compare participant selection under intermittent availability."""
     setting = setting_of(dataset, setting)
-    out = out or Path("runs") / f"feddance-{Path(dataset).stem}"
+    out = out or Path("runs") / f"feddance-{Path(dataset).stem}{'-quick' if quick else ''}"
     runs = []
     for label, name in zip(short_names(names(trace)), names(trace), strict=True):
         for count in counts(participants):
