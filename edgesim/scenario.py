@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, ParamSpec, TypeVar
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
 from matplotlib.figure import Figure
@@ -30,6 +30,7 @@ __all__ = [
     "names",
     "numbers",
     "plain_errors",
+    "quick_option",
     "short_names",
     "start",
     "stop_if_failed",
@@ -67,6 +68,24 @@ _OPTIONS = (
     ("topology.cloud_every", "cloud_every"),
 )
 """Fields of a config, and what the option that sets them is called in every scenario that has it."""
+
+
+def quick_option(**values: Any) -> Any:
+    """The option ``--quick`` of a scenario, by which the parameters named get other defaults.
+
+    The values make the whole comparison small enough for some seconds, on data that comes with edgesim. Options that
+    are typed beside ``--quick`` count.
+    """
+    typed = " ".join(
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in values.items()
+    )
+
+    def use(context: typer.Context, wanted: bool) -> bool:
+        if wanted:
+            context.default_map = values
+        return wanted
+
+    return typer.Option("--quick", is_eager=True, callback=use, help=f"Small and soon done, as by {typed}.")
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:

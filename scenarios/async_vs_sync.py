@@ -12,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from edgesim.errors import EdgesimError
-from edgesim.scenario import Fresh, conclude, names, plain_errors, start
+from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
 
 PHONE_UPDATE_BITS = 17_881_664.0
+QUICK = quick_option(devices=40, count=5, hours=0.15, target=0.6, seeds=1, out="runs/async-vs-sync-quick")
 
 
 def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
@@ -30,11 +31,13 @@ def protocols(count: int, tmax_s: float) -> dict[str, dict[str, Any]]:
             "staleness": {"weight": "refl"},
             "selection": {"policy": "refl", "window": "rounds"},
         },
-        "fedbuff": {"round": {
+        "fedbuff": {
+            "round": {
                 "protocol": "buffered",
                 "protocol_options": {"buffer": max(1, count // 2)},
                 "tmax_s": tmax_s,
-            }},
+            }
+        },
         "fedasync": {"round": {"protocol": "asynchronous", "tmax_s": tmax_s}},
     }
 
@@ -52,6 +55,7 @@ def main(
     model: Annotated[str, typer.Option(help="Model.")] = "mlp",
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/async-vs-sync"),

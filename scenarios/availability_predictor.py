@@ -29,7 +29,7 @@ from edgesim.learning.selection_overhead import of_feddance, of_oort
 from edgesim.plots import style
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
 from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
-from edgesim.scenario import counts, names, plain_errors, short_names, start
+from edgesim.scenario import counts, names, plain_errors, quick_option, short_names, start
 from edgesim.streams import Streams
 from edgesim.terminal.table_text import print_whole
 from edgesim.traces import make_availability
@@ -41,6 +41,10 @@ DEVICES = 40
 """On how many devices the overhead is taken."""
 WITHOUT = ("random", "SAFA", "FedCS", "availability-first")
 """Selectors that ask nothing of a device but its update."""
+QUICK = quick_option(
+    predictors="poisson,persistence,arima", devices=20, minutes=100, history=20, every=10,
+    out="runs/availability-predictor-quick",
+)  # fmt: skip
 
 
 def availability_log(trace: str, devices: int, round_s: float, rounds: int, seed: int) -> Booleans:
@@ -129,6 +133,7 @@ def main(
     futures: Annotated[str, typer.Option(help="K of the sensitivity figure.")] = "1,2,5,10,20,40",
     every: Annotated[int, typer.Option(min=1, help="Judge every so many rounds (arima takes long).")] = 1,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the synthetic trace; the table is over all.")] = 1,
+    quick: Annotated[bool, QUICK] = False,
     out: Annotated[Path, typer.Option(help="Folder of the tables and figures.")] = Path("runs/availability-predictor"),
 ) -> None:
     """Judge predictors of availability."""

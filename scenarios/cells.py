@@ -11,11 +11,14 @@ from typing import Annotated
 import typer
 
 from edgesim.devices.topology import load_topology
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, start
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
 BAND_HZ = 20e6
+QUICK = quick_option(
+    layouts="one-cell,three-cells", cloud_every="2", devices=30, seeds=1, rounds=4, target=0.6, out="runs/cells-quick"
+)
 
 
 @plain_errors
@@ -29,6 +32,7 @@ def main(
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/cells"),

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, start
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
 from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
+QUICK = quick_option(quantiles="0.8,0.95", tmax="0.8,1.0", seeds=2, rounds=5, out="runs/delay-knowledge-quick")
 
 
 def ways_to_know(
@@ -40,6 +41,7 @@ def main(
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/delay-knowledge[-learn] when absent.")] = None,

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, start
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
 from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
+QUICK = quick_option(seeds=1, rounds=4, target=0.6, out="runs/fading-quick")
 
 
 def ways_to_plan(
@@ -37,6 +38,7 @@ def main(
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/fading"),

@@ -14,14 +14,13 @@ from rich.console import Console
 from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, short_names, start
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, short_names, start
 from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show import print_frame
 
 SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"
 PHONE_UPDATE_BITS = 17_881_664.0
 PAPER = {
-    "weights": "equal",
     "momentum": 0.9,
     "weight_decay": 5e-4,
     "lr_decay": 0.98,
@@ -29,6 +28,7 @@ PAPER = {
     "lr_min": 5e-5,
     "pretrain": False,
 }
+QUICK = quick_option(selectors=f"{SELECTORS},safa", devices=100, rounds=8, seeds=1, target=0.6)
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ def phones(
             "samples_per_device": SETTINGS[setting].slots,
         },
         "learning": PAPER | SETTINGS[setting].training,
+        "algorithm": {"weights": "equal"},
         "evaluation": {"every": 1},
     }
 
@@ -148,7 +149,7 @@ def compared(base: dict[str, Any], policies: list[str], seeds: int, labels: dict
         if policy == "safa":
             rounds = {key: value for key, value in base["round"].items() if key not in ("admission", "count")}
             rounds["computes"] = "candidates"
-            own = base | {"round": rounds, "learning": base["learning"] | {"aggregation": "safa", "weights": "samples"}}
+            own = base | {"round": rounds, "algorithm": {"name": "safa"}}
         if policy == "refl":
             own = base | {"round": base["round"] | {"late": "keep"}, "staleness": {"weight": "refl"}}
         if policy == "fedcs":
@@ -193,13 +194,14 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run (the paper: 1000).")] = 120,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/feddance-<data set> when absent.")] = None,
 ) -> None:
     """Compare participant selection under intermittent availability."""
     setting = setting_of(dataset, setting)
-    out = out or Path("runs") / f"feddance-{Path(dataset).stem}"
+    out = out or Path("runs") / f"feddance-{Path(dataset).stem}{'-quick' if quick else ''}"
     runs = []
     for label, name in zip(short_names(names(trace)), names(trace), strict=True):
         for count in counts(participants):

@@ -11,8 +11,10 @@ from typing import Annotated
 import typer
 from feddance import SETTINGS, phones, setting_of
 
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, start
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
+
+QUICK = quick_option(devices=100, rounds=12, seeds=1, target=0.6, out="runs/feddance-ablation-quick")
 
 
 @plain_errors
@@ -32,6 +34,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 120,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/feddance-ablation"),

@@ -12,7 +12,7 @@ import typer
 
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, start
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
 
 POLICIES = "random,best-channel,best-norm,power-of-choice,pure-drift,fed-cbs,fedcgd,fedteddi"
@@ -36,6 +36,7 @@ HUNDRED_CLASSES = {
 }
 SEEDS, SEEDS_AT_FIRST = 5, 12
 TARGETS = {"digits": 0.75, "ten": 0.75, "hundred": 0.5}
+QUICK = quick_option(seeds=2, rounds=20)
 
 
 def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
@@ -50,11 +51,10 @@ def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
 @plain_errors
 def main(
     dataset: Annotated[str, typer.Option(help="A name, an .npz or a folder; 10 or 100 classes.")] = "digits",
-    quick: Annotated[bool, typer.Option(help="2 seeds, 20 rounds, one deadline.")] = False,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Number of seeds; 5 when absent, and 12 at the first deadline of digits.")
     ] = None,
-    tmax: Annotated[str | None, typer.Option(help="Deadlines in seconds, such as 0.8,1.0,1.2.")] = None,
+    tmax: Annotated[str | None, typer.Option(help="Deadlines in s, such as 0.8,1.0,1.2; one with --quick.")] = None,
     policies: Annotated[str, typer.Option(help="Policies, such as random,fedteddi.")] = POLICIES,
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of each frame.")] = None,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to.")] = None,
@@ -64,6 +64,7 @@ def main(
     evaluate_every: Annotated[int, typer.Option(min=1, help="Test every so many rounds.")] = 1,
     test_samples: Annotated[int | None, typer.Option(min=1, help="Size of the test sample; all when absent.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")] = None,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/fedteddi-<data set> when absent.")] = None,
@@ -72,8 +73,7 @@ def main(
     kind, base, deadlines = settings(dataset)
     base = base | {"data": {**base["data"], "dataset": dataset}}
     base["evaluation"] = {"every": evaluate_every} | ({"samples": test_samples} if test_samples else {})
-    if quick:
-        seeds, rounds, tmax = min(seeds or 2, 2), rounds or 20, tmax or deadlines.split(",")[0]
+    deadlines = deadlines.split(",")[0] if quick else deadlines
     if rounds:
         base["rounds"] = [rounds, rounds] if kind == "hundred" else rounds
     compared = names(policies)
@@ -81,7 +81,7 @@ def main(
     # One deadline tells policies apart that five seeds do not; twelve at every one would take twice as long.
     more = SEEDS_AT_FIRST if kind == "digits" else SEEDS
     seeds_at = [(deadline_s, seeds or (SEEDS if place else more)) for place, deadline_s in enumerate(deadlines_s)]
-    out = out or Path("runs") / f"fedteddi-{Path(dataset).stem}"
+    out = out or Path("runs") / f"fedteddi-{Path(dataset).stem}{'-quick' if quick else ''}"
     print(
         f"30 devices, 250 m cell, 20 MHz; {dataset}, {base['rounds']} rounds; "
         + ", ".join(f"{count} seeds at {deadline_s:g} s" for deadline_s, count in seeds_at)

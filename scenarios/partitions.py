@@ -13,11 +13,12 @@ from rich.console import Console
 from edgesim.analysis.runs import read_study
 from edgesim.plots import style
 from edgesim.plots.partition import draw_partition
-from edgesim.scenario import Fresh, names, numbers, plain_errors, start, stop_if_failed
+from edgesim.scenario import Fresh, names, numbers, plain_errors, quick_option, start, stop_if_failed
 from edgesim.study import Study, grid, run_study
 from edgesim.terminal.show import print_skews
 
 WITH_ALPHA = ("dirichlet", "dirichlet-labels", "quantity")
+QUICK = quick_option(alpha="0.1", seeds=1, out="runs/partitions-quick")
 
 
 @plain_errors
@@ -30,6 +31,7 @@ def main(
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 30,
     samples: Annotated[int | None, typer.Option(min=2, help="Samples per device; each law's own when absent.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/partitions"),

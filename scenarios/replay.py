@@ -13,11 +13,14 @@ import typer
 
 from edgesim.devices.profile import read_profile
 from edgesim.files.content import find
-from edgesim.scenario import Fresh, conclude, names, plain_errors, start
+from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
 from edgesim.traces import read_intervals
 
 PHONE_UPDATE_BITS = 17_881_664.0
+QUICK = quick_option(
+    profile="sample-phones", interruption="abort,pause,ignore", devices=100, hours=3, seeds=1, out="runs/replay-quick"
+)
 
 
 def phones(
@@ -68,6 +71,7 @@ def main(
     ] = 0.15,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/replay"),

@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 from feddance import availability
 
-from edgesim.scenario import Fresh, conclude, names, plain_errors, start
+from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
 
 SELECTORS = "random,best-channel,fed-cbs,fedteddi,oort,refl,feddance,fedcs,safa-lite"
+QUICK = quick_option(devices=100, rounds=5, seeds=1, target=0.6, out="runs/selectors-on-radio-quick")
 
 
 @plain_errors
@@ -31,6 +32,7 @@ def main(
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/selectors-on-radio"),

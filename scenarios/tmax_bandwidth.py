@@ -9,10 +9,14 @@ from typing import Annotated
 
 import typer
 
-from edgesim.scenario import Fresh, conclude, counts, numbers, plain_errors, start
+from edgesim.scenario import Fresh, conclude, counts, numbers, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
+QUICK = quick_option(
+    tmax="0.8,1.2", band_mhz="10,20", devices="10,30", quantiles="0.8,0.95", seeds=1, rounds=5,
+    out="runs/tmax-bandwidth-quick",
+)  # fmt: skip
 
 
 @plain_errors
@@ -24,6 +28,7 @@ def main(
     payload_bits: Annotated[float, typer.Option(help="Bits of one upload (the paper's CNN).")] = PAPER_CNN_BITS,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 40,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Folder of the two studies.")] = Path("runs/tmax-bandwidth"),

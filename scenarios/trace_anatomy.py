@@ -6,6 +6,7 @@ Draws any recordings side by side; without any, a generated week beside the stat
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 from rich.console import Console
 
@@ -13,7 +14,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.plots import style
 from edgesim.plots.trace import draw_anatomy
-from edgesim.scenario import plain_errors, short_names, start
+from edgesim.scenario import plain_errors, quick_option, short_names, start
 from edgesim.streams import Streams
 from edgesim.terminal.table_text import print_whole
 from edgesim.terminal.trace_tables import anatomy_table
@@ -21,6 +22,8 @@ from edgesim.traces.convert import settle
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import Availability, read_recording
 from edgesim.traces.session_statistics import Anatomy, anatomy
+
+QUICK = quick_option(devices=200, out="runs/trace-anatomy-quick")
 
 
 def recorded(name: str) -> Anatomy:
@@ -33,20 +36,27 @@ def recorded(name: str) -> Anatomy:
 
 @plain_errors
 def main(
-    files: Annotated[list[str] | None, typer.Argument(help="Recordings, or names of files under traces/.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Recordings, or names of files under traces/; sample-week with --quick.")
+    ] = None,
     devices: Annotated[int, typer.Option(min=1, help="Devices of the generated week.")] = 5000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generated week.")] = 0,
     published: Annotated[bool, typer.Option(help="Mark what FedDance reports of 136,000 phones.")] = True,
-    out: Annotated[Path, typer.Option(help="Folder of the figure.")] = Path("runs/trace-anatomy"),
+    quick: Annotated[bool, QUICK] = False,
+    out: Annotated[Path, typer.Option(help="Folder of the table and the figure.")] = Path("runs/trace-anatomy"),
 ) -> None:
     """Print and draw the anatomy of traces."""
-    if files:
-        traces = {label: recorded(name) for label, name in zip(short_names(files), files, strict=True)}
-    else:
-        traces = {f"generated ({devices:,} devices)": anatomy(Renewal().intervals(devices, Streams(seed)))}
+    recordings = files or (["sample-week"] if quick else [])
+    traces = {label: recorded(name) for label, name in zip(short_names(recordings), recordings, strict=True)}
+    if not files:
+        traces[f"generated ({devices:,} devices)"] = anatomy(Renewal().intervals(devices, Streams(seed)))
     console = Console()
-    print_whole(console, anatomy_table(traces))
-    for path in style.save(draw_anatomy(traces, published), out / "trace_anatomy"):
+    table = anatomy_table(traces)
+    print_whole(console, table)
+    paths = style.save(draw_anatomy(traces, published), out / "trace_anatomy")
+    cells = {column.header: list(column.cells) for column in table.columns}
+    pd.DataFrame(cells).to_csv(out / "trace_anatomy.csv", index=False, lineterminator="\n")
+    for path in [out / "trace_anatomy.csv", *paths]:
         console.print(str(path), highlight=False, soft_wrap=True)
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
-from edgesim.scenario import Fresh, conclude, numbers, plain_errors, start, stop_if_failed
+from edgesim.scenario import Fresh, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
 from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show import mean_text
 
@@ -27,6 +27,7 @@ RUNNERS_UP = 2
 
 Cell = tuple[float, float]
 """A deadline in s and a band in Hz."""
+QUICK = quick_option(tmax="0.6,1.2", band_mhz="40", simulated_s=4, target=0.6, seeds=2, out="runs/tune-tmax-quick")
 
 
 def cells(base: dict[str, Any], chosen: list[Cell], seeds: range) -> list[PlannedRun]:
@@ -115,6 +116,7 @@ def main(
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cells.")] = 1,
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
+    quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/tune-tmax"),

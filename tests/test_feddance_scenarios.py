@@ -19,45 +19,6 @@ def start(script, *arguments, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-RUNS = [
-    (
-        "feddance.py",
-        ["--selectors", "random,safa,feddance", "--rounds", "5", "--seeds", "1", "--skew", "rare"]
-        + ["--trace", "sample-week,synthetic", "--devices", "120"],
-        6,
-    ),
-    ("feddance_ablation.py", ["--rounds", "5", "--seeds", "1", "--without", "V,U", "--windows", "3"], 6),
-    ("selectors_on_radio.py", ["--rounds", "5", "--seeds", "1", "--selectors", "random,fedteddi,feddance"], 3),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("script", "arguments", "rows"), RUNS)
-def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, arguments, rows):
-    done = start(script, *arguments, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "Means over seeds" in done.stdout
-    summary = pd.read_csv(tmp_path / "out/summary.csv")
-    assert len(summary) == rows
-    assert summary["arrived"].between(1, 120).all()
-    if script == "feddance.py":
-        assert "the paper's speed-ups" in done.stdout
-        assert len(pd.read_csv(tmp_path / "out/beside-the-paper.csv")) == rows
-    for name in ("training_loss", "final_accuracy", "accuracy_rounds", "fairness"):
-        assert (tmp_path / f"out/plots/{name}.png").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize(("script", "arguments", "rows"), RUNS)
-def test_scenarios_print_a_table_of_their_runs(tmp_path, scenario, script, arguments, rows):
-    done = scenario(script, *arguments, "--out", "out")
-    assert done.exit_code == 0, done.output
-    summary = pd.read_csv(tmp_path / "out/summary.csv")
-    assert len(summary) == rows
-    assert summary["arrived"].between(1, 120).all()
-    if script == "feddance.py":
-        assert len(pd.read_csv(tmp_path / "out/beside-the-paper.csv")) == rows
-
-
 @pytest.fixture
 def planned():
     """The study's one run of a policy, five rounds of digits."""

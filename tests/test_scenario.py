@@ -1,16 +1,101 @@
-"""What scenarios share: errors in the words of their own options."""
+"""What scenarios share: that they run, ``--quick``, errors in the words of their own options."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated
 
+import pandas as pd
 import pytest
+import typer
+from edgesim.records import read_run
+from typer.testing import CliRunner
 
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.scenario import _OPTIONS, plain_errors, start
+from edgesim.scenario import _OPTIONS, plain_errors, quick_option, start
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
+    ("delay_knowledge.py", ("--learn", "--policies", "fed-cbs", "--target", "0.6")),
+    ("feddance.py", ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare")),
+]
+
+LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}
+FIGURES = dict.fromkeys(
+    ("async_vs_sync.py", "fading.py", "feddance.py", "fedteddi.py", "selectors_on_radio.py"), LEARNT
+)
+FIGURES |= {
+    "availability_predictor.py": {"sensitivity", "over_time", "costs"},
+    "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
+    "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
+    "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
+    "trace_anatomy.py": {"trace_anatomy"},
+}
+"""Some of the figures that a scenario draws beside those of every study."""
+
+
+@pytest.mark.parametrize(("script", "arguments"), QUICK)
+def test_every_scenario_runs_quickly_and_leaves_its_tables(tmp_path, scenario, script, arguments):
+    done = scenario(script, "--quick", *arguments, "--out", "out")
+    assert done.exit_code == 0, done.output
+    tables = {path: pd.read_csv(path) for path in tmp_path.rglob("*.csv")}
+    assert tables
+    assert all(len(table) > 0 for table in tables.values())
+    for path, table in tables.items():
+        if path.name == "summary.csv":
+            assert (table["seeds"] > 0).all()
+            assert (table["arrived"] > 0).all()
+    for run in tmp_path.rglob("run.json"):
+        assert read_run(run.parent)["status"] == "finished"
+    beside = tmp_path / "out/beside-the-paper.csv"
+    assert beside.exists() == (script == "feddance.py")
+    assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "arguments"), QUICK)
+def test_every_scenario_leaves_figures(tmp_path, script, arguments):
+    command = [sys.executable, str(SCENARIOS / script), "--quick", *arguments, "--out", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    figures = [*tmp_path.rglob("*.png")]
+    assert figures
+    assert all(figure.stat().st_size > 10_000 for figure in figures)
+    assert all(figure.with_suffix(".svg").exists() for figure in figures)
+    assert FIGURES.get(script, {"gantt", "cell_map"}) <= {figure.stem for figure in figures}
+
+
+def app(command) -> typer.Typer:
+    made = typer.Typer()
+    made.command()(command)
+    return made
+
+
+def test_quick_gives_other_defaults_and_an_option_beside_it_counts():
+    said = []
+
+    @plain_errors
+    def main(
+        band_mhz: Annotated[str, typer.Option()] = "5,10",
+        seeds: Annotated[int | None, typer.Option(min=1)] = None,
+        rounds: Annotated[int, typer.Option(min=1)] = 60,
+        learn: Annotated[bool, typer.Option("--learn")] = False,
+        quick: Annotated[bool, quick_option(band_mhz="5", seeds=1, learn=True)] = False,
+    ) -> None:
+        said.append((band_mhz, seeds, rounds, learn, quick))
+
+    for arguments, expected in (
+        ([], ("5,10", None, 60, False, False)),
+        (["--quick"], ("5", 1, 60, True, True)),
+        (["--seeds", "3", "--quick", "--rounds", "2"], ("5", 3, 2, True, True)),
+    ):
+        assert CliRunner().invoke(app(main), arguments).exit_code == 0
+        assert said.pop() == expected
+    told = CliRunner().invoke(app(main), ["--help"], env={"COLUMNS": "200"}).stdout
+    assert "as by --band-mhz 5 --seeds 1 --learn." in told
 
 
 def said(capsys, message, **options):

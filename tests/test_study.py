@@ -537,59 +537,6 @@ def test_a_scenario_of_which_a_run_fails_shows_the_others_and_ends_with_a_failur
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
-SCENARIO_RUNS = [
-    ("fedteddi.py", ["--quick", "--rounds", "6", "--policies", "random,fed-cbs,fedteddi", "--target", "0.6"], 10),
-    ("fading.py", ["--policies", "fed-cbs", "--seeds", "1", "--rounds", "4", "--target", "0.6"], 8),
-    (
-        "tune_tmax.py",
-        ["--policy", "fed-cbs", "--seeds", "2", "--simulated-s", "4", "--target", "0.6", "--refinements", "1"]
-        + ["--tmax", "0.6,1.2", "--band-mhz", "20,40"],
-        10,
-    ),
-    ("delay_knowledge.py", ["--seeds", "2", "--rounds", "3", "--tmax", "0.8"], 16),
-    (
-        "delay_knowledge.py",
-        ["--learn", "--policies", "fed-cbs", "--seeds", "1", "--rounds", "3", "--tmax", "0.8"]
-        + ["--quantiles", "0.9", "--target", "0.6"],
-        20,
-    ),
-    ("cells.py", ["--layouts", "one-cell,three-cells", "--devices", "30", "--seeds", "1", "--rounds", "3"], 20),
-    (
-        "tmax_bandwidth.py",
-        ["--seeds", "1", "--rounds", "3", "--tmax", "0.8,1.2", "--band-mhz", "10,20", "--devices", "10,30"]
-        + ["--quantiles", "0.8,0.95"],
-        4,
-    ),
-    (
-        "async_vs_sync.py",
-        ["--protocols", "synchronous,refl,fedbuff", "--devices", "20", "--count", "4", "--hours", "0.1"]
-        + ["--seeds", "1", "--target", "0.6"],
-        8,
-    ),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("script", "arguments", "figures"), SCENARIO_RUNS)
-def test_scenarios_run_print_a_table_and_leave_figures(tmp_path, script, arguments, figures):
-    command = [sys.executable, str(SCENARIOS / script), *arguments, "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "Means over seeds" in done.stdout
-    assert len([*(tmp_path / "out").rglob("plots/*.png"), *(tmp_path / "out").rglob("plots/*.svg")]) >= figures
-    assert [*(tmp_path / "out").rglob("summary.csv")]
-
-
-@pytest.mark.parametrize(("script", "arguments"), [case[:2] for case in SCENARIO_RUNS])
-def test_scenarios_print_a_table_of_their_runs(tmp_path, scenario, script, arguments):
-    done = scenario(script, *arguments, "--out", "out")
-    assert done.exit_code == 0, done.output
-    assert "Means over seeds" in done.stdout
-    summaries = [pd.read_csv(path) for path in (tmp_path / "out").rglob("summary.csv")]
-    assert summaries
-    assert all(table["seeds"].min() > 0 for table in summaries)
-
-
 @pytest.mark.parametrize("links", ["rates", "over time", None])
 def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_links(tmp_path, scenario, links):
     periods = [f"{device},{1800 * (device % 2)},7200" for device in range(8)]
