@@ -42,7 +42,10 @@ class Sizes:
 
     model_bits: float
     """Of a model: 32 per trainable parameter, or ``round.payload_bits``."""
+    parameters: int
+    """Trainable parameters; 0 in timing-only runs, where the number of bits may be all that is known."""
     devices: int
+    """Of the whole run."""
 
 
 @dataclass

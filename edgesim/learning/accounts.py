@@ -12,6 +12,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
+from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
@@ -19,11 +20,12 @@ from edgesim.streams import Streams
 class Accounts:
     """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
-    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, model_bits: float) -> None:
-        """``model_bits`` are those of the model itself, where ``round.payload_bits`` gives no other number."""
+    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, parameters: int) -> None:
+        """``parameters`` is the number of trainable ones; of no account where ``round.payload_bits`` is a number."""
         given_bits = config.round.payload_bits
-        self.model_bits = model_bits if given_bits == "model" else float(given_bits)
-        self.algorithm = make_algorithm(config.algorithm, Sizes(self.model_bits, config.devices.count), streams)
+        self.model_bits = float(BITS_PER_PARAMETER * parameters if given_bits == "model" else given_bits)
+        sizes = Sizes(self.model_bits, parameters, config.devices.count)
+        self.algorithm = make_algorithm(config.algorithm, sizes, streams)
         self.rule = make_merge_rule(config.round)
         self._config = config
         self._federation = federation

@@ -29,7 +29,6 @@ from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, wanted
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
-from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
@@ -75,8 +74,7 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device)
-            bits = float(BITS_PER_PARAMETER * self.model.trainable)
-            self.accounts = Accounts(config, federation, streams, bits)
+            self.accounts = Accounts(config, federation, streams, self.model.trainable)
             algorithm = self.accounts.algorithm
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()

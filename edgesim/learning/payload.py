@@ -130,8 +130,11 @@ def model_module(model: str) -> str:
     return model.rpartition(".")[0] or models
 
 
-def model_bits(model: str, federation: Federation) -> float:
-    """Bits of a named model for a federation's images; raises `EdgesimError` where only a number can tell."""
+def parameter_count(model: str, federation: Federation) -> int:
+    """Trainable parameters of a named model for a federation's images.
+
+    Raises `EdgesimError` where only ``round.payload_bits`` can tell what it sends.
+    """
     if federation.dataset is None:
         raise EdgesimError("round.payload_bits: a number is needed with data.dataset = 'none'")
     counts = PARAMETER_COUNTS | TORCHVISION_COUNTS
@@ -141,4 +144,4 @@ def model_bits(model: str, federation: Federation) -> float:
             "is unknown (`edgesim list` prints the models whose size is known)"
         )
     dataset = federation.dataset
-    return float(BITS_PER_PARAMETER * counts[model](dataset.image_shape, dataset.class_count))
+    return counts[model](dataset.image_shape, dataset.class_count)

@@ -12,7 +12,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.knowledge import CountKnowledge
-from edgesim.learning.payload import model_bits
+from edgesim.learning.payload import parameter_count
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
 
@@ -48,10 +48,10 @@ class TimingOnlyLearner:
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
         """Raises `EdgesimError` where the size of the model cannot be known without torch."""
-        known_bits = 0.0
+        parameters = 0
         if config.round.payload_bits == "model":
-            known_bits = model_bits(config.learning.model, federation)
-        self.accounts = Accounts(config, federation, streams, known_bits)
+            parameters = parameter_count(config.learning.model, federation)
+        self.accounts = Accounts(config, federation, streams, parameters)
         self._knowledge = federation, streams, config.learning
 
     def serve(self, server: Integers) -> None:
