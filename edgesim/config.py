@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from edgesim.errors import Contradiction
+
 
 class Section(BaseModel):
     """A table of the config file: unknown keys are refused, numbers are finite."""
@@ -428,29 +430,38 @@ class RunConfig(Section):
         if not counts or any(count is not None and count < 1 for count in counts):
             raise ValueError("rounds must be at least 1 in every frame")
         if self.data.dataset == "none" and self.learning.training == "real":
-            raise ValueError("data.dataset = 'none' is for learning.training = 'none'")
+            raise Contradiction("data.dataset = 'none' is for learning.training = 'none'", "data.dataset")
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
-            raise ValueError(f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})")
+            raise Contradiction(
+                f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})", "round.tmax_s"
+            )
         every_s = self.evaluation.every_s
         if self.stop_at_s is not None and every_s is not None and every_s > self.stop_at_s:
             raise ValueError(f"evaluation.every_s ({every_s:g}) must not be above stop_at_s ({self.stop_at_s:g})")
         if self.radio.sharing == "own" and self.devices.profile is None and self.devices.links is None:
-            raise ValueError(
-                "radio.sharing = 'own' needs devices.links, or devices.profile, a file with the column link_bps"
+            raise Contradiction(
+                "radio.sharing = 'own' needs devices.links, or devices.profile, a file with the column link_bps",
+                "devices.links",
+                "devices.profile",
             )
         if self.radio.sharing != "own" and self.devices.links is not None:
-            raise ValueError("devices.links is for radio.sharing = 'own'")
+            raise Contradiction("devices.links is for radio.sharing = 'own'", "devices.links")
         if self.round.download_s == "link" and (self.radio.sharing != "own" or self.devices.links is not None):
-            raise ValueError(
+            raise Contradiction(
                 "round.download_s = 'link' is for radio.sharing = 'own' with the link_bps of devices.profile; give "
-                "seconds"
+                "seconds",
+                "devices.profile",
             )
         if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
             raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
         if self.round.outage is not None and self.radio.sharing == "own":
-            raise ValueError("round.outage is for bands whose uploads fade; radio.sharing = 'own' has neither")
+            raise Contradiction(
+                "round.outage is for bands whose uploads fade; radio.sharing = 'own' has neither", "round.outage"
+            )
         if self.round.outage is not None and self.radio.fading == "none":
-            raise ValueError("round.outage plans on fading: set radio.fading = 'rayleigh', or leave outage out")
+            raise Contradiction(
+                "round.outage plans on fading: set radio.fading = 'rayleigh', or leave outage out", "round.outage"
+            )
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
         stale = self.staleness.weight not in (None, "constant") or self.staleness.limit is not None
@@ -461,9 +472,13 @@ class RunConfig(Section):
                 "staleness.weight = 'refl' looks at updates, which learning.training = 'none' does not have"
             )
         if self.round.min_candidates > self.devices.count:
-            raise ValueError("round.min_candidates must not be above devices.count")
+            raise Contradiction("round.min_candidates must not be above devices.count", "devices.count")
         if self.round.count is not None and self.round.count > self.devices.count:
-            raise ValueError(f"round.count ({self.round.count}) must not be above devices.count ({self.devices.count})")
+            raise Contradiction(
+                f"round.count ({self.round.count}) must not be above devices.count ({self.devices.count})",
+                "round.count",
+                "devices.count",
+            )
         return self
 
     def resolved(self) -> "RunConfig":

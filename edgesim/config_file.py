@@ -29,18 +29,18 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
     try:
         return RunConfig.model_validate(given)
     except ValidationError as error:
-        key, words = first_error(RunConfig, error, RENAMED)
+        key, words, fields = first_error(RunConfig, error, RENAMED)
     if overrides:
         try:
             RunConfig.model_validate(values(()))
             alone = None
         except ValidationError as error:
             alone = first_error(RunConfig, error, RENAMED)
-        if alone != (key, words):
+        if alone != (key, words, fields):
             keys = {override: override.partition("=")[0].strip() for override in overrides}
             guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
             where = " ".join(f"--set {override}" for override in guilty or overrides)
-    raise EdgesimError(f"{where}: {words}")
+    raise EdgesimError(f"{where}: {words}", *fields)
 
 
 def _lie_together(one: str, other: str) -> bool:

@@ -20,7 +20,7 @@ def look_up(entries: Mapping[str, Entry], name: str, field: str) -> Entry:
     if name in entries:
         return entries[name]
     hint = did_you_mean(name, entries) or ";"
-    raise EdgesimError(f"{field}: unknown {kind_of(field)} {name!r}{hint} known: {', '.join(entries)}")
+    raise EdgesimError(f"{field}: unknown {kind_of(field)} {name!r}{hint} known: {', '.join(entries)}", field)
 
 
 def kind_of(field: str) -> str:

@@ -101,7 +101,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             options = [
                 f"{field} is --{name.replace('_', '-')}"
                 for field, name in _OPTIONS
-                if name in own and field in str(error)
+                if name in own and any(f"{named}.".startswith(f"{field}.") for named in error.fields)
             ]
             if options:
                 error.args = (f"{error} (here {', '.join(options)})",)

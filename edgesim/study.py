@@ -79,6 +79,8 @@ class Ending:
     reason: str
     reused: bool = False
     """Whether it was finished before."""
+    fields: tuple[str, ...] = ()
+    """As of the `EdgesimError` that it ended with."""
 
 
 def grid(
@@ -99,7 +101,7 @@ def grid(
     for override in overrides:
         key = override.partition("=")[0].strip()
         if key in axes or key == "seed":
-            raise EdgesimError(f"--set {override}: the study itself varies {key}")
+            raise EdgesimError(f"--set {override}: the study itself varies {key}", key)
     labels = labels or {}
     knob_names = _knobs(axes, labels)
     if not isinstance(seeds, Iterable) or len(seeds) == 0:
@@ -120,15 +122,16 @@ def grid(
 def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
     """The values of an axis; raises `EdgesimError` where there is none, or one that a table could not name."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})")
+        raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})", key)
     found = [_own(value) for value in values]
     if not found:
-        raise EdgesimError(f"axis {key}: expected at least one value")
+        raise EdgesimError(f"axis {key}: expected at least one value", key)
     for value in found:
         if not isinstance(value, str | int | float | None):
             raise EdgesimError(
                 f"axis {key}: expected texts, numbers, booleans or None (got {value!r}); give it in base, in a grid of "
-                "its own that labels name"
+                "its own that labels name",
+                key,
             )
     return found
 
@@ -226,7 +229,8 @@ def run_study(
         alone.release()
     if all(ending.status != "finished" for ending in endings.values()):
         what = f"{out}: no run finished" if began else "no run could begin"
-        raise NoRunFinished(f"{what}; the first one: {next(iter(endings.values())).reason}")
+        first = next(iter(endings.values()))
+        raise NoRunFinished(f"{what}; the first one: {first.reason}", *first.fields)
     with console.status("summing up"):
         write_summary(out)
     _tell_reused(out, endings, console)
@@ -369,7 +373,7 @@ def _run_one(config: RunConfig, folder: Path, target: float | None, share: int, 
             config, folder, listener.on_round, listener.on_start, target, share, listener.on_note, fresh
         )
     except EdgesimError as error:
-        return Ending("failed", str(error))
+        return Ending("failed", str(error), fields=error.fields)
     except KeyboardInterrupt:
         _Worker.stop.set()
         return Ending("interrupted", "stopped by the user")

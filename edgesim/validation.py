@@ -17,7 +17,8 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise EdgesimError(f"{where}: {first_error(model, error)[1]}") from None
+        _, words, fields = first_error(model, error)
+        raise EdgesimError(f"{where}: {words}", *fields) from None
 
 
 def options_of(
@@ -43,8 +44,8 @@ def options_of(
 
 def first_error(
     model: type[BaseModel], error: ValidationError, renamed: Mapping[str, str] | None = None
-) -> tuple[str, str]:
-    """The key that is wrong, empty where several do not fit together, and one line about it.
+) -> tuple[str, str, tuple[str, ...]]:
+    """The key that is wrong, empty where several do not fit together, one line about it, and the fields it names.
 
     ``renamed`` says of keys that are no longer known where their values stand now.
     """
@@ -57,16 +58,18 @@ def first_error(
     path = "".join(parts).removeprefix(".")
     if detail["type"] == "extra_forbidden":
         if renamed and path in renamed:
-            return path, f"{path} is now {renamed[path]}; `edgesim migrate` writes a file in today's keys"
+            return path, f"{path} is now {renamed[path]}; `edgesim migrate` writes a file in today's keys", (path,)
         known = _keys_at(model, detail["loc"][:-1])
         hint = did_you_mean(str(detail["loc"][-1]), known) or f"; known: {', '.join(known)}"
-        return path, f"unknown key {path!r}{hint}"
+        return path, f"unknown key {path!r}{hint}", (path,)
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "model_type":
         message = "expected a table of keys"
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
-    return path, f"{path}: {message}{got}" if path else message
+    if path:
+        return path, f"{path}: {message}{got}", (path,)
+    return "", f"{message}{got}", getattr(detail.get("ctx", {}).get("error"), "fields", ())
 
 
 def _is_union_branch(part: object) -> bool:

@@ -1,6 +1,7 @@
 """What scenarios share: that they run, ``--quick``, errors in the words of their own options."""
 
 import ast
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Annotated
 import pandas as pd
 import pytest
 import typer
-from edgesim.records import read_run
 from typer.testing import CliRunner
 
+from edgesim import simulation
 from edgesim.config import RunConfig
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_run
 from edgesim.scenario import _OPTIONS, plain_errors, quick_option, start
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -98,31 +101,58 @@ def test_quick_gives_other_defaults_and_an_option_beside_it_counts():
     assert "as by --band-mhz 5 --seeds 1 --learn." in told
 
 
-def said(capsys, message, **options):
-    """What a scenario with the parameters match, devices and band_mhz prints of an error."""
+def said(capsys, message, *fields):
+    """What a scenario with the parameters match, devices and band_mhz prints of an error that names fields."""
 
     @plain_errors
     def main(match=None, devices=1, band_mhz=20.0):
-        raise EdgesimError(message)
+        raise EdgesimError(message, *fields)
 
     with pytest.raises(SystemExit) as ended:
-        main(**options)
+        main()
     assert ended.value.code == 2
     return capsys.readouterr().err
 
 
 def test_an_error_that_names_fields_says_which_options_set_them(capsys):
-    assert said(capsys, 'row k for device k: devices.match = "position"') == (
+    assert said(capsys, 'row k for device k: devices.match = "position"', "devices.match") == (
         'error: row k for device k: devices.match = "position" (here devices.match is --match)\n'
     )
-    assert said(capsys, "radio.bandwidth_hz = 1: too few; raise it or lower devices.count", devices=3).endswith(
-        "devices.count (here devices.count is --devices, radio.bandwidth_hz is --band-mhz)\n"
-    )
+    too_few = said(capsys, "too few hertz; lower devices.count", "radio.bandwidth_hz", "devices.count")
+    assert too_few.endswith("devices.count (here devices.count is --devices, radio.bandwidth_hz is --band-mhz)\n")
 
 
 def test_fields_without_an_option_and_errors_without_fields_stay_as_they_are(capsys):
-    assert said(capsys, "round.count = 9: more than there are") == "error: round.count = 9: more than there are\n"
-    assert said(capsys, "--match: unknown 'odd'") == "error: --match: unknown 'odd'\n"
+    assert said(capsys, "round.count = 9: more than there are", "round.count").endswith("than there are\n")
+    assert said(capsys, "--match: devices.match") == "error: --match: devices.match\n"
+
+
+TIMING = {"data": {"dataset": "none"}, "learning": {"training": "none"}, "round": {"payload_bits": 1e6}}
+
+
+@pytest.mark.parametrize(
+    ("values", "fields"),
+    [
+        ({"devices": {"count": 2}, "round": {"admission": "count", "count": 3}}, ("round.count", "devices.count")),
+        ({"radio": {"bandwidth_hz": -1.0}}, ("radio.bandwidth_hz",)),
+        ({"devices": {"links": {"file": ""}}, "radio": {"sharing": "own"}}, ("devices.links.file",)),
+        (TIMING | {"selection": {"policy": "rndom"}}, ("selection.policy",)),
+        (TIMING | {"round": {"payload_bits": 1e15}}, ("round.tmax_s",)),
+        (TIMING | {"radio": {"bandwidth_hz": 9e3}}, ("radio.bandwidth_hz", "round.tmax_s")),
+        ({"data": {"dataset": "digts"}, "learning": {"training": "none"}}, ("data.dataset",)),
+        ({"learning": {"model": "mpl"}}, ("learning.model",)),
+    ],
+)
+def test_what_is_refused_tells_the_fields_that_it_names(tmp_path, values, fields):
+    with pytest.raises(EdgesimError) as refusal:
+        simulation.run(parse(values, "config"), tmp_path)
+    assert refusal.value.fields == fields
+    assert all(field.rpartition(".")[2] in str(refusal.value) for field in fields)
+
+
+def test_fields_outlive_the_way_from_another_process():
+    error = EdgesimError("too few", "devices.count")
+    assert pickle.loads(pickle.dumps(error)).fields == error.fields
 
 
 def test_replay_names_its_own_option_where_the_files_are_of_other_phones(tmp_path, scenario):

@@ -139,7 +139,8 @@ def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) 
     elif links.device_count < count:
         raise EdgesimError(
             f"{path}: is a record of {links.device_count} links, but devices.count is {count}; lower devices.count or "
-            "give a record of more links"
+            "give a record of more links",
+            "devices.count",
         )
     rows, device = links.rows_of(chosen)
     until_s = _ends_s(config, links, path)[chosen]
@@ -152,16 +153,18 @@ def _ends_s(config: LinksConfig, links: LinkRows, path: Path) -> Floats:
         return np.full(links.device_count, np.inf)
     if links.end_s is not None:
         if config.end_s is not None:
-            raise EdgesimError(f"devices.links.end_s: {path} has a column {END}; leave the key out")
+            raise EdgesimError(f"devices.links.end_s: {path} has a column {END}; leave the key out", "devices.links")
         return links.end_s
     if config.end_s is None:
         raise EdgesimError(
             f"devices.links.end_s: expected the instant at which the last rows end, which {path} does not say; give "
-            "it, or after_end = 'hold'"
+            "it, or after_end = 'hold'",
+            "devices.links",
         )
     if config.end_s <= links.t_s.max():
         raise EdgesimError(
             f"devices.links.end_s: expected an instant after the start of the last row of {path}, "
-            f"{links.t_s.max():g} s (got {config.end_s:g})"
+            f"{links.t_s.max():g} s (got {config.end_s:g})",
+            "devices.links",
         )
     return np.full(links.device_count, config.end_s)

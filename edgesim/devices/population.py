@@ -91,7 +91,8 @@ def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tupl
     if len(profile.s_per_sample) < count:
         raise EdgesimError(
             f"{path}: is a profile of {len(profile.s_per_sample)} devices, but devices.count is {count}; "
-            "lower devices.count or give a profile of more devices"
+            "lower devices.count or give a profile of more devices",
+            "devices.count",
         )
     return profile.of(np.arange(count)), keys if own is None else own.first(count)
 

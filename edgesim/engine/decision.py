@@ -92,7 +92,8 @@ def admit(
     offers = Offers(policy, view.round, view.ids, "the candidates")
     choice = selector.choose(view)
     if not isinstance(choice, Generator):
-        raise EdgesimError(f"selection.policy {policy!r}: choose returned {type(choice).__name__}; yield the offers")
+        got = type(choice).__name__
+        raise EdgesimError(f"selection.policy {policy!r}: choose returned {got}; yield the offers", "selection.policy")
     try:
         offer = next(choice)
         while True:

@@ -33,7 +33,8 @@ def make_world(config: RunConfig, streams: Streams) -> World:
     elif config.round.outage is not None and (config.radio.fading or environment.fading) == "none":
         raise EdgesimError(
             f"round.outage = {config.round.outage:g} plans on fading, which {config.radio.channel!r} does not have; "
-            "set radio.fading = 'rayleigh', or leave outage out"
+            "set radio.fading = 'rayleigh', or leave outage out",
+            "round.outage",
         )
     availability = models.make_availability(config.availability, config.devices.count, streams, config.stop_at_s)
     keys = availability.keys if isinstance(availability, IntervalTable) else None
@@ -63,7 +64,8 @@ def _own_links(config: DevicesConfig, population: Population, stop_at_s: float |
     if population.link_bps is None:
         raise EdgesimError(
             f"{find('traces', str(config.profile), '.parquet')}: has no column link_bps, which radio.sharing = 'own' "
-            "needs; give it, name a file of devices.links, or share a band"
+            "needs; give it, name a file of devices.links, or share a band",
+            "devices.links",
         )
     return OwnLinks(population.link_bps)
 
@@ -77,7 +79,8 @@ def _refuse_draws(config: RunConfig) -> None:
             )
     if config.round.outage is not None:
         raise EdgesimError(
-            f"round.outage plans on fading, which the recorded capacity {radio.channel!r} contains; leave it out"
+            f"round.outage plans on fading, which the recorded capacity {radio.channel!r} contains; leave it out",
+            "round.outage",
         )
 
 
@@ -109,6 +112,7 @@ def _attach(
             path = find("topologies", str(config.topology.file), ".toml")
             raise EdgesimError(
                 f"{path}: stations[{station}]: no device joins {found.name!r} ({config.devices.count} devices within "
-                f"{config.devices.radius_m:g} m, seed {config.seed}); move or remove it, or raise devices.count"
+                f"{config.devices.radius_m:g} m, seed {config.seed}); move or remove it, or raise devices.count",
+                "devices.count",
             )
     return replace(population, station=own, distance_m=distance_m[own, ids])

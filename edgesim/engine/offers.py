@@ -71,4 +71,6 @@ class Offers:
         self._refuse(f"{what[:100]}; expected integer device ids, one or an array [n]")
 
     def _refuse(self, what: str) -> NoReturn:
-        raise EdgesimError(f"selection.policy {self._policy!r}, round {self._round}: offered {what}")
+        raise EdgesimError(
+            f"selection.policy {self._policy!r}, round {self._round}: offered {what}", "selection.policy"
+        )

@@ -148,7 +148,8 @@ class Unsynchronised:
             policy = self.parts.world.config.selection.policy
             raise EdgesimError(
                 f"selection.policy {policy!r} takes none of the {there} devices that are there while no device "
-                "is at work; without rounds that never changes: loosen the policy's options"
+                "is at work; without rounds that never changes: loosen the policy's options",
+                "selection.policy",
             )
 
     def _ask(self, number: RoundNumber) -> None:

@@ -30,7 +30,8 @@ class DeviceKeys:
             raise EdgesimError(
                 f"{other.file}: has no device {self.keys[device]!r}, which {self.file} has as device {device} of the "
                 "run; give recordings of the same devices, or, to take row k for device k whatever it is called, "
-                'devices.match = "position"'
+                'devices.match = "position"',
+                "devices.match",
             )
         return rows
 

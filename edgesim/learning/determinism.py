@@ -25,7 +25,8 @@ def refused_by_name(name: str, kind: str) -> Iterator[None]:
         elsewhere = "" if kind == "cpu" else "set learning.device = 'cpu', or "
         raise EdgesimError(
             f"learning.model: {name!r} uses {operation}, which on a {kind} is not the same in every run; {elsewhere}"
-            "choose a model without it"
+            "choose a model without it",
+            "learning.model",
         ) from None
 
 

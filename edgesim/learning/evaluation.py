@@ -31,7 +31,8 @@ def predictions(
 
     at_once = ROWS_IN_CACHE if in_cache(model) else ROWS
     elsewhere = "" if data.device.type == "cpu" else ", or set learning.device = 'cpu'"
-    with memory_lasts(f"testing the model, {at_once} images at once", f"choose a smaller learning.model{elsewhere}"):
+    remedy = f"choose a smaller learning.model{elsewhere}"
+    with memory_lasts(f"testing the model, {at_once} images at once", remedy, "learning.model"):
         found = side_by_side(model, cores, predict, torch.split(data.index(samples), at_once))
     losses, classes = zip(*found, strict=True)
     return torch.cat(losses).double().numpy(), torch.cat(classes).numpy()

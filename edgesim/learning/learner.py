@@ -67,6 +67,8 @@ class TorchLearner:
             memory_lasts(
                 f"loading model and images onto the {self.torch_device.type}",
                 f"choose a smaller learning.model or data.dataset{elsewhere}",
+                "learning.model",
+                "data.dataset",
             ),
         ):
             module = build()

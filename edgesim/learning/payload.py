@@ -136,12 +136,15 @@ def parameter_count(model: str, federation: Federation) -> int:
     Raises `EdgesimError` where only ``round.payload_bits`` can tell what it sends.
     """
     if federation.dataset is None:
-        raise EdgesimError("round.payload_bits: a number is needed with data.dataset = 'none'")
+        raise EdgesimError(
+            "round.payload_bits: a number is needed with data.dataset = 'none'", "round.payload_bits", "data.dataset"
+        )
     counts = PARAMETER_COUNTS | TORCHVISION_COUNTS
     if model not in counts:
         raise EdgesimError(
             f"round.payload_bits: a number is needed, since without training the size of model {model!r} "
-            "is unknown (`edgesim list` prints the models whose size is known)"
+            "is unknown (`edgesim list` prints the models whose size is known)",
+            "round.payload_bits",
         )
     dataset = federation.dataset
     return counts[model](dataset.image_shape, dataset.class_count)

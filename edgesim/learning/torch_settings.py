@@ -72,11 +72,11 @@ def is_of_memory(error: Exception) -> bool:
 
 
 @contextmanager
-def memory_lasts(what: str, remedy: str) -> Iterator[None]:
-    """Raises `EdgesimError` that names a remedy when memory runs out while something is done."""
+def memory_lasts(what: str, remedy: str, *fields: str) -> Iterator[None]:
+    """Raises `EdgesimError` that names a remedy, and its ``fields``, when memory runs out while something is done."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if is_of_memory(error):
-            raise EdgesimError(f"out of memory while {what}: {remedy}") from None
+            raise EdgesimError(f"out of memory while {what}: {remedy}", *fields) from None
         raise

@@ -40,12 +40,19 @@ def check_policy(config: RunConfig, selector: Selector, class_count: int) -> Non
     trained = sorted(selector.looks_at - {"class_counts"})
     if config.learning.training == "none" and trained:
         raise EdgesimError(
-            f"{policy} {', '.join(trained)}, which a timing-only run does not have; set learning.training = 'real'"
+            f"{policy} {', '.join(trained)}, which a timing-only run does not have; set learning.training = 'real'",
+            "selection.policy",
         )
     if class_count == 0 and "class_counts" in selector.looks_at:
-        raise EdgesimError(f"{policy} class counts, which data.dataset = 'none' does not have; name a data set")
+        raise EdgesimError(
+            f"{policy} class counts, which data.dataset = 'none' does not have; name a data set",
+            "selection.policy",
+            "data.dataset",
+        )
     if "gradient_deviations" in selector.looks_at and config.learning.batch_size < 2:
-        raise EdgesimError(f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2")
+        raise EdgesimError(
+            f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2", "selection.policy"
+        )
 
 
 def check_count(world: World) -> None:
@@ -55,7 +62,9 @@ def check_count(world: World) -> None:
         return
     raise EdgesimError(
         f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} "
-        f"devices of {availability.name} are online at once; lower it or raise devices.count"
+        f"devices of {availability.name} are online at once; lower it or raise devices.count",
+        "round.count",
+        "devices.count",
     )
 
 
@@ -84,6 +93,7 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
     if least_hz <= band_hz:
         return
     upload_bits = float(accounts.upload_bits(np.arange(1), 1)[0])
+    fields = ["round.tmax_s"]
     remedy = _deadline_that_would_do(world, backhaul, accounts, samples)
     if (wires_s := float(backhaul.of_station_s(upload_bits).max())) > 0:
         remedy += (
@@ -92,19 +102,24 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
     if knobs.outage is not None:
         share = f"{world.outage_factor:.3g} of the average gain"
         remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
+        fields.append("round.outage")
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "
-            f"{upload_bits:,.0f} bits by the deadline; {remedy}"
+            f"{upload_bits:,.0f} bits by the deadline; {remedy}",
+            *fields,
         )
     if math.isinf(least_hz):
         raise EdgesimError(
             f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {upload_bits:,.0f} bits by the "
-            f"deadline, whatever the band; {remedy}"
+            f"deadline, whatever the band; {remedy}",
+            *fields,
         )
     raise EdgesimError(
         f"radio.bandwidth_hz = {band_hz:g}: the band serves nobody by the deadline; give at least "
-        f"{_round_up(least_hz)} Hz, or {remedy}"
+        f"{_round_up(least_hz)} Hz, or {remedy}",
+        "radio.bandwidth_hz",
+        *fields,
     )
 
 

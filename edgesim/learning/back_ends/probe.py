@@ -49,7 +49,7 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
     images = model.inputs(images.flatten(0, 1)).view(images.shape)
     rows = torch.stack([before, 1.1 * before])
     try:
-        with memory_lasts("trying the model on 2 devices at once", _REMEDY):
+        with memory_lasts("trying the model on 2 devices at once", _REMEDY, "learning.model"):
             with seeded(before.device, 0):
                 alone = [_own(model, rows[seed], images[:, seed], seed) for seed in range(2)]
             masks = model.masks.calls

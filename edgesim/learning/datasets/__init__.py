@@ -46,7 +46,7 @@ def _path(name: str) -> Path:
     try:
         return Path(name).expanduser()
     except RuntimeError:
-        raise EdgesimError(f"data.dataset: no such folder: {name} (nobody has this home)") from None
+        raise EdgesimError(f"data.dataset: no such folder: {name} (no user has this home)", "data.dataset") from None
 
 
 def load_dataset(config: DataConfig) -> Dataset:
@@ -61,23 +61,26 @@ def load_dataset(config: DataConfig) -> Dataset:
         elif config.image_size is None and config.augment == "none":
             dataset = load_speech(path)
         else:
-            raise EdgesimError(f"data.image_size and data.augment: are for pictures, not for the sounds in {name!r}")
+            raise EdgesimError(
+                f"data.image_size and data.augment: are for pictures, not for the sounds in {name!r}", "data.image_size"
+            )
     elif name in DATASETS:
         dataset = DATASETS[name](name, config)
     elif path.suffix == ".npz":
         dataset = load_npz(path)
     elif len(path.parts) > 1:
-        raise EdgesimError(f"data.dataset: no such folder: {name}")
+        raise EdgesimError(f"data.dataset: no such folder: {name}", "data.dataset")
     else:
         hint = did_you_mean(name, DATASETS) or ";"
         raise EdgesimError(
             f"data.dataset: unknown {name!r}{hint} expected {', '.join(DATASETS)}, none, a path that ends in .npz or "
-            "that of a folder of images or of wav files"
+            "that of a folder of images or of wav files",
+            "data.dataset",
         )
     channels, *size = dataset.image_shape
     if size == [1, 1] and (config.augment != "none" or config.image_size is not None):
         knob = "data.image_size" if config.augment == "none" else "data.augment"
-        raise EdgesimError(f"{knob}: {name!r} holds no pictures; leave it out")
+        raise EdgesimError(f"{knob}: {name!r} holds no pictures; leave it out", knob)
     if config.image_size is None:
         return dataset
     return replace(dataset, image_shape=(channels, config.image_size, config.image_size))

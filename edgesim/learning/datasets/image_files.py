@@ -56,7 +56,8 @@ class ImageFiles(DecodedFiles):
             if self.image_size is None and image.size != (width, height):
                 raise EdgesimError(
                     f"{path}: is {image.height}x{image.width}, but {self.train[0]} is {height}x{width}; set "
-                    "data.image_size to bring all images to one size"
+                    "data.image_size to bring all images to one size",
+                    "data.image_size",
                 )
             picture = image.convert("RGB")
             if picture.size != (width, height):

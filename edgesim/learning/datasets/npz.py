@@ -26,7 +26,9 @@ def load_npz(path: Path) -> Dataset:
     names the file and the array.
     """
     if not path.is_file():
-        raise EdgesimError(f"{path}: no such file; data.dataset is a path to an .npz of {', '.join(_ARRAYS)}")
+        raise EdgesimError(
+            f"{path}: no such file; data.dataset is a path to an .npz of {', '.join(_ARRAYS)}", "data.dataset"
+        )
     try:
         headers = _read_headers(path)
     except (zipfile.BadZipFile, OSError, ValueError, KeyError) as error:

@@ -34,7 +34,9 @@ def locate(published: Published, config: DataConfig, suffixes: Sequence[str] = (
     try:
         folder = Path(config.folder).expanduser()
     except RuntimeError:
-        raise EdgesimError(f"data.folder: no such folder: {config.folder} (nobody has this home)") from None
+        raise EdgesimError(
+            f"data.folder: no such folder: {config.folder} (no user has this home)", "data.folder"
+        ) from None
     places = [folder / published.subfolder, folder]
     found = _complete(published.files, places, suffixes)
     if found is None and config.download:
@@ -46,7 +48,9 @@ def locate(published: Published, config: DataConfig, suffixes: Sequence[str] = (
         raise EdgesimError(
             f"data.dataset: {published.name} is not there, {places[0] / missing} is missing: put "
             f"{', '.join(published.files)} there{zipped}, or set data.folder to where they lie, "
-            "or data.download = true"
+            "or data.download = true",
+            "data.dataset",
+            "data.folder",
         )
     return found
 

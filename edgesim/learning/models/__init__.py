@@ -34,7 +34,8 @@ def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -
         raise
     except Exception as error:  # the user's own code may raise anything
         raise EdgesimError(
-            f"learning.model: {name!r} does not fit images of shape {image_shape}: {_first_line(error)}"
+            f"learning.model: {name!r} does not fit images of shape {image_shape}: {_first_line(error)}",
+            "learning.model",
         ) from error
     return model
 
@@ -54,24 +55,28 @@ def _builder(name: str) -> Builder:
     if not module_name:
         raise EdgesimError(
             f"learning.model: unknown {name!r}{did_you_mean(name, MODELS)} (known: {', '.join(MODELS)}, {PREFIX}NAME, "
-            "or the dotted path of a callable)"
+            "or the dotted path of a callable)",
+            "learning.model",
         )
     try:
         builder: Builder = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
         raise EdgesimError(
-            f"learning.model: cannot import {name!r}: {error}; is its folder the current one or on PYTHONPATH?"
+            f"learning.model: cannot import {name!r}: {error}; is its folder the current one or on PYTHONPATH?",
+            "learning.model",
         ) from None
     except AttributeError as error:
-        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}") from None
+        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}", "learning.model") from None
     except Exception as error:  # a module may do anything when it is imported
         raise EdgesimError(
-            f"learning.model: cannot import {name!r}: {type(error).__name__}: {_first_line(error)}"
+            f"learning.model: cannot import {name!r}: {type(error).__name__}: {_first_line(error)}",
+            "learning.model",
         ) from error
     if isinstance(builder, nn.Module) or not callable(builder):
         raise EdgesimError(
             f"learning.model: {name!r} is of type {type(builder).__name__}, expected a callable "
-            "(image_shape, class_count) that makes a torch.nn.Module"
+            "(image_shape, class_count) that makes a torch.nn.Module",
+            "learning.model",
         )
     return builder
 

@@ -27,7 +27,7 @@ def from_torchvision(name: str) -> Callable[[tuple[int, int, int], int], nn.Modu
         hint = (
             did_you_mean(f"{PREFIX}{name}", [f"{PREFIX}{one}" for one in known], 0.75) or f"; known: {', '.join(known)}"
         )
-        raise EdgesimError(f"learning.model: torchvision has no classifier {name!r}{hint}")
+        raise EdgesimError(f"learning.model: torchvision has no classifier {name!r}{hint}", "learning.model")
 
     def build(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
         model: nn.Module = models.get_model(name, weights=None, num_classes=class_count, **_OPTIONS.get(name, {}))

@@ -36,7 +36,8 @@ class Classes(Partition):
             if len(mine) < len(holders):
                 raise EdgesimError(
                     f"data.partition_options.classes_per_device: {len(holders)} devices would share the {len(mine)} "
-                    f"training samples of class {label}; lower it or devices.count"
+                    f"training samples of class {label}; lower it or devices.count",
+                    "devices.count",
                 )
             samples.append(mine)
             owners.append(holders[np.arange(len(mine)) % len(holders)])

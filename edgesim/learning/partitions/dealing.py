@@ -15,7 +15,8 @@ def shuffled_pool(labels: Integers, device_count: int, samples_per_device: int |
     if device_count > len(labels):
         raise EdgesimError(
             f"devices.count: {device_count} devices are more than the {len(labels)} training samples, and each needs "
-            "one; lower it"
+            "one; lower it",
+            "devices.count",
         )
     if samples_per_device is not None and device_count * samples_per_device > len(labels):
         raise EdgesimError(

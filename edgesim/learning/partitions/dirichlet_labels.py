@@ -48,7 +48,8 @@ class DirichletLabels(Partition):
         if slots == 0:
             raise EdgesimError(
                 f"devices.count: {device_count} devices are more than the {len(labels)} training samples; lower it or "
-                "give data.samples_per_device"
+                "give data.samples_per_device",
+                "devices.count",
             )
         members = [np.flatnonzero(labels == label) for label in np.unique(labels)]
         mixed = self.labels_per_device or len(members)

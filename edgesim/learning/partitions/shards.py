@@ -28,7 +28,8 @@ class Shards(Partition):
         if shards > len(pool):
             raise EdgesimError(
                 f"data.partition_options.shards_per_device: {self.shards_per_device} for each of {device_count} "
-                f"devices are more shards than the {len(pool)} training samples; lower it or devices.count"
+                f"devices are more shards than the {len(pool)} training samples; lower it or devices.count",
+                "devices.count",
             )
         shard = np.arange(len(pool)) * shards // len(pool)
         owner = streams.generator("partition/shards").permutation(shards)[shard] // self.shards_per_device

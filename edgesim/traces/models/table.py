@@ -26,6 +26,7 @@ class Table(Repeated):
         if intervals.device_count < device_count:
             raise EdgesimError(
                 f"{intervals.name}: is a trace of {intervals.device_count} devices, but devices.count is "
-                f"{device_count}; lower devices.count or give a trace of more devices"
+                f"{device_count}; lower devices.count or give a trace of more devices",
+                "devices.count",
             )
         return first_devices(intervals, device_count)
