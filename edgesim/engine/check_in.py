@@ -1,4 +1,4 @@
-"""Who is there: the candidates of a round, or a sleep until there are enough of them."""
+"""Check-in: the devices that are there when a round begins, or a sleep until there are enough of them."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -24,15 +24,15 @@ def check_in(
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
-    None if that never comes. A device whose upload is still on the air is there; it is the round that passes it over.
+    None if there never will be. Devices whose uploads are still on the air are among them; the round leaves them out.
     Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun.
 
     Raises `EdgesimError`.
     """
     if isinstance(world.availability, ByRounds):
         return (yield from _draw(clock, world, world.availability, batteries, meet_slot))
-    # Where a sum of the clock lies some last bits before a change of availability that it stands for, the round begins
-    # at the change: else devices that leave there would be lost as soon as they have checked in.
+    # The clock's sum may lie a rounding step before the change of availability at which the round is to begin. It then
+    # begins at the change: else devices that leave there would be lost as soon as they have checked in.
     change_s = world.availability.next_change(clock.now)
     if change_s - clock.now <= rounding_s(world.config.round.tmax_s, clock.now):
         yield clock.at(change_s, Kind.WAKE)
@@ -42,7 +42,7 @@ def check_in(
         ids = _ready(clock, world, batteries)
         if len(ids) >= at_least:
             return ids
-        # Looked at again after the sleep: who was at work when it began may have less charge than was possible then.
+        # Looked at again after the sleep: devices at work when it began may have less charge than was assumed.
         when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now)
         if np.isinf(when_s):
             return None
@@ -95,8 +95,8 @@ def next_time_with(
         charged = charged_s[ids] <= t_s
         if np.count_nonzero(availability.available(ids[charged], t_s)) >= count:
             return t_s
-        # Nobody comes before these instants: before the count-th of them fewer are there, and at it whoever came first
-        # may have left again.
+        # Each device is there from its instant at the earliest, so fewer than ``count`` are there before the count-th
+        # smallest instant; at that one, the first to come may have left again.
         there_s = charged_s[ids]
         there_s[charged] = availability.next_available(ids[charged], t_s)
         t_s = float(np.partition(there_s, count - 1)[count - 1])

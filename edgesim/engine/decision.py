@@ -1,4 +1,4 @@
-"""Who uploads, and with how much of the band: admission of those that the policy offers, then an allocator."""
+"""Which devices upload, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
@@ -82,7 +82,7 @@ def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Inte
 def admit(
     policy: str, selector: Selector, view: RoundView, station: Integers, bands_hz: Floats, count: int | None
 ) -> Integers:
-    """Walk the order of the selector, called ``policy``, and take who fits; positions in the view, in order.
+    """Positions in the view of the candidates taken, in the order in which the selector of ``policy`` offers them.
 
     By band: those whose least bandwidth still fits into the band of their ``station`` [n], one of ``bands_hz`` [M]. By
     count: the first ``count``. Raises `EdgesimError` when the selector offers anything but candidates, each once.
@@ -122,7 +122,7 @@ def admit(
 def exceed(need_hz: Floats, station: Integers, bands_hz: Floats) -> bool:
     """Whether least bandwidths [n] add up to more than the band of some ``station`` [n], one of ``bands_hz`` [M]."""
     total_hz = np.bincount(station, weights=need_hz, minlength=len(bands_hz))
-    # Admission adds them up in another order: an excess of rounding is none.
+    # Admission adds them up in another order, so the sum may exceed the band by rounding.
     return bool(np.any(total_hz > bands_hz * (1 + 1e-9)))
 
 
@@ -138,7 +138,7 @@ def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, 
 def _fill_stations(
     needs_hz: Floats | Column, rows: Integers, station: Integers, used: Floats, limits: Floats
 ) -> Booleans:
-    """Who fits, walking down an order of rows [n]; ``used`` grows. Stations do not take from each other's bands."""
+    """Which of the rows offered fit, in order, [n]; ``used`` grows. A station's band serves its own devices alone."""
     if len(limits) == 1:
         fits, used[0] = _fill(needs_hz, rows, float(used[0]), float(limits[0]))
         return fits
@@ -150,9 +150,9 @@ def _fill_stations(
 
 
 def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
-    """Who fits, walking down an order of rows [n]; and the band used then.
+    """Which of the rows offered fit, in order, [n]; and the band used then.
 
-    Steps are as many as fit, not as many as are offered: those in between are passed over by array scans.
+    It takes one step for each row that fits; the rows in between are passed over by array scans.
     """
     fits = np.zeros(len(rows), dtype=bool)
     start, length = 0, _SCAN
@@ -181,7 +181,7 @@ def share(
 ) -> Floats:
     """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config."""
     if world.own_links is not None:
-        # There is no band to share, not even for uploads that no link brings in by the deadline.
+        # There is no band to share, not even for uploads that are too slow on their own links.
         return np.zeros(len(taken))
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]

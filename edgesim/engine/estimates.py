@@ -1,4 +1,4 @@
-"""What selectors can ask about the round to come, and what they hear of the updates of one that is over."""
+"""What selectors can ask about the round to come, and what they hear of the updates of a round that is over."""
 
 from dataclasses import dataclass
 

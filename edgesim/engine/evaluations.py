@@ -28,7 +28,7 @@ class Evaluations:
     learner: Learner
     report: Report
     _passed: int = 0
-    """Instants that have been told."""
+    """Multiples of ``every_s`` whose test has been written."""
     _frame: int = 1
     _untested: bool = False
     """Whether the model in force has not been tested; the start model is, before the first round."""
@@ -71,5 +71,5 @@ class Evaluations:
 
     @property
     def _slack_s(self) -> float:
-        """How close to an instant is at it."""
+        """How far from an instant counts as at it."""
         return drift_s(self.config.round.tmax_s)

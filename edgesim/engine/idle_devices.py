@@ -1,4 +1,4 @@
-"""Devices without work: who of them is there now, and when the next of the others will be."""
+"""Devices without work: which of them are there now, and when the next of the others will be."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ from edgesim.traces.availability import Availability
 
 @dataclass
 class IdleDevices:
-    """Devices without work; whoever is known to be away until an instant is not looked at before it."""
+    """Devices without work; a device that is known to be away until an instant is not looked at before then."""
 
     availability: Availability
     batteries: Batteries | None
     looked_at: Booleans
     """Devices without work that may be there, [devices]."""
     away: list[tuple[float, int]] = field(default_factory=list)
-    """When each of the other devices without work will be there, a heap; those that never will be are left out."""
+    """When each of the other devices without work will be there, and its id, as a heap; without those that never will."""
 
     def begin(self, device: int) -> None:
-        """A device goes to work that was `there` and has not been passed over since."""
+        """A device begins to work; it was `there`, and `next_back_s` has not passed it over since."""
         self.looked_at[device] = False
 
     def end(self, device: int) -> None:
@@ -44,7 +44,7 @@ class IdleDevices:
     def next_back_s(self, t_s: float) -> float:
         """When a device without work that is not there now will be available and charged, inf if never.
 
-        They are all passed over until then.
+        Until then, none of these devices is looked at again.
         """
         ids = self._candidates(t_s)
         ids = ids[~self.are_there(ids, t_s)]
@@ -52,7 +52,7 @@ class IdleDevices:
         if self.batteries is None:
             back_s = self.availability.next_available(ids, t_s)
         else:
-            # The charge of what rests is known for all time, so that nothing but work changes these answers.
+            # The charge of a resting device is known for all time, so only work changes these answers.
             ready_s, until_s = (span_s[ids] for span_s in self.batteries.ready_s())
             ever = np.isfinite(ready_s)
             ids, until_s = ids[ever], until_s[ever]

@@ -1,4 +1,4 @@
-"""When devices leave their work, and when they take it up again."""
+"""When devices leave their work, and when they go on with it."""
 
 import math
 from collections.abc import Callable
@@ -22,13 +22,13 @@ class Interruptions:
     world: World
 
     def leaves_s(self, ids: Integers, t_s: float, horizon_s: float) -> Floats:
-        """When each device leaves its work, [n]; inf where not before ``horizon_s``, or where nobody minds."""
+        """When each device leaves its work, [n]; inf where not before ``horizon_s``, or where that is ignored."""
         if self.world.config.availability.interruption == "ignore":
             return np.full(len(ids), np.inf)
         return self.world.availability.available_until(ids, t_s, horizon_s)
 
     def leaves_stay_s(self, until_s: float) -> float:
-        """When a device leaves its work whose present stay ends at an instant."""
+        """When a device leaves its work, where its present stay ends at an instant; inf where that is ignored."""
         return math.inf if self.world.config.availability.interruption == "ignore" else until_s
 
     def leaves_later_s(self, device: int, t_s: float) -> float:
@@ -52,7 +52,7 @@ class Interruptions:
             try:
                 back_s = min(end_s, float(self.world.availability.next_available(device, t_s)[0]))
             except EdgesimError:
-                # A model that has looked ahead as far as it does has found nobody: it is long after this work.
+                # The model looked ahead as far as it can and found no return: any is long after this work.
                 back_s = end_s
             away_s += back_s - t_s
             t_s = end_s if back_s >= end_s else float(self.world.availability.available_until(device, back_s, end_s)[0])
@@ -75,9 +75,9 @@ class Interruptions:
 
 
 def need_progress(when_s: float, now_s: float, what: str) -> None:
-    """Raises `EdgesimError` where availability names an instant that has passed for what does not hold now.
+    """Raises `EdgesimError` where availability says that something which does not hold now will hold by now.
 
-    To sleep until then would be to ask again at the same clock, for ever.
+    A process that slept until then would ask again at the same instant, for ever.
     """
     if when_s <= now_s:
         raise EdgesimError(

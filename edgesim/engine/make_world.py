@@ -91,7 +91,7 @@ def _attach(
     environment: Environment | RecordedEnvironment,
     streams: Streams,
 ) -> Population:
-    """The population with the station of each device; raises `EdgesimError` for a station that nobody joins."""
+    """The population with the station of each device; raises `EdgesimError` for a station that no device joins."""
     ids = np.arange(config.devices.count)
     x_m, y_m = topology.xy_m.T[:, :, np.newaxis]
     # No path-loss law is meant for the foot of the mast.

@@ -1,4 +1,4 @@
-"""What a policy offers, held against those it may choose from."""
+"""What a policy offers, checked against the devices that it may choose from."""
 
 from typing import Any, NoReturn
 
@@ -10,13 +10,13 @@ from edgesim.errors import EdgesimError
 
 
 class Offers:
-    """The offers of one policy in one round: integer device ids, each of them there, and none of them twice."""
+    """The offers of one policy in one round: integer ids of devices that may be chosen, each at most once."""
 
     def __init__(self, policy: str, round: int, ids: Integers, among: str) -> None:
         """Begin with no offer; ``ids`` are ascending, and called ``among`` in errors."""
         self._policy, self._round, self._ids, self._among = policy, round, ids, among
         self._dense = len(ids) > 0 and ids[-1] == len(ids) - 1
-        """Whether everybody is there, so that each id is its own position."""
+        """Whether the ids are 0, 1, 2, ..., so that each id is its own position."""
         self._offered = np.zeros(len(ids), dtype=bool)
         self._count = 0
 

@@ -42,15 +42,15 @@ class OpenRound:
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
     infeasible_share: float | None = None
-    """Share of the checked-in whose least bandwidth is above the band, or who have not reported in time; only
-    worked out where the band decides who is taken."""
+    """Share of the checked-in devices whose least bandwidth is above the band or that have not reported in time; None
+    where admission is by count."""
     wall_s: dict[str, float] = field(default_factory=dict)
     checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Candidates and those still at work for an earlier round, ascending."""
     over: list["Carried"] = field(default_factory=list)
-    """Work of earlier rounds that ended in this one, from its close on."""
+    """Latecomers of earlier rounds whose work ended in this one; filled at its close."""
     fates: list[Outcome | None] = field(default_factory=list)
-    """How it stood with the devices taken at the close."""
+    """Outcomes at the close of the devices taken."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:

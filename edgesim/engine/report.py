@@ -174,7 +174,7 @@ class Report:
                 "value": list(instants_s),
             },
         )
-        # Taken before it is written: interrupted in between, a run lacks the row rather than having it twice.
+        # Cleared before it is written: a run interrupted in between then lacks the row instead of having it twice.
         row, self._held = self._held, {}
         if row:
             self.writer.write(
@@ -221,8 +221,8 @@ class Report:
     def end(self, t_s: float, ended: list[Task]) -> None:
         """The run is over at an instant: what was done since its last round, as rows of the round that then was open.
 
-        ``ended`` are the tasks that have no rows yet. A row of ``rounds`` and of ``updates`` that round has not. Where
-        an empty battery may have ended idling, also what it has taken of each device.
+        ``ended`` are the tasks that have no rows yet. That round gets no rows in ``rounds`` and ``updates``. Where an
+        empty battery may have ended idling, what idling took of each device is written too.
         """
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
@@ -277,7 +277,7 @@ class Report:
 
 
 def _outcome(task: Task, span: Span) -> str:
-    """Computing of a device that does not upload has led nowhere, whether or not it was finished."""
+    """The column ``outcome``: computing of a device that is not to upload is ``unscheduled``, finished or not."""
     return "unscheduled" if span.activity == "compute" and span.outcome == "done" and not task.taken else span.outcome
 
 
@@ -309,7 +309,7 @@ def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float =
 
 
 def bits_down(tasks: Iterable[Task]) -> float:
-    """The model goes to everyone who computes and needs it; without a download time it arrives at once and whole."""
+    """Bits of the models sent to devices that compute and need one; without a download time each arrives at once."""
     return sum(_received_bits(task) for task in tasks)
 
 
@@ -319,7 +319,7 @@ def _received_bits(task: Task) -> float:
 
 
 def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
-    """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur have none.
+    """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur are left out.
 
     ``used`` are the tasks, as (device, number), whose updates were merged.
     """
@@ -327,7 +327,7 @@ def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], flo
     task = [places.setdefault(id(task), len(places)) for task, _ in work.rows]
     merged = {id(task): (task.device, task.number) in used for task, _ in work.rows}
     if all(merged.values()) and work_kinds.USABLE.issuperset(work.outcome):
-        # Nearly all rows of protocols without rounds are of this kind: nothing was wasted, nothing is to be sorted.
+        # Nearly always so without rounds: no work was wasted, so none has to be sorted into kinds.
         return {}
     kinds = work_kinds.kinds(
         np.array(task, dtype=np.int64),

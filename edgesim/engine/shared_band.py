@@ -14,7 +14,7 @@ from edgesim.engine.uplink import Upload, drop_at, end_of_record
 class SharedBand:
     """The active uploads split the whole band in proportion to their weights, again at every start, end and drop-out.
 
-    What is left to send is carried over. With reservations that sum to at most the band nobody falls below its own.
+    What is left to send is carried over. With reservations that sum to at most the band, no share is below its own.
     Only the next end is planned, so a change costs array operations over the active uploads.
     """
 
@@ -35,7 +35,7 @@ class SharedBand:
     """Number of the last plan of the next end; earlier ones are void."""
 
     def begin(self, upload: Upload) -> None:
-        """Have an upload on the air since its ``since_s``; of one from before now, all others are as of then too."""
+        """Put an upload on the air from its ``since_s``; where that is before now, all others are as of then too."""
         upload.over = self.clock.event()
         self._settle(upload.since_s)
         self.active.append(upload)
@@ -99,7 +99,7 @@ class SharedBand:
             end_s = np.where(np.abs(end_s - deadline_s) <= tolerance_s, np.maximum(deadline_s, now_s), end_s)
         first = np.flatnonzero(end_s == end_s.min())
         upload = min((self.active[row] for row in first), key=lambda one: one.device)
-        # While uploads of before now come on the air one by one, the plans for those already there may lie in the past.
+        # Uploads that began before now are added one by one; a plan made in between may lie in the past.
         first_s = max(float(end_s.min()), self.clock.now)
         self.clock.call_at(first_s, Kind.ARRIVED, lambda: self._through(upload, plan), upload.device)
 
@@ -118,7 +118,7 @@ class SharedBand:
             return
         self._settle(self.clock.now)
         row = self.active.index(upload)
-        # As at the deadline, an end that misses the instant by rounding has not missed it.
+        # As at the deadline, an upload that would end a rounding step later is over.
         now_s = self.clock.now
         soon = self.link.bits_each(
             self._hz[row : row + 1], self._columns[0, row : row + 1], now_s, now_s + upload.tolerance_s

@@ -105,7 +105,7 @@ class Unsynchronised:
             if len(self.at_work) < self._places:
                 back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
-                    self._need_nobody_declined()
+                    self._need_no_refusal()
                     return too_few_left(parts.world.config), None
                 if math.isfinite(back_s):
                     self._alarm(back_s)
@@ -142,7 +142,7 @@ class Unsynchronised:
             chosen.stays_until_s = float(self.parts.world.availability.available_until(ids, now_s)[0])
         return now_s < chosen.stays_until_s
 
-    def _need_nobody_declined(self) -> None:
+    def _need_no_refusal(self) -> None:
         """Raise `EdgesimError` where devices are there but the policy takes none, and no event would change that."""
         if there := len(self._idle.there(self.parts.clock.now)):
             policy = self.parts.world.config.selection.policy

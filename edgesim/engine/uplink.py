@@ -13,7 +13,7 @@ from edgesim.engine.clock import Clock, Kind
 
 @dataclass(slots=True, eq=False)
 class Upload:
-    """One upload on the air; everything but `over` can be written down, and put on the air again."""
+    """One upload on the air; from all fields but `over` it can be put on the air again."""
 
     device: int
     rx_power_w: float
@@ -33,7 +33,7 @@ class Upload:
     """Happens when the last bit is through (True) or the device has left (False)."""
 
     def whole(self) -> None:
-        """The last bit is through: what rounding leaves over has gone through too."""
+        """The last bit is through, and with it what rounding left of the remaining bits."""
         self.sent_bits += self.remaining_bits
         self.remaining_bits = 0.0
         self.over.succeed(True)
@@ -43,7 +43,7 @@ class Band(Protocol):
     """The uplink of one station over time."""
 
     def begin(self, upload: Upload) -> None:
-        """Have an upload on the air since its ``since_s``: now, or before for one of which the band did not know."""
+        """Put an upload on the air from its ``since_s``: now, or an earlier instant when taken up from a record."""
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
@@ -61,7 +61,7 @@ class ReservedBand:
     active: set[Upload] = field(default_factory=set)
 
     def begin(self, upload: Upload) -> None:
-        """Have an upload on the air since its ``since_s``, and plan its end."""
+        """Put an upload on the air from its ``since_s``, and plan its end."""
         upload.over, upload.bandwidth_hz = self.clock.event(), upload.weight_hz
         self.active.add(upload)
         end_s = self.link.end_s(
@@ -110,7 +110,7 @@ class ReservedBand:
         if upload not in self.active:
             return
         self._settle(upload)
-        # As at the deadline, an end that misses the instant by rounding has not missed it.
+        # As at the deadline, an upload that would end a rounding step later is over.
         now_s = self.clock.now
         soon = self.link.bits(upload.device, upload.bandwidth_hz, upload.rx_power_w, now_s, now_s + upload.tolerance_s)
         if upload.remaining_bits > soon:
@@ -124,6 +124,6 @@ def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Uploa
 
 
 def end_of_record(clock: Clock, known_until_s: float, check: Callable[[], None]) -> None:
-    """Have uploads whose end lies beyond what is known of their link looked at when the clock gets there."""
+    """Check uploads whose end lies beyond what is known of their link when the clock comes to the end of that."""
     if math.isfinite(known_until_s):
         clock.call_at(max(known_until_s, clock.now), Kind.STOP, check)

@@ -49,13 +49,13 @@ class Task:
     since_s: float = 0.0
     """When the phase began."""
     left_s: float = 0.0
-    """What was left of the download or of the computing when the phase began, or when the device left it."""
+    """Seconds of download or computing that were left when the phase began, or when the device left it."""
     drops_s: float = math.inf
     """When the device drops out of the phase: its availability ends, or its battery is empty."""
     resumes: Phase = "planned"
     """What a device that is away goes on with."""
     back_s: float = math.inf
-    """When a device that is away is back; inf where that is told (`meet`)."""
+    """When a device that is away is back; inf where `meet` will tell it."""
     taken: bool | None = None
     """Whether the scheduler took the device; None before the decision."""
     bandwidth_hz: float = 0.0
@@ -69,8 +69,8 @@ class Task:
     carried: bool = False
     """Whether its upload went on after the round's close."""
     number: int = 0
-    """By which its draws are made, unique among the device's tasks: the round in which it began, or, without rounds,
-    how many tasks the device has begun."""
+    """Numbers its draws, and is unique among the device's tasks: the round in which it began or, without rounds, how
+    many tasks the device has begun."""
     spans: list[Span] = field(default_factory=list)
 
 
@@ -86,8 +86,8 @@ class RoundSignals:
     arrived: Callable[[Task], None]
     dropped: Callable[[Task], None]
     back_s: Callable[[Task], float | None] | None
-    """When a device that has left goes on with its work: inf where that is told (`meet`), None if never; None in place
-    of it where its work is lost at once."""
+    """When a device that has left goes on with its work: inf where `meet` will tell it, None if never. None in place of
+    the function where the work of a device that leaves is lost."""
     draws: Callable[[Task], float]
     """Hears that a device draws what its new phase takes; answers when its battery will be empty."""
 
@@ -112,8 +112,8 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
             signals.bands[task.station].end(task.upload)
         outcome: Outcome = interrupt.cause or ("late" if task.taken else "unscheduled")
         _cut(clock, task, outcome, signals)
-        # Where nothing was going on that has a row (the device was away, or its update on the wires), the last row
-        # tells how the task ended.
+        # While the device was away, or its update on the wires, no activity was going on: the last row before then
+        # has the outcome of the task.
         if task.spans:
             task.spans[-1].outcome = outcome
 
@@ -292,7 +292,7 @@ def _leave(clock: Clock, task: Task, signals: RoundSignals) -> None:
 
 
 def _break_off(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    """The device has left in the middle of an activity, which nothing has foretold."""
+    """The device has left in the middle of an activity, which was not known when the activity began."""
     if task.phase == "upload":
         assert task.upload is not None
         signals.bands[task.station].end(task.upload)
@@ -308,7 +308,7 @@ def _cut(clock: Clock, task: Task, outcome: Outcome, signals: RoundSignals) -> N
     """End a task in the middle of anything."""
     _log(clock, task, outcome)
     if task.spans and task.spans[-1].outcome == "paused":
-        # Back for no time at all, the device did not go on.
+        # The device came back and was cut off at the same instant, so it never went on.
         task.spans[-1].outcome = outcome
     _enter(clock, task, "ended", signals)
     if task.taken:

@@ -1,4 +1,4 @@
-"""The physical world of one run: who is where, hears what, computes how fast and is there when."""
+"""The physical world of one run: places, radio, computing speeds and availability of its devices."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
