@@ -21,7 +21,7 @@ class IdleDevices:
     looked_at: Booleans
     """Devices without work that may be there, [devices]."""
     away: list[tuple[float, int]] = field(default_factory=list)
-    """When each of the other devices without work will be there, and its id: a heap. Those that never will are left out."""
+    """When each of the other devices without work will be there, and its id: a heap. It lacks those that never will."""
 
     def begin(self, device: int) -> None:
         """A device begins to work; it was `there`, and `next_back_s` has not passed it over since."""
