@@ -35,7 +35,8 @@ def run(tmp_path):
         "devices": {"count": 40},
         "availability": {"model": "renewal"},
         "round": {
-            "protocol": "buffered", "admission": "count", "count": 5, "protocol_options": {"buffer": 3}, "payload_bits": 1e9, "tmax_s": 600.0,
+            "protocol": "buffered", "admission": "count", "count": 5, "protocol_options": {"buffer": 3},
+            "payload_bits": 1e9, "tmax_s": 600.0,
         },
         "learning": {"training": "none"},
     }  # fmt: skip
