@@ -1,20 +1,38 @@
 import numpy as np
+import pytest
 import torch
 
-from edgesim.algorithms.fedavg import aggregate, counted, weights
+from edgesim.algorithms.algorithm import Sizes, State
+from edgesim.algorithms.fedavg import FedAvg
+from edgesim.streams import Streams
 
 
-def test_weights_are_shares_of_the_merged_data():
-    assert weights(np.array([100, 100, 200])).tolist() == [0.25, 0.25, 0.5]
-    assert weights(np.empty(0, dtype=np.int64)).shape == (0,)
+@pytest.fixture
+def make():
+    def make(**options):
+        return FedAvg(FedAvg.Options(**options), Sizes(96.0, 3, 4), Streams(0))
+
+    return make
 
 
-def test_equals_count_the_same_whatever_they_hold():
-    assert weights(counted(np.array([100, 100, 200]), "equal")).tolist() == [1 / 3] * 3
-    assert weights(counted(np.array([100, 100, 200]), "samples")).tolist() == [0.25, 0.25, 0.5]
+def test_weights_are_shares_of_the_merged_data(make, arrive):
+    assert make().weigh(arrive(torch.zeros(3, 3), samples=[100, 100, 200])).tolist() == [0.25, 0.25, 0.5]
+    assert make().weigh(arrive(torch.zeros(0, 3), samples=[])).shape == (0,)
 
 
-def test_the_model_moves_by_the_weighted_mean_of_the_updates():
-    updates = torch.tensor([[4.0, 0.0, 8.0], [0.0, -2.0, 4.0]])
-    new = aggregate(torch.tensor([1.0, 1.0, 1.0]), updates, np.array([0.75, 0.25]))
-    assert new.tolist() == [4.0, 0.5, 8.0]
+def test_equals_count_the_same_whatever_they_hold(make, arrive):
+    arrived = arrive(torch.zeros(3, 3), samples=[100, 100, 200])
+    assert make(weights="equal").weigh(arrived).tolist() == [1 / 3] * 3
+    assert make(weights="samples").weigh(arrived).tolist() == [0.25, 0.25, 0.5]
+
+
+def test_an_updates_age_scales_what_its_samples_count(make, arrive):
+    arrived = arrive(torch.zeros(3, 3), samples=[100, 100, 200], age_weight=np.array([1.0, 0.5, 0.25]))
+    assert make().weigh(arrived).tolist() == [0.5, 0.25, 0.25]
+    assert make(weights="equal").weigh(arrived).tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
+
+
+def test_the_model_moves_by_the_weighted_mean_of_the_updates(make, arrive):
+    arrived = arrive([[4.0, 0.0, 8.0], [0.0, -2.0, 4.0]])
+    new = make().merge(State(torch.tensor([1.0, 1.0, 1.0])), arrived, np.array([0.75, 0.25]), None)
+    assert new.weights.tolist() == [4.0, 0.5, 8.0]

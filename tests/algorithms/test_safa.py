@@ -1,12 +1,49 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.algorithms.safa import Cache, Versions
+from edgesim.algorithms.algorithm import Arrivals, Device, Sizes
+from edgesim.algorithms.safa import Cache, Safa, Versions
+from edgesim.streams import Streams
 
-NOBODY = np.zeros(3, dtype=bool)
+
+def make(devices, lag):
+    return Safa(Safa.Options(lag_tolerance=lag), Sizes(32.0, 1, devices), Streams(0))
+
+
+def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, failed=()):
+    """Arrivals of devices that upload models, by device, in a round in which those that ``failed`` began, too."""
+    models = picked | (undrafted or {})
+    ids = np.array(list(models), dtype=np.int64)
+    starts = [
+        algorithm.given(state, {}, Device(device, int(sizes[device]), round), ledger)["start"] for device in models
+    ]
+    changes = [torch.as_tensor(model) - start for model, start in zip(models.values(), starts, strict=True)]
+    return Arrivals(
+        ids=ids,
+        samples=np.asarray(sizes)[ids],
+        round=round,
+        staleness=np.zeros_like(ids),
+        age_weight=np.ones(len(ids)),
+        picked=np.arange(len(ids)) < len(picked),
+        lr=np.ones(len(ids)),
+        began=np.array([*models, *failed], dtype=np.int64),
+        all_samples=np.asarray(sizes),
+        round_lr=1.0,
+        updates=torch.stack(changes) if changes else state.weights.new_empty((0, len(state.weights))),
+        starts=starts,
+    )
+
+
+def merge(algorithm, state, ledger, arrived):
+    """The state after a round, of which the ledger takes note."""
+    new = algorithm.merge(state, arrived, algorithm.weigh(arrived), ledger)
+    algorithm.note(ledger, arrived)
+    return new
 
 
 def models(**values):
@@ -15,61 +52,94 @@ def models(**values):
 
 def test_who_lags_too_far_starts_over_and_who_lags_a_little_goes_on():
     """Round 9 with a tolerance of 5: versions 8, 7, 3, 2 lag by 0, 1, 5 and 6 rounds."""
-    start = Versions(np.array([8, 7, 3, 2]), 5).distribution(9)
-    assert start.up_to_date.tolist() == [True, False, False, False]
-    assert start.tolerable.tolist() == [False, True, True, False]
-    assert start.deprecated.tolist() == [False, False, False, True]
+    versions = Versions(np.array([8, 7, 3, 2]), 5)
+    assert versions.behind(9).tolist() == [0, 1, 5, 6]
+    assert versions.tolerable(9).tolist() == [False, True, True, False]
+    assert versions.deprecated(9).tolist() == [False, False, False, True]
 
 
 def test_everybody_begins_up_to_date_and_who_finishes_stays_so():
-    versions = Versions.start(3, 5, 7)
-    assert versions.distribution(7).up_to_date.all()
-    versions.merged(np.array([1]), 7)
-    assert versions.distribution(8).up_to_date.tolist() == [False, True, False]
+    algorithm, sizes = make(3, 5), np.ones(3, dtype=np.int64)
+    versions, state = algorithm.ledger(7), algorithm.start(torch.zeros(1))
+    assert versions.behind(7).tolist() == [0, 0, 0]
+    algorithm.note(versions, uploads(algorithm, state, versions, 7, sizes, models(d1=1.0)))
+    assert (versions.behind(8) == 0).tolist() == [False, True, False]
 
 
 @pytest.mark.parametrize("lag", [0, 1, 5])
 def test_an_idle_device_is_forced_to_the_global_model_every_lag_plus_first_round(lag):
     """Its version is that of round 0 at first, so it first lags too far in round lag + 2."""
-    versions, forced = Versions.start(1, lag, 1), []
+    algorithm, forced = make(1, lag), []
+    versions, state = algorithm.ledger(1), algorithm.start(torch.zeros(1))
     for t in range(1, 20):
-        forced += [t] * int(versions.distribution(t).deprecated[0])
-        versions.merged(np.empty(0, dtype=np.int64), t)
+        forced += [t] * int(versions.deprecated(t)[0])
+        algorithm.note(versions, uploads(algorithm, state, versions, t, np.ones(1, dtype=np.int64), {}))
     assert forced == list(range(lag + 2, 20, lag + 1))
 
 
 def test_the_cache_over_three_rounds_worked_by_hand():
     """Scalar models, sizes 1, 2, 1: the global model is the mean of all entries, also of devices that were idle."""
-    cache, shares = Cache(torch.tensor([4.0])), np.array([0.25, 0.5, 0.25])
+    algorithm, sizes = make(3, 1), [1, 2, 1]
+    ledger, state = algorithm.ledger(1), algorithm.start(torch.tensor([4.0]))
     # Device 0 is picked; device 1 finished too, but its 20 counts from the next round on.
-    one = cache.merge(torch.tensor([4.0]), shares, NOBODY, [0, 1, 2], models(d0=8.0), models(d1=20.0))
-    assert one.tolist() == [(8 + 2 * 4 + 4) / 4]
-    two = cache.merge(one, shares, NOBODY, [0], {}, {})
-    assert two.tolist() == [(8 + 2 * 20 + 4) / 4]
+    one = merge(
+        algorithm,
+        state,
+        ledger,
+        uploads(algorithm, state, ledger, 1, sizes, models(d0=8.0), models(d1=20.0), failed=[2]),
+    )
+    assert one.weights.tolist() == [(8 + 2 * 4 + 4) / 4]
+    two = merge(algorithm, one, ledger, uploads(algorithm, one, ledger, 2, sizes, {}, failed=[0]))
+    assert two.weights.tolist() == [(8 + 2 * 20 + 4) / 4]
     # Device 2 lagged too far: its entry becomes the model it now starts from.
-    three = cache.merge(two, shares, np.array([False, False, True]), [], models(d1=6.0), {})
-    assert three.tolist() == [(8 + 2 * 6 + 13) / 4]
+    assert ledger.deprecated(3).tolist() == [False, False, True]
+    three = merge(algorithm, two, ledger, uploads(algorithm, two, ledger, 3, sizes, models(d1=6.0)))
+    assert three.weights.tolist() == [(8 + 2 * 6 + 13) / 4]
     # Device 0 fetched the second round's model and failed: it goes on with that, though its 8 still counts.
-    assert [cache.own(device).tolist() for device in range(3)] == [one.tolist(), [6.0], two.tolist()]
+    assert [three.local[device].tolist() for device in range(3)] == [
+        one.weights.tolist(),
+        [6.0],
+        two.weights.tolist(),
+    ]
     # And device 2's entry stays that of its forced sync.
-    assert cache.merge(three, shares, NOBODY, [], {}, {}).tolist() == [(8 + 2 * 6 + 13) / 4]
+    nobody_lags = Versions(np.array([3, 3, 3]), 1)
+    four = merge(algorithm, three, nobody_lags, uploads(algorithm, three, nobody_lags, 4, sizes, {}))
+    assert four.weights.tolist() == [(8 + 2 * 6 + 13) / 4]
 
 
 def test_no_model_is_held_twice_or_longer_than_it_is_needed():
-    cache, shares, first, second = Cache(torch.tensor([0.0])), np.full(3, 1 / 3), *torch.tensor([[1.0], [2.0]])
-    cache.merge(first, shares, NOBODY, [0, 1, 2], models(d0=1.0), models(d2=3.0))
-    assert cache.local[1] is first
-    assert all(cache.local[device] is cache.entries[device] for device in (0, 2))
-    cache.merge(second, shares, np.array([True, True, True]), [1], {}, {})
-    assert all(held is second for held in (cache.local | cache.entries).values())
+    first, second = torch.tensor([[1.0], [2.0]])
+    algorithm, sizes = make(3, 0), [1, 1, 1]
+    ledger, state = algorithm.ledger(1), Cache(first, first=torch.tensor([0.0]))
+    state = merge(
+        algorithm,
+        state,
+        ledger,
+        uploads(algorithm, state, ledger, 1, sizes, models(d0=1.0), models(d2=3.0), failed=[1]),
+    )
+    assert state.local[1] is first
+    assert all(state.local[device] is state.entries[device] for device in (0, 2))
+    ledger, state = Versions(np.zeros(3, dtype=np.int64), 0), dataclasses.replace(state, weights=second)
+    state = merge(algorithm, state, ledger, uploads(algorithm, state, ledger, 2, sizes, {}, failed=[1]))
+    assert all(held is second for held in (state.local | state.entries).values())
 
 
 def test_with_everybody_picked_it_is_federated_averaging():
     random = np.random.default_rng(0)
     sizes, trained = np.array([3, 1, 2, 4]), torch.from_numpy(random.random((4, 5)))
-    cache = Cache(torch.zeros(5, dtype=torch.float64))
-    merged = cache.merge(cache.start, sizes / 10, np.zeros(4, dtype=bool), range(4), dict(enumerate(trained)), {})
+    algorithm = make(4, 5)
+    ledger, state = algorithm.ledger(1), algorithm.start(torch.zeros(5, dtype=torch.float64))
+    arrived = uploads(algorithm, state, ledger, 1, sizes, dict(enumerate(trained)))
+    merged = merge(algorithm, state, ledger, arrived).weights
     assert torch.allclose(merged, torch.from_numpy(np.average(trained.numpy(), axis=0, weights=sizes)))
+
+
+def test_equals_have_equal_shares_of_the_cache():
+    algorithm = Safa(Safa.Options(weights="equal"), Sizes(32.0, 1, 4), Streams(0))
+    ledger, state = algorithm.ledger(1), algorithm.start(torch.zeros(1))
+    arrived = uploads(algorithm, state, ledger, 1, [3, 1, 2, 4], models(d0=4.0, d3=8.0))
+    assert algorithm.weigh(arrived).tolist() == [0.25, 0.25]
+    assert merge(algorithm, state, ledger, arrived).weights.tolist() == [3.0]
 
 
 @st.composite
@@ -87,8 +157,8 @@ def test_the_sparse_cache_is_one_with_a_row_for_every_device(rounds, lag):
     """The rule word by word, on a whole table of scalar models; each trained model is a number of its own."""
     shares = np.array([0.1, 0.1, 0.2, 0.2, 0.15, 0.25])
     table, local, versions, model = [5.0] * 6, [5.0] * 6, [0] * 6, 5.0
-    cache, state = Cache(torch.tensor([5.0], dtype=torch.float64)), Versions.start(6, lag, 1)
-    merged = cache.start
+    sizes, algorithm = np.array([10, 10, 20, 20, 15, 25]), make(6, lag)
+    ledger, state = algorithm.ledger(1), algorithm.start(torch.tensor([5.0], dtype=torch.float64))
     for t, (picked, undrafted, failed) in enumerate(rounds, start=1):
         deprecated = [d for d in range(6) if t - 1 - versions[d] > lag]
         latest = [d for d in range(6) if versions[d] == t - 1]
@@ -107,12 +177,12 @@ def test_the_sparse_cache_is_one_with_a_row_for_every_device(rounds, lag):
         for d in picked + undrafted:
             local[d] = table[d]
             versions[d] = t
-        start = state.distribution(t)
-        assert np.flatnonzero(start.deprecated).tolist() == deprecated
-        uploads = [{d: torch.tensor([100.0 * t + d], dtype=torch.float64) for d in ids} for ids in (picked, undrafted)]
-        merged = cache.merge(merged, shares, start.deprecated, fetched, *uploads)
-        state.merged(np.array(picked + undrafted, dtype=np.int64), t)
-        assert abs(float(merged) - model) < 1e-9
-    behind = state.distribution(len(rounds) + 1)
-    for d in np.flatnonzero(behind.tolerable).tolist():
-        assert cache.own(d).tolist() == pytest.approx([local[d]])
+        assert np.flatnonzero(ledger.deprecated(t)).tolist() == deprecated
+        came = [{d: torch.tensor([100.0 * t + d], dtype=torch.float64) for d in ids} for ids in (picked, undrafted)]
+        arrived = uploads(algorithm, state, ledger, t, sizes, *came, failed=failed)
+        state = merge(algorithm, state, ledger, arrived)
+        assert abs(float(state.weights) - model) < 1e-9
+    following = len(rounds) + 1
+    for d in np.flatnonzero(ledger.tolerable(following)).tolist():
+        given = algorithm.given(state, {}, Device(d, int(sizes[d]), following), ledger)
+        assert given["start"].tolist() == pytest.approx([local[d]])

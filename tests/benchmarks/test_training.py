@@ -33,7 +33,7 @@ from edgesim.streams import Streams
 
 CPU = torch.device("cpu")
 SEED = 3
-FEDAVG = Algorithm(AveragingOptions(), Sizes(0.0, 30), Streams(0))
+FEDAVG = Algorithm(AveragingOptions(), Sizes(0.0, 0, 30), Streams(0))
 
 
 class Work:

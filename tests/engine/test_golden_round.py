@@ -129,7 +129,6 @@ def play_rounds(
         InOrder(order),
         TimingOnlyLearner(config, federation, streams),
         writer,
-        1e6,
         make_backhaul(world.topology, 1e6, hierarchical=False),
         sizes,
         sizes,

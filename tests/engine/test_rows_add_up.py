@@ -126,7 +126,7 @@ def draw(number: int, folder: Path) -> tuple[Values, list[list[tuple]], float]:
     values |= {"rounds": rounds} if random.random() < 0.5 else {"stop_at_s": float(random.uniform(1, rounds)) * tmax_s}
     synchronous = "protocol" not in knobs
     if synchronous and knobs["late"] == "drop" and "aggregation" not in values["topology"] and random.random() < 0.3:  # type: ignore[operator]
-        values["learning"] |= {"aggregation": "safa", "lag_tolerance": 2}  # type: ignore[operator]
+        values["algorithm"] = {"name": "safa", "lag_tolerance": 2}
         if knobs.get("admission") == "count":
             values["selection"] = {"policy": "safa"}
     if random.random() < 0.3 and not (synchronous and knobs["late"] == "drop"):
@@ -236,7 +236,7 @@ def check_energy_and_bits(told: Told) -> None:
         uploads = acts[acts["activity"] == "upload"]
         seconds = uploads["t_end_s"] - uploads["t_start_s"]
         assert uploads["bits"].to_numpy() == pytest.approx((uploads["device"].map(phones) * seconds).to_numpy())
-    safa = told.config["learning"]["aggregation"] == "safa"
+    safa = told.config["algorithm"]["name"] == "safa"
     if told.synchronous and not told.wires and not safa and told.config["round"]["download_s"] == 0.0:
         begun = pd.Series([number for _, number in told.tasks]).value_counts()
         for row in rounds.itertuples():

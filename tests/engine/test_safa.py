@@ -43,7 +43,7 @@ def config(tmp_path):
     rows = [f"{d},{start},{end}\n" for d, periods in PERIODS.items() for start, end in periods]
     (tmp_path / "trace.csv").write_text("device,start_s,end_s\n" + "".join(rows))
 
-    def make(training="real", **learning):
+    def make(training="real", algorithm=None, **learning):
         return simulation.complete(
             parse(
                 {
@@ -64,10 +64,9 @@ def config(tmp_path):
                         "steps": 3,
                         "batch_size": 8,
                         "lr_decay": 0.98,
-                        "aggregation": "safa",
-                        "lag_tolerance": LAG,
                         **learning,
                     },
+                    "algorithm": {"name": "safa", "lag_tolerance": LAG} if algorithm is None else algorithm,
                     "selection": {"policy": "safa", "quota": QUOTA},
                 },
                 "test",
@@ -154,7 +153,7 @@ def test_every_rounds_model_is_that_of_the_plain_loop(weights, config, tmp_path,
         return evaluate(self, frame)
 
     monkeypatch.setattr(TorchLearner, "evaluate", watched)
-    this = config(weights=weights)
+    this = config(algorithm={"name": "safa", "lag_tolerance": LAG, "weights": weights})
     simulation.run(this, tmp_path / "run")
     assert len(models) == ROUNDS + 1
     plain = Reference(this, models[0])
@@ -213,7 +212,7 @@ def test_who_need_not_fetch_the_model_does_not_wait_for_it(config, tmp_path):
 
 
 def test_a_plain_average_takes_in_those_picked_and_does_not_train_the_others(config, tmp_path):
-    simulation.run(config(aggregation="average", lag_tolerance=None), tmp_path / "run")
+    simulation.run(config(algorithm={}), tmp_path / "run")
     rounds, updates = read_table(tmp_path / "run", "rounds"), read_table(tmp_path / "run", "updates")
     merged = updates.groupby("round").size().reindex(rounds["round"], fill_value=0).to_numpy()
     assert (merged == np.minimum(np.ceil(QUOTA * rounds["candidates"]), rounds["arrived"])).all()
@@ -233,7 +232,8 @@ def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_u
         "round": {"payload_bits": 17_881_664.0, "tmax_s": 0.8},
         "availability": {"model": "bernoulli", "probability": 0.5},
         "data": {"dataset": str(tmp_path / "hundred.npz"), "samples_per_device": 12},
-        "learning": {"aggregation": "safa", "pretrain": False, "steps": 1},
+        "algorithm": {"name": "safa"},
+        "learning": {"pretrain": False, "steps": 1},
         "selection": {"policy": "random"},
     }
     for training in ("real", "none"):
@@ -250,7 +250,7 @@ def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_u
 @pytest.mark.parametrize(
     ("sections", "expected"),
     [
-        ({"round": {"late": "keep"}}, "learning.aggregation = 'safa' is for round.late = 'drop', not 'keep'"),
+        ({"round": {"late": "keep"}}, "algorithm 'safa' is for round.late = 'drop', not 'keep'"),
         (
             {"round": {"protocol": "asynchronous", "admission": "count", "count": 3}},
             "is for round.protocol = 'synchronous', not 'asynchronous'",
@@ -259,9 +259,12 @@ def test_any_policy_works_with_the_cache_and_a_new_frame_begins_with_everybody_u
             {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
             "is for topology.aggregation = 'flat', not 'hierarchical'",
         ),
-        ({"learning": {"aggregation": "average", "lag_tolerance": 3}}, "lag_tolerance is for aggregation = 'safa'"),
+        (
+            {"algorithm": {"name": "fedavg", "lag_tolerance": 3}},
+            "algorithm.lag_tolerance: is an option of algorithm 'safa', not of 'fedavg'",
+        ),
     ],
 )
 def test_what_safa_cannot_go_with_is_refused(sections, expected):
     with pytest.raises(EdgesimError, match=expected):
-        parse({"learning": {"aggregation": "safa"}} | sections, "test")
+        simulation.complete(parse({"algorithm": {"name": "safa"}} | sections, "test"))

@@ -130,7 +130,8 @@ def test_feddance_and_oort_hear_of_latecomers(tmp_path):
 def test_a_selector_works_without_rounds(policy, protocol, tmp_path):
     knobs = {"admission": "count", "count": 5, **protocol}
     simulation.run(config(policy, knobs, **({"cool_down": 1} if policy == "refl" else {})), tmp_path)
-    assert read_table(tmp_path, "rounds")["arrived"].tolist() == [protocol.get("buffer", 1)] * 8
+    updates_per_model = 3 if protocol["protocol"] == "buffered" else 1
+    assert read_table(tmp_path, "rounds")["arrived"].tolist() == [updates_per_model] * 8
 
 
 def test_a_policy_that_declines_everybody_for_ever_ends_the_run_with_one_line(tmp_path):

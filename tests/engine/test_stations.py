@@ -132,7 +132,8 @@ def test_an_average_in_the_cloud_prolongs_its_round_by_the_longest_way(tmp_path,
 def test_an_average_in_every_round_equals_flat_averaging(weights, tmp_path, layout):
     """Edge means weighted by what was merged, then their mean: the mean over all, whoever took part."""
     real = {
-        "learning": {"training": "real", "weights": weights},
+        "learning": {"training": "real"},
+        "algorithm": {"weights": weights},
         "data": {"partition": "quantity", "samples_per_device": 20},
     }
     file = layout()

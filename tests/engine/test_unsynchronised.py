@@ -95,7 +95,6 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
         simulation.make_selector("random", {}, len(delays_s), 10),
         learner,
         writer,
-        1.0,
         make_backhaul(world.topology, 1.0, hierarchical=False),
         sizes,
         sizes,
@@ -295,7 +294,7 @@ def test_jobs_trained_without_rounds_are_those_that_were_trained(tmp_path, monke
     """Best-norm trains everybody whom it looks at, FedAsync those on their way too."""
     trained = []
     train = LoopBackEnd.train
-    monkeypatch.setattr(LoopBackEnd, "train", lambda self, job, start: trained.append(job) or train(self, job, start))
+    monkeypatch.setattr(LoopBackEnd, "train", lambda self, job: trained.append(job) or train(self, job))
     values = {
         "rounds": 12,
         "devices": {"count": 8},

@@ -48,7 +48,7 @@ class Cell:
         download_s, backhaul_s, broadcast_s = rng.uniform(0, 0.5, 3) * (rng.random(3) < 0.6)
         compute_s, snr_hz, bits = rng.uniform(0.2, 1.0), 10 ** rng.uniform(6, 8), rng.uniform(2e5, 1e6)
         leaves_s = max(0.0, self.leaves_s(device, 0.0))
-        task = Task(device, download_s, compute_s, leaves_s, bits, 0, backhaul_s, broadcast_s)
+        task = Task(device, bits, bits, download_s, compute_s, leaves_s, 0, broadcast_s, backhaul_s)
         if self.decided_before:
             task.taken = True
         task.bandwidth_hz, task.rx_power_w = BAND_HZ / DEVICES, snr_hz * NOISE_W_PER_HZ

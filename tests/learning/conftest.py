@@ -85,4 +85,4 @@ def make_flat() -> Callable[..., tuple[FlatModel, DeviceData]]:
 @pytest.fixture(scope="session")
 def averaging() -> Algorithm:
     """FedAvg."""
-    return Algorithm(AveragingOptions(), Sizes(0.0, 10), Streams(0))
+    return Algorithm(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))

@@ -32,8 +32,12 @@ SETTINGS = {
         "staleness": {"weight": "refl"},
     },
     "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
-    "safa": {"selection": {"policy": "safa"}, "learning": {"aggregation": "safa"}},
-    "augmented": {"data": {"augment": "crop-flip"}, "learning": {"proximal": 0.1, "weight_decay": 0.01, "epochs": 1}},
+    "safa": {"selection": {"policy": "safa"}, "algorithm": {"name": "safa"}},
+    "augmented": {
+        "data": {"augment": "crop-flip"},
+        "learning": {"weight_decay": 0.01, "epochs": 1},
+        "algorithm": {"name": "fedprox", "mu": 0.1},
+    },
 }
 #: A round of few samples on small images.
 MODELS = {

@@ -9,7 +9,7 @@ from edgesim.algorithms.algorithm import Phase
 from edgesim.learning.augmentation import apply, draw_changes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
-from edgesim.learning.jobs import Job, Optimiser, Promise
+from edgesim.learning.jobs import Arrived, Job, Optimiser, Promise
 from edgesim.learning.learner import make_learner
 from edgesim.streams import Streams
 
@@ -94,11 +94,10 @@ def test_a_run_augments_its_jobs_and_its_start_model_by_config(make_config, work
         learner = make_learner(config, make_federation(config, streams), streams)
         learner.prepare(lambda _: None)
         started = learner.global_weights.clone()
-        round_ = learner.open_round(1, 1)
-        round_.start(np.arange(3))
-        for device in range(3):
-            round_.due(device)
-        round_.merge(np.arange(3))
+        promises = learner.open_round(1, 1).start(np.arange(3))
+        for promise in promises:
+            promise.due = True
+        learner.merge([Arrived(promise) for promise in promises], np.arange(3))
         weights[augment] = (started, learner.global_weights - started)
     for part in (0, 1):
         assert torch.equal(weights["crop-flip"][part], weights["crop-flip "][part])
@@ -114,7 +113,7 @@ def test_a_job_that_begins_within_a_round_has_the_changes_of_its_own_number(make
     changes = []
     for number, draw in ((1, 7), (1, 8), (2, 7)):
         training = learner.open_round(number, 1, np.full(30, draw))
-        training.start(np.array([3]))
-        changes.append(training._promises[3].job.changes)
+        (promise,) = training.start(np.array([3]))
+        changes.append(promise.job.changes)
     assert np.array_equal(changes[0], changes[2])
     assert not np.array_equal(changes[0], changes[1])

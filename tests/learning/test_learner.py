@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
-from edgesim.learning.interface import Stale
+from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.learning.models import MODELS, make_model
 from edgesim.learning.tensors import DeviceData
@@ -44,12 +44,22 @@ def normed(monkeypatch):
     monkeypatch.setitem(MODELS, "normed", build)
 
 
+def _begin(training, ids):
+    """Promises of devices that have begun, and whose simulated work is finished, by device."""
+    promises = training.start(np.array(ids))
+    for promise in promises:
+        promise.due = True
+    return {promise.device: promise for promise in promises}
+
+
+def _merge(learner, arrived, began=()):
+    return learner.merge(list(arrived), np.array(began, dtype=np.int64))
+
+
 def _round(learner, number, started, merged, frame=1):
     this = learner.open_round(number, frame)
-    this.start(np.array(started))
-    for device in started:
-        this.due(device)
-    return this, this.merge(np.array(merged, dtype=np.int64))
+    promises = _begin(this, started)
+    return this, _merge(learner, [Arrived(promises[device]) for device in merged], started)
 
 
 def test_two_learners_of_one_seed_have_the_same_bytes_and_another_seed_has_others(make, tmp_path):
@@ -77,23 +87,23 @@ def test_the_saved_model_is_the_global_one_under_the_modules_own_names(make, tmp
 
 
 def test_only_jobs_whose_result_is_wanted_are_trained(make):
-    this, merged = _round(make(), 1, range(30), [5, 2, 9])
-    assert this.jobs_trained == 3
+    learner = make()
+    this, merged = _round(learner, 1, range(30), [5, 2, 9])
+    assert learner.jobs_trained == 3
     assert merged.ids.tolist() == [5, 2, 9]
     this.update_norms(np.arange(30))
-    assert this.jobs_trained == 30
+    assert learner.jobs_trained == 30
 
 
 def test_update_norms_are_those_of_the_updates_merged(make):
     learner = make()
     this = learner.open_round(1, 1)
     norms = this.update_norms(np.array([3, 8]))
-    assert this.jobs_trained == 2
-    this.start(np.array([8]))
-    this.due(8)
+    assert learner.jobs_trained == 2
+    promises = _begin(this, [8])
     start = learner.global_weights
-    merged = this.merge(np.array([8]))
-    assert this.jobs_trained == 2
+    merged = _merge(learner, [Arrived(promises[8])])
+    assert learner.jobs_trained == 2
     assert merged.update_norm.tolist() == [norms[1]]
     # One device alone has weight 1: the model moves by its update.
     moved = torch.linalg.vector_norm((learner.global_weights - start).double())
@@ -143,26 +153,24 @@ def test_with_equal_weights_the_model_moves_by_the_plain_mean_of_the_updates(bac
     frame = [list(range(10)), list(range(10, 40)), list(range(20, 60))]
     federation = make_frames(make_dataset(np.arange(60) % 3), frame, frame)
     sections = {
-        "learning": {"weights": "equal", "back_end": back_end},
+        "learning": {"back_end": back_end},
+        "algorithm": {"weights": "equal"},
         "staleness": {"weight": "polynomial"},
         "round": {"late": "keep"},
     }
     learner = make(federation, **sections)
     start = learner.global_weights
     before = learner.open_round(1, 1)
-    before.start(np.array([1]))
-    before.due(1)
-    before.merge(np.empty(0, dtype=np.int64))
+    late = _begin(before, [1])[1]
+    _merge(learner, [], [1])
     updates = {}
     for device, number in ((0, 2), (1, 1), (2, 2)):
         single = make(federation, **sections)
         _round(single, number, [device], [device])
         updates[device] = single.global_weights - start
     this = learner.open_round(2, 1)
-    this.start(np.array([0, 2]))
-    for device in (0, 2):
-        this.due(device)
-    merged = this.merge(np.array([0, 2]), [Stale(before, 1, 1)])
+    fresh = _begin(this, [0, 2])
+    merged = _merge(learner, [Arrived(fresh[0]), Arrived(fresh[2]), Arrived(late, 1)], [0, 2])
     share = np.array([1.0, 1.0, 2**-0.5]) / (2 + 2**-0.5)
     assert merged.weight == pytest.approx(share)
     expected = start + sum(float(a) * updates[device] for a, device in zip(share, (0, 2, 1), strict=True))
@@ -170,22 +178,22 @@ def test_with_equal_weights_the_model_moves_by_the_plain_mean_of_the_updates(bac
 
 
 def _two_fresh_and_two_late(learner):
-    """Round 3, in which devices 0 and 2 are due, and late updates of devices 1 (round 2) and 3 (round 1)."""
-    oldest, old = (_round(learner, number, [device], [])[0] for number, device in ((1, 3), (2, 1)))
-    this = learner.open_round(3, 1)
-    this.start(np.array([0, 2]))
-    this.due(0)
-    this.due(2)
-    return this, [Stale(old, 1, 1), Stale(oldest, 3, 2)]
+    """Updates of devices 0 and 2 in round 3, and late ones of devices 1 (round 2) and 3 (round 1)."""
+    late = []
+    for number, device in ((1, 3), (2, 1)):
+        promise = _begin(learner.open_round(number, 1), [device])[device]
+        late.insert(0, Arrived(promise, staleness=3 - number))
+    fresh = _begin(learner.open_round(3, 1), [0, 2])
+    return [Arrived(fresh[0]), Arrived(fresh[2])], late
 
 
-def _by_refl(jobs, model):
+def _by_refl(arrived, model):
     """Updates of two fresh jobs and of two that are 1 and 2 versions late, [4, P], and their REFL weights by hand, [4].
 
     1 for the fresh ones, else 0.65 / (s + 1) + 0.35 (1 - exp(-L / L_max)), where L = |mean - (update + 2 mean) / 3|^2 /
     |mean|^2 is what a late one would change of the fresh mean (REFL, section 4.2, beta = 0.35), of parameters alone.
     """
-    updates = np.array([job.training._promises[job.device].result.update.double().numpy() for job in jobs])
+    updates = np.array([one.promise.result.update.double().numpy() for one in arrived])
     trained = updates[:, : sum(parameter.numel() for parameter in MODELS[model]((1, 4, 4), 3).parameters())]
     mean = (trained[0] + trained[1]) / 2
     change = np.array([np.sum((mean - (update + 2 * mean) / 3) ** 2) / np.sum(mean**2) for update in trained])
@@ -205,12 +213,12 @@ def two_alone(make_dataset, make_frames):
 
 @pytest.mark.parametrize("model", ["mlp", "normed"])
 def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_mean(model, make, two_alone, normed):
-    learning = {"weights": "equal", "model": model}
-    learner = make(two_alone, learning=learning, staleness={"weight": "refl"}, round={"late": "keep"})
+    sections = {"algorithm": {"weights": "equal"}, "staleness": {"weight": "refl"}, "round": {"late": "keep"}}
+    learner = make(two_alone, learning={"model": model}, **sections)
     start = learner.global_weights
-    this, late = _two_fresh_and_two_late(learner)
-    merged = this.merge(np.array([0, 2]), late)
-    updates, weight = _by_refl([Stale(this, 0, 0), Stale(this, 2, 0), *late], model)
+    fresh, late = _two_fresh_and_two_late(learner)
+    merged = _merge(learner, [*fresh, *late], [0, 2])
+    updates, weight = _by_refl([*fresh, *late], model)
     assert merged.ids.tolist() == [0, 2, 1, 3]
     assert merged.weight == pytest.approx(weight / weight.sum(), rel=1e-5)
     moved = (learner.global_weights - start).double().numpy()
@@ -223,10 +231,9 @@ def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(model, ma
     rounds = {"protocol": "buffered", "admission": "count", "count": 4, "protocol_options": {"buffer": 4}}
     learner = make(two_alone, learning={"model": model}, staleness={"weight": "refl"}, round=rounds)
     start = learner.global_weights
-    this, late = _two_fresh_and_two_late(learner)
-    arrived = [Stale(this, 0, 0), *late, Stale(this, 2, 0)]
-    learner.absorb(arrived, list)
-    updates, weight = _by_refl([arrived[0], arrived[3], *late], model)
+    fresh, late = _two_fresh_and_two_late(learner)
+    _merge(learner, [fresh[0], *late, fresh[1]], [0, 2])
+    updates, weight = _by_refl([*fresh, *late], model)
     moved = (learner.global_weights - start).double().numpy()
     assert moved == pytest.approx(weight / 4 @ updates, abs=1e-6)
 
@@ -243,22 +250,22 @@ def test_the_order_of_arrival_changes_no_byte(make):
 def test_a_round_that_nobody_reached_keeps_the_model(make):
     learner = make()
     start = learner.global_weights.clone()
-    this, merged = _round(learner, 1, range(30), [])
+    _, merged = _round(learner, 1, range(30), [])
     assert torch.equal(learner.global_weights, start)
-    assert (this.jobs_trained, len(merged.weight), len(merged.loss)) == (0, 0, 0)
+    assert (learner.jobs_trained, len(merged.weight), len(merged.loss)) == (0, 0, 0)
 
 
 def test_a_result_cannot_be_used_before_its_simulated_work_is_done(make):
-    this = make().open_round(1, 1)
-    this.start(np.array([3]))
+    learner = make()
+    (promise,) = learner.open_round(1, 1).start(np.array([3]))
     with pytest.raises(ValueError, match=r"\[3\] are not due"):
-        this.merge(np.array([3]))
+        _merge(learner, [Arrived(promise)])
 
 
 def test_a_proximal_term_keeps_devices_near_the_model_they_start_from(make):
     free, held = (
-        make(learning={"proximal": weight, "epochs": 5, "momentum": 0.0}).open_round(1, 1).update_norms(np.arange(30))
-        for weight in (0.0, 3.0)
+        make(learning={"epochs": 5, "momentum": 0.0}, algorithm=algorithm).open_round(1, 1).update_norms(np.arange(30))
+        for algorithm in ({}, {"name": "fedprox", "mu": 3.0})
     )
     assert (held < 0.9 * free).all()
 
@@ -272,7 +279,8 @@ def test_weight_decay_adds_the_weights_to_the_gradient(make):
     for learner in (plain, decayed):
         this = learner.open_round(1, 1)
         this.update_norms(np.array([3]))
-        updates.append(this._promises[3].result.update)
+        (promise,) = this.start(np.array([3]))
+        updates.append(promise.result.update)
     expected = updates[0] - 0.1 * 0.5 * plain.global_weights
     torch.testing.assert_close(updates[1], expected, rtol=0, atol=1e-6)
 
@@ -280,9 +288,8 @@ def test_weight_decay_adds_the_weights_to_the_gradient(make):
 def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make):
     learner = make(learning={"lr": 0.1, "lr_decay": 0.5})
     for number, lr in ((1, 0.1), (2, 0.05), (4, 0.0125)):
-        this = learner.open_round(number, 1)
-        this.start(np.array([0]))
-        assert this._promises[0].job.optimiser.lr == pytest.approx(lr)
+        (promise,) = learner.open_round(number, 1).start(np.array([0]))
+        assert promise.job.optimiser.lr == pytest.approx(lr)
 
 
 def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():
@@ -293,7 +300,7 @@ def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():
 
 
 def test_a_model_costs_32_bits_per_trainable_parameter(make):
-    assert make().model_bits == 77_120
+    assert make().accounts.model_bits == 77_120
 
 
 class _Greedy(torch.nn.Module):
@@ -365,10 +372,7 @@ def test_class_gradients_are_taken_at_the_new_global_model(make):
     this = learner.open_round(1, 1)
     ids = np.arange(5)
     before = this.class_gradient_distances(ids, "all").distances
-    this.start(ids)
-    for device in ids:
-        this.due(int(device))
-    this.merge(ids)
+    _merge(learner, map(Arrived, _begin(this, ids).values()), ids)
     assert not np.allclose(this.class_gradient_distances(ids, "all").distances, before)
 
 
@@ -377,10 +381,7 @@ def test_losses_and_deviations_are_those_of_the_model_with_which_the_round_began
     this = learner.open_round(1, 1)
     ids = np.array([6, 1])
     losses, deviations = this.losses(ids), this.gradient_deviations(ids)
-    this.start(ids)
-    for device in ids:
-        this.due(int(device))
-    this.merge(ids)
+    _merge(learner, map(Arrived, _begin(this, ids).values()), ids)
     np.testing.assert_array_equal(this.losses(ids), losses)
     np.testing.assert_array_equal(this.gradient_deviations(ids), deviations)
 

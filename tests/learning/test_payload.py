@@ -4,7 +4,8 @@ import pytest
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.models import MODELS, make_model
-from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS, model_bits
+from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS, parameter_count
+from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.streams import Streams
 
 
@@ -45,18 +46,21 @@ def test_every_named_model_has_a_closed_form():
 
 
 def test_a_parameter_counts_32_bits(make_config):
-    assert model_bits("mlp", make_federation(make_config(), Streams(0))) == 32 * 2410
+    config, streams = make_config(learning={"training": "none"}), Streams(0)
+    federation = make_federation(config, streams)
+    assert parameter_count("mlp", federation) == 2410
+    assert TimingOnlyLearner(config, federation, streams).accounts.model_bits == 32 * 2410
 
 
 def test_a_users_model_needs_its_payload_as_a_number(make_config):
     federation = make_federation(make_config(), Streams(0))
     with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed.*'mine.net'"):
-        model_bits("mine.net", federation)
+        parameter_count("mine.net", federation)
 
 
 def test_without_a_dataset_the_payload_must_be_a_number(make_config):
     config = make_config(data={"dataset": "none"}, learning={"training": "none"})
     federation = make_federation(config, Streams(0))
     with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed with data.dataset = 'none'"):
-        model_bits("mlp", federation)
+        parameter_count("mlp", federation)
     assert np.all(federation.frames[0].sizes == 60)

@@ -154,7 +154,8 @@ def test_a_late_update_adds_to_the_model_of_now_what_it_changed_of_the_one_it_st
 @pytest.mark.parametrize(("given", "eta"), [({}, 1.0), ({"server_lr": 0.4}, 0.4)])
 def test_fedbuff_adds_a_server_rate_of_the_mean_of_its_scaled_deltas(play, given, eta):
     """w <- w + eta_g / K times the sum of (1 + s)^(-1/2) delta, each delta of the model it started from."""
-    replay = play(8, round={"protocol": "buffered", "protocol_options": {"buffer": 3}, **WITHOUT_ROUNDS, **given})
+    options = {"buffer": 3, **given}
+    replay = play(8, round={"protocol": "buffered", "protocol_options": options, **WITHOUT_ROUNDS})
     assert replay.updates["staleness"].max() > 0
     assert (replay.updates.groupby("round").size() == 3).all()
 
@@ -167,7 +168,8 @@ def test_fedbuff_adds_a_server_rate_of_the_mean_of_its_scaled_deltas(play, given
 @pytest.mark.parametrize(("given", "alpha"), [({}, 0.6), ({"mixing": 0.25}, 0.25)])
 def test_fedasync_mixes_in_six_tenths_of_the_trained_model_unless_told_otherwise(play, given, alpha):
     """w <- (1 - alpha_s) w + alpha_s w_client, alpha_s = alpha (1 + s)^(-1/2)."""
-    replay = play(20, round={"protocol": "asynchronous", **WITHOUT_ROUNDS, **given}, staleness={"weight": "polynomial"})
+    round_ = {"protocol": "asynchronous", "protocol_options": given, **WITHOUT_ROUNDS}
+    replay = play(20, round=round_, staleness={"weight": "polynomial"})
     assert replay.updates["staleness"].max() > 1
 
     def counted(rows):

@@ -6,6 +6,7 @@ import pytest
 
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.streams import Streams
@@ -16,6 +17,7 @@ import numpy as np
 import edgesim.learning.datasets, edgesim.learning.batches, edgesim.learning.payload
 from edgesim.config_file import parse
 from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Arrived
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.streams import Streams
 config = parse({"learning": {"training": "none"}}, "test").resolved()
@@ -23,11 +25,11 @@ streams = Streams(0)
 learner = TimingOnlyLearner(config, make_federation(config, streams), streams)
 learner.prepare(print)
 this = learner.open_round(1, 1)
-this.start(np.arange(30))
-this.due(3)
+promises = this.start(np.arange(30))
+promises[3].due = True
 this.global_shares("batch")
-assert this.merge(np.array([3])).weight.tolist() == [1.0]
-assert learner.model_bits == 77120
+assert learner.merge([Arrived(promises[3])], np.arange(30)).weight.tolist() == [1.0]
+assert learner.accounts.model_bits == 77120
 loaded = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision")]
 sys.exit(f"imported {loaded[:3]}" if loaded else 0)
 """
@@ -41,22 +43,26 @@ def test_a_timing_only_round_imports_no_torch():
 @pytest.mark.parametrize("weights", ["samples", "equal"])
 def test_a_timing_only_round_knows_the_counts_and_weights_of_the_training_round(weights, make_config):
     data = {"partition": "quantity", "samples_per_device": 20}
-    config, streams = make_config(data=data, learning={"pretrain": False, "weights": weights}), Streams(0)
+    sections = {"data": data, "learning": {"pretrain": False}, "algorithm": {"weights": weights}}
+    config, streams = make_config(**sections), Streams(0)
     federation = make_federation(config, streams)
     ids = np.array([4, 1, 17])
-    timing = TimingOnlyLearner(config, federation, streams).open_round(3, 1)
-    training = make_learner(config, federation, streams).open_round(3, 1)
+    learners = TimingOnlyLearner(config, federation, streams), make_learner(config, federation, streams)
+    timing, training = (learner.open_round(3, 1) for learner in learners)
     for source in ("batch", "dataset"):
         np.testing.assert_array_equal(timing.class_counts(ids, source), training.class_counts(ids, source))
         np.testing.assert_array_equal(timing.global_shares(source), training.global_shares(source))
-    training.start(ids)
-    for device in ids:
-        training.due(int(device))
-    real, merged = training.merge(ids), timing.merge(ids)
+    merges = []
+    for learner, this in zip(learners, (timing, training), strict=True):
+        promises = this.start(ids)
+        for promise in promises:
+            promise.due = True
+        merges.append(learner.merge([Arrived(promise) for promise in promises], ids))
+    merged, real = merges
     np.testing.assert_array_equal(merged.weight, real.weight)
     assert (len(set(merged.weight)) == 1) == (weights == "equal")
     assert (merged.loss, merged.accuracy, merged.update_norm) == (None, None, None)
-    assert timing.jobs_trained == 0
+    assert learners[0].jobs_trained == 0
 
 
 @pytest.mark.parametrize("quantity", ["losses", "update_norms", "gradient_deviations"])

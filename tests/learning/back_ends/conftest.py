@@ -84,6 +84,6 @@ def pulling() -> Algorithm:
     try:
         from pulling import Pulling
 
-        yield Pulling(AveragingOptions(), Sizes(0.0, 10), Streams(0))
+        yield Pulling(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
     finally:
         sys.path.remove(folder)

@@ -240,7 +240,7 @@ images = np.zeros((4, 1, 4, 4), dtype=np.uint8)
 labels = np.arange(4) % 2
 data = DeviceData(Dataset("x", labels, labels, 2, (1, 4, 4), lambda: (images, images)), torch.device("cpu"))
 build = functools.partial(new_model, "mlp", (1, 4, 4), 2, 0)
-averaging = Algorithm(AveragingOptions(), Sizes(0.0, 1), Streams(0))
+averaging = Algorithm(AveragingOptions(), Sizes(0.0, 0, 1), Streams(0))
 back_end = WorkersBackEnd(FlatModel(build(), torch.device("cpu")), data, build, 1, averaging)
 while not back_end._workers[0].started:
     for worker in back_end._heard(None):

@@ -41,7 +41,11 @@ def test_the_equal_partitions_and_no_dataset_have_60_samples_and_the_others_what
             {"partition": "shards", "partition_options": {"shards": 3}},
             r"'shards'\): unknown key 'shards', did you mean",
         ),
-        ({"partition": "iid", "partition_options": {"alpha": 1.0}}, "'iid' takes no options, remove 'alpha'"),
+        (
+            {"partition": "iid", "partition_options": {"alpha": 1.0}},
+            r"partition_options.alpha: is an option of partition .*'dirichlet'.*, not of 'iid'; remove it",
+        ),
+        ({"partition": "iid", "partition_options": {"beta": 1.0}}, "'iid' takes no options, remove 'beta'"),
         ({"partition": "dirichlet", "partition_options": {"alpha": 0}}, r"alpha: .* 0.001 \(got 0\)"),
         ({"partition": "quantity", "partition_options": {"alpha": "x"}}, r"\(partition 'quantity'\): alpha: .*number"),
         (

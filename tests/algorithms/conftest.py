@@ -1,0 +1,32 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim.algorithms.algorithm import Arrivals
+
+
+@pytest.fixture
+def arrive() -> Callable[..., Arrivals]:
+    """What a server merges: fresh updates of devices 0, 1, ..., all picked, unless told otherwise."""
+
+    def make(updates, starts=None, ids=None, samples=None, all_samples=None, **fields) -> Arrivals:
+        updates = torch.as_tensor(updates)
+        count = len(updates)
+        ids = np.arange(count) if ids is None else np.array(ids, dtype=np.int64)
+        samples = np.ones(count, dtype=np.int64) if samples is None else np.array(samples, dtype=np.int64)
+        given = {
+            "round": 1,
+            "staleness": np.zeros(count, dtype=np.int64),
+            "age_weight": np.ones(count),
+            "picked": np.ones(count, dtype=bool),
+            "lr": np.full(count, 0.1),
+            "began": ids,
+            "all_samples": samples if all_samples is None else np.array(all_samples),
+            "round_lr": 0.1,
+            "starts": [torch.zeros_like(update) for update in updates] if starts is None else starts,
+        }
+        return Arrivals(ids=ids, samples=samples, updates=updates, **(given | fields))
+
+    return make
