@@ -1,18 +1,17 @@
 """What is refused before a run begins because nothing could come of it."""
 
-from edgesim.arrays import Integers
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.channels import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
-from edgesim.files.content import find
 from edgesim.devices.topology import Backhaul, load_topology
 from edgesim.engine.decision import Timeline, needs_hz
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.selection.view import Selector
 from edgesim.traces.interval_table import IntervalTable
 
@@ -53,8 +52,8 @@ def check_count(world: World) -> None:
     if count is None or not isinstance(availability, IntervalTable) or availability.ever_has(count):
         return
     raise EdgesimError(
-        f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} devices of "
-        f"{availability.name} are online at once; lower it or raise devices.count"
+        f"round.count = {count}: never more than {availability.most_at_once()} of the {availability.device_count} "
+        f"devices of {availability.name} are online at once; lower it or raise devices.count"
     )
 
 

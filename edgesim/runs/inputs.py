@@ -9,14 +9,14 @@ from pathlib import Path
 
 from edgesim.channels.environment import environment_files
 from edgesim.config import RunConfig
-from edgesim.files.content import find
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.files.file_digest import file_digest
 from edgesim.learning.datasets import dataset_files
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
-from edgesim.selection import SELECTORS
 from edgesim.runs.sources import source_digest
+from edgesim.selection import SELECTORS
 
 VERSION = "edgesim"
 """The key under which edgesim's version stands, which tells the code that no key of a config names."""
@@ -36,8 +36,8 @@ def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = sour
     """Hash (SHA-256) of what lies behind every key of a complete config that names files or code, by ``section.key``.
 
     A file counts by its content, a folder by names, sizes and times of change of the files in it that are not hidden,
-    code as ``of_code`` has it (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself. A key whose files
-    are not there has no hash.
+    code as ``of_code`` has it (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself. A key whose
+    files are not there has no hash.
     """
     links = config.devices.links
     sources = {

@@ -1,18 +1,17 @@
 """What a user should know of a run that goes on all the same: said at its start or at its end, kept in ``run.json``."""
 
-from edgesim.arrays import Integers
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.channels import Environment
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul
-from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 from edgesim.engine.decision import exceed, needs_hz
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
+from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 
 Notes = dict[str, str]
 """A sentence or two by what they are about; a study tells each subject once."""

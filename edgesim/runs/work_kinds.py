@@ -13,11 +13,12 @@ A *task* is what one device did from receiving a model to sending its update. Th
 Every row has one kind, so the kinds add up to all of ``activities``.
 """
 
-from edgesim.arrays import Integers, Booleans
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
+
+from edgesim.arrays import Booleans, Integers
 
 USEFUL = "useful"
 WASTED = ("late", "dropped", "unscheduled", "unused")
@@ -35,9 +36,7 @@ _ENDS: Mapping[str, str] = {
 }
 
 
-def kinds(
-    task: Integers, is_upload: Booleans, outcome: NDArray[np.object_], used: Booleans
-) -> NDArray[np.object_]:
+def kinds(task: Integers, is_upload: Booleans, outcome: NDArray[np.object_], used: Booleans) -> NDArray[np.object_]:
     """What each row was good for, one of `KINDS` per row, [rows].
 
     ``task``, ``is_upload`` and ``outcome`` are [rows], ``task`` a position in ``used`` [tasks].
