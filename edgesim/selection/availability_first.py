@@ -1,13 +1,23 @@
 """Availability-first: a control that goes by availability alone (FedDance, section 2.2)."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from edgesim.arrays import Floats
 from edgesim.selection import view
 from edgesim.selection.ties import by_falling
 from edgesim.selection.view import Choice, RoundReport, RoundView
+
+
+@dataclass
+class CheckIns:
+    """What the server remembers of every device."""
+
+    count: Floats
+    """Rounds in which each device checked in, [devices]."""
 
 
 class AvailabilityFirst:
@@ -17,14 +27,13 @@ class AvailabilityFirst:
     looks_at: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None:
-        self.check_ins = np.zeros(device_count)
-        """State: rounds in which each device checked in, [devices]."""
+        self.state = CheckIns(np.zeros(device_count))
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the most present first."""
         draw = partial(view.streams.uniform, "selection/availability-first", round=view.round)
-        return by_falling(view.ids, self.check_ins[view.ids], draw)
+        return by_falling(view.ids, self.state.count[view.ids], draw)
 
     def hear(self, report: RoundReport) -> None:
         """Count those who checked in."""
-        self.check_ins[report.checked_in] += 1
+        self.state.count[report.checked_in] += 1

@@ -40,7 +40,7 @@ def drift_weight(lambda_0: float, round_in_frame: int, rounds_in_frame: int) -> 
 
 
 class FedTeddi:
-    """Algorithm 1; its state are the class weights L^(c), learnt from the devices that arrived."""
+    """Algorithm 1; it remembers the class weights L^(c), learnt from the devices that arrived."""
 
     Options: ClassVar[type[view.Options]] = FedTeddiOptions
     looks_at: ClassVar[frozenset[str]] = frozenset({"class_counts", "gradient_deviations", "class_gradients"})

@@ -4,6 +4,7 @@ Devices that are about to leave come first, so that many different ones take par
 What late updates count is for `edgesim.algorithms.staleness`.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -50,31 +51,42 @@ def is_leaving(leaves_s: Floats, slot_s: float) -> Booleans:
     return (leaves_s >= slot_s) & (leaves_s < 2 * slot_s)
 
 
+@dataclass
+class ReflState:
+    """What the server remembers."""
+
+    log: CheckInLog
+    last: Integers
+    """Round in which each device was last selected, [devices]."""
+    estimate_s: float | None = None
+    """Expected length of a round; None before the first one, for which the deadline is expected."""
+
+
 class Refl:
-    """Least available first; its state are the log, who was selected when and how long a round is expected to be."""
+    """Devices that are rested, the least available first."""
 
     Options: ClassVar[type[view.Options]] = ReflOptions
     looks_at: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: ReflOptions, device_count: int, class_count: int) -> None:
         self.options = options
-        self.log = CheckInLog.empty(device_count, options.history_rounds)
-        self.last = np.full(device_count, -options.cool_down - 1, dtype=np.int64)
-        """Round in which each was last selected, [devices]."""
-        self.estimate_s: float | None = None
-        """The estimate of a round; None before the first one, whose estimate is the deadline."""
+        self.state = ReflState(
+            log=CheckInLog.empty(device_count, options.history_rounds),
+            last=np.full(device_count, -options.cool_down - 1, dtype=np.int64),
+        )
 
     def choose(self, view: RoundView) -> Choice:
         """Yield the candidates that are rested, the least available first."""
-        if self.estimate_s is None or self.options.window == "deadline":
-            self.estimate_s = view.tmax_s
-        rows = np.flatnonzero(view.round - self.last[view.ids] > self.options.cool_down)
+        state = self.state
+        if state.estimate_s is None or self.options.window == "deadline":
+            state.estimate_s = view.tmax_s
+        rows = np.flatnonzero(view.round - state.last[view.ids] > self.options.cool_down)
         draw = partial(view.streams.uniform, "selection/refl", round=view.round)
         if self.options.forecast == "log":
             ids = view.ids[rows]
-            return by_falling(ids, -poisson.chances(self.log, ids, 1), draw)
+            return by_falling(ids, -poisson.chances(state.log, ids, 1), draw)
         # Asked before the shuffle: a trace answers a little faster in the order of its devices.
-        leaving = is_leaving(view.estimates.leaves_s(rows, 2 * self.estimate_s), self.estimate_s)
+        leaving = is_leaving(view.estimates.leaves_s(rows, 2 * state.estimate_s), state.estimate_s)
         order = np.argsort(draw(view.ids[rows]), kind="stable")
         rows, leaving = rows[order], leaving[order]
         if len(rows) > view.estimates.places():
@@ -87,7 +99,8 @@ class Refl:
 
     def hear(self, report: RoundReport) -> None:
         """Remember who was there, who was selected and how long the round was."""
-        self.log.append(report.checked_in)
-        self.last[report.selected] = report.round
-        if self.estimate_s is not None:
-            self.estimate_s = round_estimate_s(report.length_s, self.estimate_s)
+        state = self.state
+        state.log.append(report.checked_in)
+        state.last[report.selected] = report.round
+        if state.estimate_s is not None:
+            state.estimate_s = round_estimate_s(report.length_s, state.estimate_s)

@@ -6,6 +6,7 @@ updates not picked is `edgesim.algorithms.safa` (``learning.aggregation = "safa"
 """
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -31,6 +32,14 @@ def first_come_first_merge(finish_s: Floats, picked_before: Booleans) -> Integer
     return np.concatenate([order[~last], order[last]])
 
 
+@dataclass
+class SafaState:
+    """What the server remembers of every device."""
+
+    picked: Booleans
+    """Whether it was picked last round, [devices]."""
+
+
 class Safa:
     """Everybody, as they are expected to finish when they share the band equally; those picked last round wait."""
 
@@ -39,8 +48,7 @@ class Safa:
 
     def __init__(self, options: SafaOptions, device_count: int, class_count: int) -> None:
         self.options = options
-        self.picked = np.zeros(device_count, dtype=bool)
-        """State: who was picked last round, [devices]."""
+        self.state = SafaState(np.zeros(device_count, dtype=bool))
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, for an admission that cannot take all of them in the order of the merge."""
@@ -48,15 +56,15 @@ class Safa:
         if len(rows) == 0:
             return
         finish_s = view.estimates.ready_s(rows) + view.estimates.upload_s(rows, len(rows))
-        yield view.ids[first_come_first_merge(finish_s, self.picked[view.ids])]
+        yield view.ids[first_come_first_merge(finish_s, self.state.picked[view.ids])]
 
     def draft(self, arrived: Integers, candidates: int) -> Integers:
         """The quota's share of the candidates, in order of arrival, those picked last round behind all others."""
         quota = math.ceil(self.options.quota * candidates - 1e-9)
-        rows = first_come_first_merge(np.arange(len(arrived), dtype=np.float64), self.picked[arrived])
+        rows = first_come_first_merge(np.arange(len(arrived), dtype=np.float64), self.state.picked[arrived])
         picks = arrived[rows[:quota]]
-        self.picked[:] = False
-        self.picked[picks] = True
+        self.state.picked[:] = False
+        self.state.picked[picks] = True
         return picks
 
     def hear(self, report: RoundReport) -> None:

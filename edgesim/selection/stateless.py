@@ -12,6 +12,7 @@ class Stateless:
 
     Options: ClassVar[type[view.Options]] = view.Options
     looks_at: ClassVar[frozenset[str]] = frozenset()
+    state: None = None
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None:
         self.options = options

@@ -172,6 +172,10 @@ class Selector(Protocol):
     """What it reads beyond the view's arrays: ``class_counts`` (not to be had without a data set), and ``losses``,
     ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses`` and
     ``training_accuracies`` (not to be had in timing-only runs)."""
+    state: Any
+    """Everything that it remembers from one round to the next: one data class that `edgesim.runs.saved` can pack, or
+    None for a policy without memory. Nothing else of a selector changes: a new selector that is given the state of
+    another goes on exactly as that other."""
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None: ...
 

@@ -47,12 +47,14 @@ def test_a_selector_works_with_any_admission_and_runs_repeat_themselves(policy, 
         assert (tmp_path / "a" / f"{table}.parquet").read_bytes() == (tmp_path / "b" / f"{table}.parquet").read_bytes()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_timing_only_run_refuses_whoever_looks_at_training(policy, tmp_path):
+@pytest.mark.parametrize("policy", SELECTORS)
+def test_a_timing_only_run_refuses_a_policy_that_looks_at_training_and_runs_with_any_other(policy, tmp_path):
     this = config(policy, BY_COUNT, training="none", rounds=3)
-    if policy in ("feddance", "oort"):
-        with pytest.raises(EdgesimError, match="training_losses, which a timing-only run does not have"):
+    trained = ", ".join(sorted(SELECTORS[policy].looks_at - {"class_counts"}))
+    if trained:
+        with pytest.raises(EdgesimError, match=f"looks at {trained}, which a timing-only run does not have"):
             simulation.run(this, tmp_path)
+        assert not (tmp_path / "rounds.parquet").exists()
     else:
         simulation.run(this, tmp_path)
         assert read_table(tmp_path, "rounds")["selected"].sum() > 0

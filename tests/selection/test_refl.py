@@ -99,7 +99,7 @@ def test_a_choice_is_that_of_a_plain_loop_on_random_states(state, knowledge, vie
     rested_after, accuracy, number = int(random.integers(0, 7)), float(random.choice([0.5, 0.9, 1.0])), 20
     ids = np.sort(random.choice(20, random.integers(1, 21), replace=False))
     policy = Refl(ReflOptions(cool_down=rested_after, oracle_accuracy=accuracy), 20, 2)
-    policy.last = random.integers(number - 9, number, 20)
+    policy.state.last = random.integers(number - 9, number, 20)
     leaves = random.uniform(0.0, 3.0, len(ids))
     places = int(random.integers(1, 15))
     view = view_of(knowledge, ids, round=number, seed=state, places=places, estimates={"leaves": leaves})
@@ -107,7 +107,7 @@ def test_a_choice_is_that_of_a_plain_loop_on_random_states(state, knowledge, vie
     lots = {m: float(view.streams.uniform("selection/refl", m, number)) for m in ids.tolist()}
     leaving, staying = [], []
     for m, left_s in sorted(zip(ids.tolist(), leaves.tolist(), strict=True), key=lambda pair: lots[pair[0]]):
-        if number - policy.last[m] > rested_after:
+        if number - policy.state.last[m] > rested_after:
             (leaving if 1.0 <= left_s < 2.0 else staying).append(m)
     if len(leaving) + len(staying) > min(places, len(ids)):
         expected = [*leaving[: int(accuracy * len(leaving) + 1e-9)], *staying[: int(accuracy * len(staying) + 1e-9)]]

