@@ -37,10 +37,13 @@ LOCAL_METHODS = ("phases", "pull", "sent")
 
 def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Algorithm:
     """The algorithm of a config, of one half or of two; raises `EdgesimError`."""
-    local, server = _halves(config)
-    options = _options(config)
-    algorithm = server(options, sizes, streams)
-    return algorithm if local is server else combined(local(options, sizes, streams), algorithm)
+    options = resolve_options(config)
+    # Each half has options of its own class: that of both together is made here, and no other process could import it.
+    local, server = (
+        half(half.Options(**{name: options[name] for name in half.Options.model_fields}), sizes, streams)
+        for half in _halves(config)
+    )
+    return server if type(local) is type(server) else combined(local, server)
 
 
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:
