@@ -20,7 +20,7 @@ from edgesim.terminal.table_text import print_whole
 from edgesim.terminal.trace_tables import anatomy_table
 from edgesim.traces.convert import settle
 from edgesim.traces.models.renewal import Renewal
-from edgesim.traces.readers import Availability, read_recording
+from edgesim.traces.readers import RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import Anatomy, anatomy
 
 QUICK = quick_option(devices=200, out="runs/trace-anatomy-quick")
@@ -29,7 +29,7 @@ QUICK = quick_option(devices=200, out="runs/trace-anatomy-quick")
 def recorded(name: str) -> Anatomy:
     """Statistics of a availability recording in any format."""
     found = read_recording(find("traces", name, ".parquet"))
-    if not isinstance(found, Availability):
+    if not isinstance(found, RecordedAvailability):
         raise EdgesimError(f"{name}: is no availability recording; draw it with edgesim trace show")
     return anatomy(settle(found))
 

@@ -144,7 +144,7 @@ def test_a_mistake_in_the_file_is_told_of_the_file_also_beside_a_set(config, tmp
 def test_list_names_policies_channels_and_scenarios(config):
     status, output = edgesim("list")
     assert status == 0
-    for name in ("fedteddi", "dirichlet-labels", "fedteddi-macro", "delay_knowledge", "fedteddi-cnn", "digits"):
+    for name in ("fedteddi", "fedprox", "dirichlet-labels", "fedteddi-macro", "delay_knowledge", "fedteddi-cnn", "digits"):
         assert name in output
 
 
@@ -152,7 +152,7 @@ def test_the_version_is_that_of_the_package(config):
     assert edgesim("--version") == (0, f"edgesim {metadata.version('edgesim')}\n")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["list"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["show"], ["plot"], ["migrate"], ["list"]])
 def test_help_is_everywhere(command):
     status, output = edgesim(*command, "--help")
     assert status == 0
@@ -191,11 +191,11 @@ def test_help_is_everywhere(command):
         ("availability.model=tabel", ["availability.model", "unknown model 'tabel'", "did you mean 'table'"]),
         (
             "availability.probability=0.5",
-            ["availability.probability", "option of model = 'bernoulli', not of 'always'"],
+            ["availability.probability", "option of model 'bernoulli', not of 'always'"],
         ),
         ("availability.probabillity=0.5", ["availability", "probabillity"]),
         ("data.partition=dirichlets", ["unknown partition 'dirichlets'", "did you mean 'dirichlet'"]),
-        ("data.partition_options.alpha=1", ["partition 'fedteddi' takes no options", "'alpha'"]),
+        ("data.partition_options.alpha=1", ["partition_options.alpha", "'dirichlet'", "not of 'fedteddi'"]),
         ("radio.channel=umi", ["did you mean 'umi-street-canyon'"]),
         ("data.dataset=channels_first.npz", ["channels_first.npz", "channels first", "[n, H, W, C]"]),
     ],

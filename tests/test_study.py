@@ -54,7 +54,7 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
         (["learning.model", "learning.lr"], ["model", "lr"]),
         (["learning.model", "availability.model"], ["model", "availability"]),
         (["devices.count", "round.admission", "round.count"], ["devices", "admission", "participants"]),
-        (["topology.aggregation", "learning.aggregation"], ["topology.aggregation", "learning.aggregation"]),
+        (["availability.after_end", "devices.links.after_end"], ["availability.after_end", "devices.links.after_end"]),
         (["radio.channel", "round.close"], ["channel", "round.close"]),
     ],
 )
@@ -63,15 +63,19 @@ def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(ke
         "devices.count": 20,
         "learning.lr": 0.1,
         "learning.model": "mlp",
-        "learning.aggregation": "average",
         "availability.model": "always",
+        "availability.after_end": "absent",
+        "devices.links.after_end": "hold",
         "radio.channel": "indoor",
         "round.admission": "count",
         "round.count": 5,
         "round.close": "deadline",
-        "topology.aggregation": "flat",
     }
-    (run,) = grid(TIMING, {key: [values[key]] for key in keys}, [0], labels={"close": "mine"})
+    base = TIMING
+    if "availability.after_end" in keys:
+        recorded = {"model": "table", "file": "sample-week"}
+        base = TIMING | {"availability": recorded, "devices": {"links": {"file": "l"}}, "radio": {"sharing": "own"}}
+    (run,) = grid(base, {key: [values[key]] for key in keys}, [0], labels={"close": "mine"})
     assert list(run.knobs) == ["close", *names]
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.models import MODELS
@@ -51,7 +52,7 @@ def digests(**sections) -> dict[str, str]:
     return input_digests(simulation.complete(parse(base | sections, "test")))
 
 
-CODE = {"edgesim", "selection.policy", "data.partition"}
+CODE = {"edgesim", "selection.policy", "algorithm.name", "data.partition"}
 """What is noted of every run beside files, the partition where there are data."""
 
 
@@ -218,6 +219,12 @@ from edgesim.learning.partitions.iid import Iid
 class Mine(Iid):
     pass
 """
+ALGORITHM = """
+from edgesim.algorithms.fedavg import FedAvg
+
+class Mine(FedAvg):
+    pass
+"""
 NET = """
 from nets_helper import width
 from torch import nn
@@ -229,16 +236,22 @@ def net(image_shape, class_count):
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch):
-    """A policy, a partition and a model of the user's own, with what two of them import; and a config of all three."""
+    """A policy, a partition, both halves of an algorithm and a model of the user's own, with what two of them import.
+
+    And a config of all of them.
+    """
     (tmp_path / "policys_helper.py").write_text("order = lambda ids: ids")
     (tmp_path / "nets_helper.py").write_text("width = 4")
-    for name, text in (("own_policy", POLICY), ("own_partition", PARTITION), ("own_net", NET)):
+    texts = {"own_policy": POLICY, "own_partition": PARTITION, "own_half": ALGORITHM, "own_server": ALGORITHM}
+    for name, text in (texts | {"own_net": NET}).items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("own_policy", "own_partition", "own_net", "policys_helper", "nets_helper"):
+    for name in (*texts, "own_net", "policys_helper", "nets_helper"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(SELECTORS, "mine", importlib.import_module("own_policy").Mine)
     monkeypatch.setitem(PARTITIONS, "mine", importlib.import_module("own_partition").Mine)
+    monkeypatch.setitem(ALGORITHMS, "mine", importlib.import_module("own_half").Mine)
+    monkeypatch.setitem(ALGORITHMS, "yours", importlib.import_module("own_server").Mine)
     digest_when_loaded.cache_clear()
     base = {
         "rounds": 1,
@@ -246,6 +259,7 @@ def mine(tmp_path, monkeypatch):
         "round": {"payload_bits": 1e5},
         "data": {"partition": "mine", "samples_per_device": 10},
         "learning": {"model": "own_net.net", "pretrain": False, "steps": 1},
+        "algorithm": {"name": "mine", "server": "yours"},
         "selection": {"policy": "mine"},
     }
     return parse(base, "test")
@@ -257,6 +271,8 @@ def mine(tmp_path, monkeypatch):
         ("own_policy", "selection.policy"),
         ("policys_helper", "selection.policy"),
         ("own_partition", "data.partition"),
+        ("own_half", "algorithm.name"),
+        ("own_server", "algorithm.server"),
         ("own_net", "learning.model"),
         ("nets_helper", "learning.model"),
     ],
