@@ -144,7 +144,7 @@ def test_a_mistake_in_the_file_is_told_of_the_file_also_beside_a_set(config, tmp
 def test_list_names_policies_channels_and_scenarios(config):
     status, output = edgesim("list")
     assert status == 0
-    for name in ("fedteddi", "fedprox", "dirichlet-labels", "fedteddi-macro", "delay_knowledge", "fedteddi-cnn", "digits"):
+    for name in ("fedteddi", "fedprox", "dirichlet-labels", "fedteddi-macro", "delay_knowledge", "small-cnn", "digits"):
         assert name in output
 
 
