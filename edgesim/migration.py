@@ -19,12 +19,13 @@ RENAMED = {
 def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
     """The nested mapping of a config with every old key moved; a config without old keys is returned as it is."""
     new = copy.deepcopy(dict(values))
-    learning, round_ = new.get("learning", {}), new.get("round", {})
+    # What is no table, or no algorithm's name, is refused when the new config is validated.
+    learning, round_ = (new[key] if isinstance(new.get(key), dict) else {} for key in ("learning", "round"))
     algorithm: dict[str, Any] = {}
     if proximal := learning.pop("proximal", 0):
-        algorithm |= {"name": "fedprox", "mu": float(proximal)}
-    if learning.pop("aggregation", "average") == "safa":
-        algorithm |= {"server": "safa"} if algorithm else {"name": "safa"}
+        algorithm |= {"name": "fedprox", "mu": proximal}
+    if (aggregation := learning.pop("aggregation", "average")) != "average":
+        algorithm["server" if algorithm else "name"] = aggregation
     for key in ("weights", "lag_tolerance"):
         if key in learning:
             algorithm[key] = learning.pop(key)

@@ -245,6 +245,8 @@ class Unsynchronised:
         tasks = [working.task for working in self.arrived]
         ages = [self.version - working.version for working in self.arrived]
         updates = [Arrived(working.promise, age) for working, age in zip(self.arrived, ages, strict=True)]
+        # The algorithm goes by the number of the model that is made, even if no device has begun since the last one.
+        self._open_training(number)
         merged = self.parts.learner.merge(updates, np.array(self.begun, dtype=np.int64), self._being_sent)
         heard = feedback(merged, tasks)
         self.arrived.clear()

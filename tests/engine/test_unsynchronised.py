@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
+from edgesim.algorithms.fedavg import FedAvg
 from edgesim.analysis.waste import kinds
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
@@ -307,3 +309,29 @@ def test_jobs_trained_without_rounds_are_those_that_were_trained(tmp_path, monke
     simulation.run(parse(values, "test"), tmp_path)
     rounds, updates = (records.read_table(tmp_path, name) for name in ("rounds", "updates"))
     assert rounds["jobs_trained"].sum() == len(trained) > len(updates)
+
+
+def test_an_algorithm_hears_of_the_model_that_is_made_though_no_device_has_begun_for_it(tmp_path, monkeypatch):
+    """By hand: device 0 arrives at 4 s and leaves, device 1 at 10 s; nobody begins between the two models."""
+    heard = []
+
+    class Notes(FedAvg):
+        def note(self, ledger, arrived):
+            heard.append((arrived.round, arrived.ids.tolist(), arrived.round_lr, arrived.lr.tolist()))
+
+    monkeypatch.setitem(ALGORITHMS, "notes", Notes)
+    (tmp_path / "there.csv").write_text("device,start_s,end_s\n0,0,4\n1,0,50\n")
+    (tmp_path / "phones.csv").write_text("device,s_per_sample,link_bps\n0,0.1,1e6\n1,0.7,1e6\n")
+    values = {
+        "rounds": 3,
+        "devices": {"count": 2, "profile": str(tmp_path / "phones.csv")},
+        "radio": {"sharing": "own"},
+        "availability": {"model": "table", "file": str(tmp_path / "there.csv")},
+        "round": {"protocol": "asynchronous", "admission": "count", "count": 2, "payload_bits": 3e6, "tmax_s": 20.0},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10, "lr": 0.8, "lr_decay": 0.5},
+        "algorithm": {"name": "notes"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    assert records.read_table(tmp_path / "run", "rounds")["t_end_s"].tolist() == pytest.approx([4, 10, 20])
+    assert heard == [(1, [0], 0.8, [0.8]), (2, [1], 0.4, [0.8]), (3, [1], 0.2, [0.2])]

@@ -1,0 +1,226 @@
+"""Bits that differ between devices and directions, by algorithms of the tests' own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
+from edgesim.algorithms.fedavg import FedAvg
+from edgesim.config_file import parse
+from edgesim.runs.records import read_table
+
+BITS = 1e6
+#: Paths to the cloud of three-cells, as latency and rate of each link by its key.
+WIRES = {
+    "north-west": {"north-west-edge-west": (0.001, 1e9), "edge-west-cloud": (0.02, 200e6)},
+    "south-west": {"south-west-edge-west": (0.001, 1e9), "edge-west-cloud": (0.02, 200e6)},
+    "east": {"east-edge-east": (0.001, 1e9), "edge-east-cloud": (0.02, 200e6)},
+}
+
+
+class Uneven(FedAvg):
+    """Devices of odd ids send twice as much as the others, and three times as much from round 3 on."""
+
+    def upload_bits(self, ids, round, ledger):
+        times = np.where(ids % 2 == 1, 2.0 if round < 3 else 3.0, 1.0)
+        return super().upload_bits(ids, round, ledger) * times
+
+
+class Sparing(FedAvg):
+    """Devices of odd ids are sent nothing, the others twice a model."""
+
+    def download_bits(self, ids, round, ledger):
+        return super().download_bits(ids, round, ledger) * np.where(ids % 2 == 1, 0.0, 2.0)
+
+
+@pytest.fixture(autouse=True)
+def _own_algorithms(monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "uneven", Uneven)
+    monkeypatch.setitem(ALGORITHMS, "sparing", Sparing)
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Runs without training; answers their tables."""
+
+    def play(name, bits=BITS, **sections):
+        folder = tmp_path / f"run-{len(list(tmp_path.glob('run-*')))}"
+        values = {
+            "rounds": 4,
+            "devices": {"count": 6},
+            "radio": {"bandwidth_hz": 40e6},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+            "algorithm": {"name": name},
+        }
+        merged = values | {key: values.get(key, {}) | given for key, given in sections.items()}
+        merged["round"] = {"payload_bits": bits, "tmax_s": 1.0, "close": "deadline"} | sections.get("round", {})
+        simulation.run(parse(merged, "test"), folder)
+        return {name: read_table(folder, name) for name in ("activities", "rounds", "updates", "metrics", "devices")}
+
+    return play
+
+
+def uploads(tables):
+    acts = tables["activities"]
+    return acts[acts["activity"] == "upload"].sort_values(["round", "device"]).reset_index(drop=True)
+
+
+def of(rows, device=None, rounds=(1, 4)):
+    """Rows of devices of one parity in some rounds, numbered anew."""
+    chosen = rows[(rows["device"] % 2 == device) & rows["round"].between(*rounds)]
+    return chosen.reset_index(drop=True)
+
+
+COUNT = {"admission": "count", "count": 6}
+PHONES = "device,s_per_sample,link_bps\n" + "".join(f"{k},{0.0001 * (k + 1)!r},{4e6 + 1e6 * k!r}\n" for k in range(6))
+
+
+@pytest.mark.parametrize("way", ["least", "equal share", "own links"])
+def test_an_upload_is_that_of_a_run_in_which_all_send_as_much(way, play, tmp_path):
+    """Bandwidth, instants, bits and joules of each, row by row; every band is wide enough for all."""
+    (tmp_path / "phones.csv").write_text(PHONES)
+    sections = {
+        "least": {},
+        "equal share": {"round": {**COUNT, "allocator": "equal_share"}},
+        "own links": {"devices": {"profile": str(tmp_path / "phones.csv")}, "radio": {"sharing": "own"}},
+    }[way]
+    uneven = uploads(play("uneven", **sections))
+    once, twice, thrice = (uploads(play("fedavg", times * BITS, **sections)) for times in (1, 2, 3))
+    assert len(uneven) == 24
+    assert (uneven["outcome"] == "done").all()
+    pd.testing.assert_frame_equal(of(uneven, 0), of(once, 0), check_exact=True)
+    pd.testing.assert_frame_equal(of(uneven, 1, (1, 2)), of(twice, 1, (1, 2)), check_exact=True)
+    pd.testing.assert_frame_equal(of(uneven, 1, (3, 4)), of(thrice, 1, (3, 4)), check_exact=True)
+    assert of(uneven, 1, (1, 2))["bits"].to_numpy() == pytest.approx(2 * BITS)
+    assert of(uneven, 1, (3, 4))["bits"].to_numpy() == pytest.approx(3 * BITS)
+
+
+def test_a_proportional_share_goes_by_what_each_sends(play):
+    rows = uploads(play("uneven", round={**COUNT, "allocator": "proportional"}))
+    for number, times in ((1, 2), (2, 2), (3, 3), (4, 3)):
+        here = rows[rows["round"] == number].set_index("device")["bandwidth_hz"]
+        assert here[[0, 2, 4]].to_numpy() == pytest.approx(40e6 / (3 + 3 * times))
+        assert here[[1, 3, 5]].to_numpy() == pytest.approx(40e6 * times / (3 + 3 * times))
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_a_common_finish_is_common_to_all_sizes(sharing, play):
+    rows = uploads(play("uneven", radio={"sharing": sharing, "bandwidth_hz": 40e6}, round={"leftover": "equal_finish"}))
+    expected = BITS * np.where(rows["device"] % 2 == 1, np.where(rows["round"] < 3, 2, 3), 1)
+    assert rows["bits"].to_numpy() == pytest.approx(expected)
+    if sharing == "reserved":
+        ends = rows.groupby("round")["t_end_s"]
+        assert (ends.max() - ends.min()).to_numpy() == pytest.approx(0, abs=1e-6)
+
+
+def test_the_least_band_admits_fewer_devices_that_send_more(play):
+    """Of need alone: with a band that all of one size fill, those of twice the size do not fit any more."""
+    band = {"bandwidth_hz": uploads(play("fedavg"))["bandwidth_hz"].groupby(np.repeat(range(4), 6)).sum().max()}
+    assert play("fedavg", radio=band)["rounds"]["selected"].tolist() == [6] * 4
+    uneven = play("uneven", radio=band)
+    assert (uneven["rounds"]["selected"] < 6).all()
+    assert (uploads(uneven).groupby("round")["bandwidth_hz"].sum() <= band["bandwidth_hz"] * (1 + 1e-9)).all()
+
+
+def path_s(station, bits):
+    return sum(latency_s + bits / rate_bps for latency_s, rate_bps in WIRES[station].values())
+
+
+def stations(tables):
+    """Name of each device's station."""
+    names = {0: "north-west", 1: "south-west", 2: "east"}
+    return tables["devices"].drop_duplicates("device").set_index("device")["station"].map(names)
+
+
+def test_the_wires_carry_what_each_device_sends(play):
+    tables = play("uneven", topology={"file": "three-cells"}, round={"close": "arrivals"}, devices={"count": 12})
+    where, metrics, sent = stations(tables), tables["metrics"], {}
+    for row in tables["updates"].itertuples():
+        bits = BITS * ((2 if row.round < 3 else 3) if row.device % 2 else 1)
+        for link in WIRES[where[row.device]]:
+            sent[row.round, link] = sent.get((row.round, link), 0.0) + bits
+    found = metrics[metrics["name"] == "backhaul_bits"]
+    assert len(found) > 8
+    assert dict(zip(zip(found["round"], found["key"], strict=True), found["value"], strict=True)) == sent
+    # Uploads end early enough for the largest of them to be there at the deadline; the round ends at the last arrival.
+    starts_s = tables["rounds"].set_index("round")["t_start_s"]
+    ends_s = tables["rounds"].set_index("round")["t_end_s"]
+    there_s = {}
+    for row in uploads(tables).itertuples():
+        most = BITS * (2 if row.round < 3 else 3)
+        assert row.t_end_s == pytest.approx(starts_s[row.round] + 1.0 - path_s(where[row.device], most))
+        there_s.setdefault(row.round, []).append(row.t_end_s + path_s(where[row.device], row.bits))
+    assert ends_s.to_dict() == pytest.approx({number: max(all_s) for number, all_s in there_s.items()})
+
+
+def test_without_rounds_each_update_takes_its_own_time_on_the_wires(play):
+    knobs = {"protocol": "asynchronous", "admission": "count", "count": 3, "close": "arrivals"}
+    tables = play("uneven", topology={"file": "three-cells"}, round=knobs, devices={"count": 12})
+    where = stations(tables)
+    rows = uploads(tables)
+    rows = rows[rows["outcome"] == "done"].set_index(["device", "task"])
+    assert set(tables["updates"]["device"] % 2) == {0, 1}
+    ends_s = tables["rounds"].set_index("round")["t_end_s"]
+    for row in tables["updates"].itertuples():
+        sent = rows.loc[(row.device, row.task)]
+        assert ends_s[row.round] == pytest.approx(sent["t_end_s"] + path_s(where[row.device], sent["bits"]))
+
+
+@pytest.mark.parametrize("protocol", ["synchronous", "asynchronous"])
+@pytest.mark.parametrize("download_s", [0.0, 0.1])
+def test_a_device_that_is_sent_nothing_waits_for_no_broadcast_and_receives_nothing(protocol, download_s, play):
+    knobs = {"download_s": download_s}
+    if protocol != "synchronous":
+        knobs |= {"protocol": protocol, "admission": "count", "count": 12, "close": "arrivals"}
+    tables = play("sparing", topology={"file": "three-cells"}, round=knobs, devices={"count": 12})
+    acts, where = tables["activities"], stations(tables)
+    began_s = acts[acts["activity"] == "compute"].set_index(["device", "task"])["t_start_s"]
+    loads = acts[(acts["activity"] == "download") & (acts["outcome"] == "done")]
+    assert len(loads) > 0 or download_s == 0
+    assert (loads["device"] % 2 == 0).all()
+    assert loads["bits"].to_numpy() == pytest.approx(2 * BITS)
+    if protocol == "synchronous":
+        starts_s = tables["rounds"].set_index("round")["t_start_s"]
+        for (device, task), t_s in began_s.items():
+            waits_s = 0.0 if device % 2 else path_s(where[device], 2 * BITS) + download_s
+            assert t_s == pytest.approx(starts_s[task] + waits_s)
+        # What is planned has no wait either: least bandwidths still end when they must.
+        rows = uploads(tables)
+        due_s = rows["round"].map(starts_s) + 1.0 - rows["device"].map(lambda device: path_s(where[device], BITS))
+        assert rows["t_end_s"].to_numpy() == pytest.approx(due_s.to_numpy())
+        begun = acts.drop_duplicates(["device", "task"]).groupby("task")["device"]
+        even = begun.agg(lambda devices: (devices % 2 == 0).sum())
+        assert tables["rounds"]["bits_down"].tolist() == pytest.approx((2 * BITS * even).tolist())
+    else:
+        for (device, task), t_s in began_s.items():
+            if task == 1:
+                waits_s = 0.0 if device % 2 else path_s(where[device], 2 * BITS) + download_s
+                assert t_s == pytest.approx(waits_s)
+
+
+def test_a_download_over_an_own_link_takes_as_long_as_its_bits(play, tmp_path):
+    (tmp_path / "phones.csv").write_text(PHONES)
+    tables = play(
+        "sparing",
+        devices={"profile": str(tmp_path / "phones.csv")},
+        radio={"sharing": "own"},
+        round={"download_s": "link", "tmax_s": 3.0},
+    )
+    loads = tables["activities"].query("activity == 'download'")
+    assert sorted(set(loads["device"])) == [0, 2, 4]
+    took_s = loads["t_end_s"] - loads["t_start_s"]
+    assert took_s.to_numpy() == pytest.approx((2 * BITS / (4e6 + 1e6 * loads["device"])).to_numpy())
+
+
+def test_a_latecomer_goes_on_with_its_own_bits(play):
+    """Planned on the median, uneven uploads come late; each brings what its round began with."""
+    planned = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "close": "arrivals", "tmax_s": 0.5}
+    tables = play("uneven", bits=3e6, round=planned, devices={"count": 12, "mu_samples_per_s": 400.0})
+    late = tables["updates"][tables["updates"]["staleness"] > 0]
+    assert len(late) > 0
+    sent = uploads(tables).groupby(["device", "task"])["bits"].sum()
+    for row in tables["updates"].itertuples():
+        times = (2 if row.task < 3 else 3) if row.device % 2 else 1
+        assert sent[row.device, row.task] == pytest.approx(times * 3e6)
