@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import MODELS, Availability, IntervalTable, make_availability
+from edgesim.traces import Availability, IntervalTable, make_availability
 from edgesim.traces.models import resolve_options
 from edgesim.traces.models.always import Always
 
@@ -19,49 +19,6 @@ DAY_S = 86_400.0
 
 def make(model: str, count: int = 5, seed: int = 0, **options: object) -> Availability:
     return make_availability(AvailabilityConfig(model=model, **options), count, Streams(seed))
-
-
-def table(folder: Path) -> dict[str, str]:
-    path = folder / "week.csv"
-    path.write_text("device,start_s,end_s\n" + "".join(f"{k},{k},{k + 40}\n" for k in range(40)))
-    return {"file": str(path), "after_end": "wrap"}
-
-
-OPTIONS = {
-    "always": {},
-    "renewal": {"length_s": 2 * DAY_S},
-    "bernoulli": {"probability": 0.4, "slot_s": 5.0},
-    "markov": {"slot_s": 5.0},
-    "solar": {"slot_s": 600.0},
-    "periodic": {"period_s": 50.0, "on_s": 20.0},
-    "round_robin": {"turn_s": 7.0, "overlap_s": 2.5},
-    "arrival": {"join_every_s": 3.0, "leave_from_s": 40.0, "leave_every_s": 2.0},
-}
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_every_model_answers_the_same_in_any_order_and_for_any_subset(model: str, tmp_path: Path) -> None:
-    options = table(tmp_path) if model == "table" else OPTIONS[model]
-    asked, again, ids = make(model, 40, **options), make(model, 40, **options), np.arange(40)
-    times = np.random.default_rng(1).uniform(0, 130_000 if model in ("renewal", "solar") else 130, 20)
-    shuffled, some = np.random.default_rng(2).permutation(ids), np.array([31, 4, 17])
-    first = [(asked.available(ids, t), asked.available_until(ids, t, t + 1e3)) for t in times]
-    for t, (present, until_s) in reversed(list(zip(times, first, strict=True))):
-        assert np.array_equal(again.available(shuffled, t), present[shuffled])
-        assert np.array_equal(again.available_until(some, t, t + 1e3), until_s[some])
-        assert np.array_equal(asked.available(ids, t), present)
-        assert np.array_equal(until_s > t, present)
-
-
-@pytest.mark.parametrize("model", ["renewal", "bernoulli", "markov", "solar", "periodic"])
-def test_drawn_models_follow_the_seed_and_not_the_number_of_devices(model: str) -> None:
-    few, many, other = make(model, 10, 1, **OPTIONS[model]), make(model, 60, 1, **OPTIONS[model]), make(
-        model, 10, 2, **OPTIONS[model]
-    )  # fmt: skip
-    ids, times = np.arange(10), np.linspace(0, 100_000, 60)
-    first, second, third = ([m.available(ids, t).tolist() for t in times] for m in (few, many, other))
-    assert first == second
-    assert first != third
 
 
 @given(st.floats(0.02, 0.98), st.floats(0.02, 0.98))
@@ -169,9 +126,6 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
             {},
             r"availability\.model: unknown model 'tabel', did you mean 'table'\? known: always, table, renewal",
         ),
-        ("always", {"turn_s": 3.0}, r"availability\.turn_s: is an option of model = 'round_robin', not of 'always'"),
-        ("markov", {"peak": 0.5}, r"availability\.peak: is an option of model = 'solar', not of 'markov'"),
-        ("bernoulli", {"probabilty": 0.5}, r"unknown key 'probabilty', did you mean 'probability'"),
         ("bernoulli", {"probability": 0.0}, r"probability: input should be greater than 0 \(got 0\.0\)"),
         ("table", {}, r"availability \(model 'table'\): file: field required"),
         ("table", {"file": "nowhere"}, "traces: no file 'nowhere'"),

@@ -44,10 +44,9 @@ def test_unweighted_drift_is_exactly_1_for_those_who_swapped_and_0_for_the_other
     np.testing.assert_allclose(np.sort(drift), [0.0] * 18 + [1.0] * 12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("labels", "classes", "size"), [(TEN, 10, 60), (HUNDRED, 100, 300)])
-def test_no_client_holds_a_sample_twice(labels, classes, size):
-    for clients in FedTeddi().divide(labels, classes, 30, size, Streams(1)):
-        assert [len(np.unique(client)) for client in clients] == [size] * 30
+def test_no_client_of_the_hundred_class_plan_holds_a_sample_twice():
+    for clients in FedTeddi().divide(HUNDRED, 100, 30, 300, Streams(1)):
+        assert [len(np.unique(client)) for client in clients] == [300] * 30
 
 
 def test_the_hundred_class_plan_has_one_and_two_class_clients_and_two_waves_of_newcomers():

@@ -16,6 +16,12 @@ def test_parts_are_equal_never_repeat_a_sample_and_overlap_only_when_they_must(t
     assert len(np.unique(np.concatenate(parts[:disjoint]))) == disjoint * size
 
 
+def test_what_is_dealt_a_second_time_is_dealt_otherwise():
+    (parts,) = Iid().divide(np.zeros(40, dtype=np.int64), 1, 8, 10, Streams(0))
+    assert sorted(np.concatenate(parts[:4])) == sorted(np.concatenate(parts[4:])) == list(range(40))
+    assert not {tuple(part) for part in parts[:4]} & {tuple(part) for part in parts[4:]}
+
+
 def test_more_samples_than_there_are_is_refused():
     with pytest.raises(EdgesimError, match="61 is more than the 60 training samples"):
         Iid().divide(np.zeros(60, dtype=np.int64), 1, 3, 61, Streams(0))

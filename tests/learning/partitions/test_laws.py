@@ -57,15 +57,6 @@ def test_a_device_with_a_mix_of_its_own_holds_no_sample_twice_and_at_most_its_sl
     assert all(1 <= len(part) <= (size or len(labels) // devices) for part in parts)
 
 
-@pytest.mark.parametrize(
-    "law", [Dirichlet(), Quantity(), Shards(), Classes(), DirichletLabels()], ids=lambda law: type(law).__name__
-)
-def test_who_holds_what_follows_the_seed(law):
-    first, again, other = ([part.tolist() for part in law.divide(MNIST, 10, 9, 50, Streams(s))[0]] for s in (1, 1, 2))
-    assert first == again
-    assert first != other
-
-
 def test_a_devices_share_of_a_class_follows_the_beta_law_of_a_dirichlet_share():
     # One component of Dir_5(0.8, ..., 0.8) is Beta(0.8, 3.2); device 0, ten independent classes, 60 seeds.
     shares = [

@@ -47,7 +47,6 @@ def test_the_equal_partitions_and_no_dataset_have_60_samples_and_the_others_what
         ),
         ({"partition": "iid", "partition_options": {"beta": 1.0}}, "'iid' takes no options, remove 'beta'"),
         ({"partition": "dirichlet", "partition_options": {"alpha": 0}}, r"alpha: .* 0.001 \(got 0\)"),
-        ({"partition": "quantity", "partition_options": {"alpha": "x"}}, r"\(partition 'quantity'\): alpha: .*number"),
         (
             {"partition": "dirichlet-labels", "partition_options": {"alpha": [[1.0]]}},
             r"alpha: expected a number .* \(got \[\[1.0\]\]\)",
