@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -44,19 +43,23 @@ class Job:
         """Weights from which the job starts, [P]."""
         return self.given["start"]
 
-    @cached_property
+    @property
     def samples(self) -> Integers:
         """Training samples of all phases in order of use, [n]."""
+        if len(self.phases) == 1:
+            return self.phases[0].samples
         return np.concatenate([phase.samples for phase in self.phases])
 
-    @cached_property
+    @property
     def edges(self) -> Integers:
         """Where the steps of all phases begin and end among the samples, [steps + 1]."""
+        if len(self.phases) == 1:
+            return self.phases[0].edges
         origins = np.cumsum([0, *(len(phase.samples) for phase in self.phases)])
         ends = [origin + phase.edges[1:] for origin, phase in zip(origins, self.phases, strict=False)]
         return np.concatenate([[0], *ends])
 
-    @cached_property
+    @property
     def changes(self) -> Integers | None:
         """How the image of each sample is augmented, [n, 3]; None where no image is."""
         changes = [phase.changes for phase in self.phases if phase.changes is not None]

@@ -12,10 +12,10 @@ from torch import Tensor
 from edgesim.algorithms.algorithm import Pull
 from edgesim.arrays import Floats, Integers
 from edgesim.learning import dropout
+from edgesim.learning.descent import Descent
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Optimiser
-from edgesim.learning.pulls import LinearTerms
 
 _NEWEST_STEP = 0.2
 
@@ -46,12 +46,11 @@ def train(
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
-    The update is that of `torch.optim.SGD`: velocity <- momentum velocity + gradient; w <- w - lr velocity. To the
-    gradient of the loss come those of ``pull`` and of weight_decay / 2 ||w||^2.
+    The update is that of `edgesim.learning.descent.Descent`.
     """
     model.module.train()
     weights, gradient = model.weights[: model.trainable], model.gradient
-    terms = LinearTerms([pull], [optimiser], weights[None], lambda each: float(each[0]), lambda rows: rows[0].clone())
+    descent = Descent(weights[None], gradient[None], velocity[None], weights[None], [optimiser], [pull])
     bounds = edges.tolist()
     losses, hits = [], []
     for chunk in loader.chunks(bounds):
@@ -67,9 +66,7 @@ def train(
             loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]
-            terms.add_to(gradient, weights)
-            velocity.mul_(optimiser.momentum).add_(gradient)
-            weights.add_(velocity, alpha=-optimiser.lr)
+            descent.step()
         answers = torch.cat(outputs)
         losses.append(F.cross_entropy(answers.to(model.dtype), labels, reduction="none"))
         hits.append(answers.argmax(1) == labels)

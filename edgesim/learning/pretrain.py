@@ -16,7 +16,7 @@ from torch import Tensor
 from edgesim import streams as streams_module
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
-from edgesim.learning import augmentation, batches, dropout, evaluation, flat, image_loader, local_sgd, pulls, tensors
+from edgesim.learning import augmentation, batches, descent, dropout, evaluation, flat, image_loader, local_sgd, tensors
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import step_edges
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
@@ -33,7 +33,18 @@ from edgesim.streams import Streams
 
 _FORMAT = 1
 #: Modules whose code decides what training makes of a model and images, and when it ends.
-_TRAINING = (local_sgd, pulls, dropout, augmentation, image_loader, flat, tensors, batches, evaluation, streams_module)
+_TRAINING = (
+    local_sgd,
+    descent,
+    dropout,
+    augmentation,
+    image_loader,
+    flat,
+    tensors,
+    batches,
+    evaluation,
+    streams_module,
+)
 
 
 @dataclass(frozen=True, eq=False)

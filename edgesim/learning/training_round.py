@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Device, Phase
+from edgesim.algorithms.algorithm import Device
 from edgesim.arrays import Floats, Integers
-from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.job_drawing import draw_jobs
 from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.loss_passes import gradient_deviations, mean_losses
@@ -39,20 +39,16 @@ class TorchRound(CountKnowledge):
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device asked again has the same one."""
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
-        drawn = batch_samples(self.federation, self.streams, new, self.tasks[new], self.frame, learning)
-        seeds = self.streams.seeds("job", new, self.tasks[new]).tolist()
-        optimiser = Optimiser(learning.lr_in(self.round), learning.momentum, learning.weight_decay)
-        counts = [len(samples) for samples in drawn]
         augment = self._learner.config.data.augment
-        changes = draw_changes(augment, self.streams, "augmentation", new, self.tasks[new], counts)
+        drawn = draw_jobs(self.federation, self.streams, new, self.tasks[new], self.frame, learning, augment)
+        optimiser = Optimiser(learning.lr_in(self.round), learning.momentum, learning.weight_decay)
         sizes = self.federation.frames[self.frame].sizes[new].tolist()
-        edges = {size: step_edges(size, learning) for size in set(sizes)}
         accounts = self._learner.accounts
-        for device, size, samples, seed, moves in zip(new.tolist(), sizes, drawn, seeds, changes, strict=True):
+        for device, size, (own, seed) in zip(new.tolist(), sizes, drawn, strict=True):
             about = Device(device, size, self.round)
             state = self._states[int(self._learner.server[device])]
             given = accounts.algorithm.given(state, self._learner.kept.get(device, {}), about, accounts.ledger)
-            phases = accounts.algorithm.phases(Phase(samples, edges[size], moves), about)
+            phases = accounts.algorithm.phases(own, about)
             job = Job(device, self.round, seed, phases, given, optimiser)
             self._promises[device] = Promise(device, self.round, job)
         return [self._promises[device] for device in ids.tolist()]

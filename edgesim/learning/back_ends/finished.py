@@ -4,16 +4,23 @@ from torch import Tensor
 
 from edgesim.algorithms.algorithm import Algorithm, Trained
 from edgesim.learning.jobs import Job, Result
-from edgesim.learning.local_sgd import Progress
 
 
-def finished(algorithm: Algorithm, job: Job, update: Tensor, trainable: int, norm: float, progress: Progress) -> Result:
-    """The result of a job with an update [P] of so many trainable parameters, whose norm they have."""
-    optimiser = job.optimiser
-    steps = len(job.edges) - 1
+def finished(
+    algorithm: Algorithm,
+    job: Job,
+    update: Tensor,
+    trainable: int,
+    *,
+    loss: float,
+    accuracy: float,
+    update_norm: float,
+    loss_rms: float,
+) -> Result:
+    """The result of a job with an update [P] of so many trainable parameters."""
+    steps, optimiser = len(job.edges) - 1, job.optimiser
     sent = algorithm.sent(Trained(update, trainable, job.given, steps, optimiser.lr, optimiser.momentum))
-    up, keeps = _whole(sent.up), _whole(sent.keeps)
-    return Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms, up, keeps)
+    return Result(update, loss, accuracy, update_norm, loss_rms, _whole(sent.up), _whole(sent.keeps))
 
 
 def _whole(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -49,7 +49,16 @@ class LoopBackEnd:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
-        return finished(self._algorithm, job, update, model.trainable, norm, progress)
+        return finished(
+            self._algorithm,
+            job,
+            update,
+            model.trainable,
+            loss=progress.loss,
+            accuracy=progress.accuracy,
+            update_norm=norm,
+            loss_rms=progress.loss_rms,
+        )
 
     def close(self) -> None:
         """Nothing is held."""

@@ -6,13 +6,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Pull
 from edgesim.errors import EdgesimError
 from edgesim.learning import dropout
-from edgesim.learning.back_ends.client_weights import ClientWeights
 from edgesim.learning.back_ends.layers import Forward
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Optimiser
 from edgesim.learning.passes import kept_for_backward
 from edgesim.learning.torch_settings import memory_lasts, seeded
 
@@ -54,13 +51,15 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
                 alone = [_own(model, rows[seed], images[:, seed], seed) for seed in range(2)]
             masks = model.masks.calls
             model.load(before)
-            stack = ClientWeights(model, rows, [Optimiser(1.0, 0.0)] * 2, [Pull()] * 2)
+            # In memory of their own, so that what a layer keeps of them is not taken for a cost of rows.
+            parts = [part.clone(memory_format=torch.contiguous_format) for part in model.split(rows)]
+            tensors = dict(zip(model.names, parts, strict=True))
+            for part in parts[: len(model.parameters())]:
+                part.requires_grad_()
             keys = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
             with kept_for_backward() as kept:
-                logits = forward(stack.tensors, keys.to(before.device, torch.int32).reshape(2, masks, 2), images)
+                logits = forward(tensors, keys.to(before.device, torch.int32).reshape(2, masks, 2), images)
             logits.sum().backward()  # type: ignore[no-untyped-call]
-            together = rows.clone()
-            stack.write(together)
     except EdgesimError:
         raise
     except Exception as error:  # a user's module may raise anything
@@ -72,10 +71,10 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
     # Logits of training do not depend on running statistics, so the buffers are held against each other as well.
     for client, (own_logits, own_weights) in enumerate(alone):
         noise = _NOISE * _largest(own_weights)
-        buffers = zip(model.split(together[client]), model.split(own_weights), strict=True)
+        buffers = zip((part[client] for part in parts), model.split(own_weights), strict=True)
         if not _alike(logits[:, client], own_logits) or not all(_alike(*pair, noise) for pair in buffers):
             raise NotStackable("stacked, it gives other results than alone")
-    weights = {tensor.data_ptr() for tensor in stack.tensors.values()}
+    weights = {part.data_ptr() for part in parts}
     return Findings(masks, sum(size for place, size in kept.items() if place not in weights) // (2 * _ROWS))
 
 

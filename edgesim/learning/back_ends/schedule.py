@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
-from edgesim.learning.jobs import Job
+from edgesim.arrays import Booleans, Floats, Integers
 
 
 @dataclass(frozen=True)
@@ -26,14 +25,15 @@ class Schedule:
     """Samples among those of all jobs behind one another, [entries]."""
     share: Floats
     """1 / the client's samples in the step; 0 for entries that only fill up, [entries]."""
+    real: Integers | slice
+    """Entries that do not only fill up."""
     cell: Integers
-    """Number of the client and step of an entry, [entries]."""
+    """Number of the client and step of each of these."""
 
-    def per_step(self, values: Floats) -> Floats:
+    def per_step(self, values: Floats | Booleans) -> Floats:
         """Means of values [entries] by client and step, [clients, steps]; 0 where a client has no step."""
-        real = self.share > 0
-        means = np.bincount(self.cell[real], values[real] * self.share[real], self.sizes.size).astype(np.float64)
-        return means.reshape(self.sizes.shape)
+        shares = values[self.real] * self.share[self.real]
+        return np.bincount(self.cell, shares, self.sizes.size).astype(np.float64).reshape(self.sizes.shape)
 
     def overall(self, means: Floats) -> Floats:
         """Means over each client's samples, [clients], of means by step."""
@@ -41,27 +41,26 @@ class Schedule:
         return totals
 
 
-def make_schedule(jobs: Sequence[Job]) -> Schedule:
-    """The schedule of jobs that are ordered by falling number of steps."""
-    last = len(jobs[0].edges) - 1
+def make_schedule(edges: Sequence[Integers]) -> Schedule:
+    """The schedule of jobs by falling number of steps, of which each is given as its edges, [its steps + 1]."""
+    last = len(edges[0]) - 1
     # Edges of a job that is over stay where they are: its further steps have no samples.
-    edges = np.empty((len(jobs), last + 1), dtype=np.int64)
-    for row, job in zip(edges, jobs, strict=True):
-        row[: len(job.edges)] = job.edges
-        row[len(job.edges) :] = job.edges[-1]
-    sizes = np.diff(edges, axis=1)
+    bounds = np.stack([np.append(own, np.full(last + 1 - len(own), own[-1])) for own in edges])
+    sizes = np.diff(bounds, axis=1)
     rows, clients = sizes.max(axis=0), np.count_nonzero(sizes, axis=0)
     wanted = np.arange(rows.max())[:, None] < rows[:, None, None]
-    step, place, who = np.nonzero(wanted & (np.arange(len(jobs)) < clients[:, None, None]))
-    size = sizes[who, step]
+    step, place, client = np.nonzero(wanted & (np.arange(len(edges)) < clients[:, None, None]))
+    size = sizes[client, step]
     real = place < size
-    origins = np.cumsum([0] + [len(job.samples) for job in jobs[:-1]])
+    origins = np.cumsum([0, *bounds[:-1, -1]])
+    cell = client * last + step
     return Schedule(
         sizes=sizes,
         clients=clients.tolist(),
         edges=np.append(0, np.cumsum(rows * clients)).tolist(),
         # A client's own first sample fills up: its loss is finite as long as the client's is.
-        places=(origins[:, None] + edges)[who, step] + np.where(real, place, 0),
+        places=(origins[:, None] + bounds)[client, step] + np.where(real, place, 0),
         share=real / size,
-        cell=who * last + step,
+        real=slice(None) if real.all() else np.flatnonzero(real),
+        cell=cell[real],
     )

@@ -9,17 +9,18 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from edgesim.algorithms.algorithm import Algorithm
+from edgesim.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.client_weights import ClientWeights
 from edgesim.learning.back_ends.finished import finished
 from edgesim.learning.back_ends.layers import layer_by_layer, mixes_rows
 from edgesim.learning.back_ends.mapped import mapped
 from edgesim.learning.back_ends.probe import probe
-from edgesim.learning.back_ends.schedule import make_schedule
+from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, diverged, wanted
-from edgesim.learning.local_sgd import Progress, moving_rms
+from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
@@ -50,6 +51,7 @@ class StackedBackEnd:
         self._fills_up = chain is not None and not mixes_rows(model)
         found = probe(model, self._forward, data.image_shape)
         self._masks, self._row_bytes = found.masks, found.row_bytes
+        self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
 
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took."""
@@ -67,7 +69,8 @@ class StackedBackEnd:
         return len(jobs)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Give back the last schedule."""
+        self._plan = None
 
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:
         """Jobs that run together, each list by falling number of steps."""
@@ -94,24 +97,18 @@ class StackedBackEnd:
 
     def _train(self, stack: _Stack) -> dict[int, int]:
         """Train one stack; the first step whose loss is not finite, by id of the promise."""
-        model, jobs = self._model, [job for _, job in stack]
+        model, algorithm, jobs = self._model, self._algorithm, [job for _, job in stack]
         # The clients of a stack share the module's counters: at a step all have seen as many batches.
         model.reset_counters()
-        schedule = make_schedule(jobs)
+        starts = torch.stack([job.start for job in jobs])
+        schedule, places, shares = self._planned([job.edges for job in jobs], starts)
         # A run augments all of its jobs or none.
         changes = [job.changes for job in jobs if job.changes is not None]
-        loader = ImageLoader(
-            model,
-            self._data,
-            np.concatenate([job.samples for job in jobs]),
-            np.concatenate(changes) if changes else None,
-        )
-        starts = torch.stack([job.start for job in jobs])
-        ends = torch.empty_like(starts)
-        optimisers, pulls = [job.optimiser for job in jobs], [self._algorithm.pull(job.given) for job in jobs]
-        clients = ClientWeights(model, starts, optimisers, pulls)
-        places = self._data.index(schedule.places)
-        shares = torch.from_numpy(schedule.share).to(starts)
+        samples = np.concatenate([job.samples for job in jobs])
+        loader = ImageLoader(model, self._data, samples, np.concatenate(changes) if changes else None)
+        optimisers, pulls = [job.optimiser for job in jobs], [algorithm.pull(job.given) for job in jobs]
+        weights = starts.clone()
+        clients = ClientWeights(model, starts, weights, optimisers, pulls)
         keys = self._keys(jobs, len(schedule.clients))
         edges = schedule.edges
         losses, hits = [], []
@@ -122,7 +119,6 @@ class StackedBackEnd:
             for step in chunk:
                 count = schedule.clients[step]
                 if count < len(clients):
-                    clients.write(ends[: len(clients)])
                     clients = clients.narrow(count)
                 part = slice(edges[step] - origin, edges[step + 1] - origin)
                 rows = images[part].view(-1, count, *images.shape[1:])
@@ -131,23 +127,37 @@ class StackedBackEnd:
                 losses.append(loss)
                 outputs.append(logits)
             hits.append(torch.cat(outputs).argmax(1) == labels)
-        clients.write(ends[: len(clients)])
-        updates = ends.sub_(starts)
+        clients.store_buffers()
+        updates = weights.sub_(starts)
         norms = torch.linalg.vector_norm(updates[:, : model.trainable], dim=1).tolist()
-        single = torch.cat(losses).double().cpu().numpy()
+        single = torch.cat(losses).cpu().numpy().astype(np.float64)
         loss_by_step, square_by_step = schedule.per_step(single), schedule.per_step(single**2)
         finite = np.isfinite(loss_by_step)
         loss_mean = schedule.overall(loss_by_step).tolist()
-        accuracy = schedule.overall(schedule.per_step(torch.cat(hits).double().cpu().numpy())).tolist()
-        bad_steps = {}
+        accuracy = schedule.overall(schedule.per_step(torch.cat(hits).cpu().numpy())).tolist()
+        bad_rows = np.flatnonzero(~finite.all(axis=1)).tolist()
         for row, (promise, job) in enumerate(stack):
-            if finite[row].all():
-                loss_rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
-                progress = Progress(loss_mean[row], accuracy[row], loss_rms, None)
-                promise.result = finished(self._algorithm, job, updates[row], model.trainable, norms[row], progress)
-            else:
-                bad_steps[id(promise)] = int(np.argmin(finite[row])) + 1
-        return bad_steps
+            if row not in bad_rows:
+                promise.result = finished(
+                    algorithm,
+                    job,
+                    updates[row],
+                    model.trainable,
+                    loss=loss_mean[row],
+                    accuracy=accuracy[row],
+                    update_norm=norms[row],
+                    loss_rms=moving_rms(square_by_step[row, : len(job.edges) - 1]),
+                )
+        return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
+
+    def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:
+        """The schedule of jobs by their edges, and its places and shares on the device; the last ones are kept."""
+        key = [own.tobytes() for own in edges]
+        if self._plan is None or self._plan[0] != key:
+            schedule = make_schedule(edges)
+            shares = torch.from_numpy(schedule.share).to(like)
+            self._plan = key, (schedule, self._data.index(schedule.places), shares)
+        return self._plan[1]
 
     def _step(
         self, clients: ClientWeights, rows: Tensor, labels: Tensor, shares: Tensor, keys: Tensor
@@ -159,9 +169,7 @@ class StackedBackEnd:
         with self._model.autocast():
             logits = self._forward(clients.tensors, keys, rows).flatten(0, 1)
         losses = F.cross_entropy(logits.to(self._model.dtype), labels, reduction="none")
-        clients.zero_gradient()
-        losses.backward(shares)  # type: ignore[no-untyped-call]
-        clients.step()
+        clients.step(losses, shares)
         return losses.detach(), logits.detach()
 
     def _keys(self, jobs: list[Job], steps: int) -> Tensor:

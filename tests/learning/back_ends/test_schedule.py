@@ -19,7 +19,7 @@ def _jobs(sizes):
 @given(sizes_of_steps)
 def test_every_sample_is_used_once_in_its_own_step_and_client_with_the_share_of_a_mean(sizes):
     jobs = _jobs(sizes)
-    schedule = make_schedule(jobs)
+    schedule = make_schedule([job.edges for job in jobs])
     samples = np.concatenate([job.samples for job in jobs])[schedule.places]
     seen = {n: [] for n in range(len(jobs))}
     for step, clients in enumerate(schedule.clients):
@@ -38,7 +38,7 @@ def test_every_sample_is_used_once_in_its_own_step_and_client_with_the_share_of_
 @given(sizes_of_steps)
 def test_means_are_those_over_each_clients_own_samples(sizes):
     jobs = _jobs(sizes)
-    schedule = make_schedule(jobs)
+    schedule = make_schedule([job.edges for job in jobs])
     samples = np.concatenate([job.samples for job in jobs])[schedule.places]
     # What fills up must not count, not even when it is no number.
     values = np.where(schedule.share > 0, samples.astype(float), np.nan)

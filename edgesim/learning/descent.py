@@ -1,0 +1,69 @@
+"""SGD with momentum, of one client or of many at once, and what a `Pull` adds: no other module knows its terms."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from edgesim.algorithms.algorithm import Pull
+from edgesim.learning.jobs import Optimiser
+
+_Factor = float | Tensor
+"""One number that the clients share, or a column of numbers, [S, 1]."""
+
+
+class Descent:
+    """Steps of S clients whose trainable weights, gradients and velocities are the rows of matrices, [S, trainable].
+
+    These change in place: velocity <- momentum velocity + gradient; w <- w - lr velocity, as `torch.optim.SGD` does it.
+    """
+
+    def __init__(
+        self,
+        weights: Tensor,
+        gradient: Tensor,
+        velocity: Tensor,
+        starts: Tensor,
+        optimisers: Sequence[Optimiser],
+        pulls: Sequence[Pull],
+    ) -> None:
+        """``starts`` [S, trainable] are the weights with which the clients' jobs started; copied if they are needed."""
+        self._weights, self._gradient, self._velocity = weights, gradient, velocity
+        self._rate = self._factor([-optimiser.lr for optimiser in optimisers])
+        self._momentum = self._factor([optimiser.momentum for optimiser in optimisers])
+        # Terms that no client has cost nothing.
+        to_start = [pull.to_start for pull in pulls]
+        self._to_start = (starts.clone(), self._factor(to_start)) if any(to_start) else None
+        decay = [pull.decay + optimiser.weight_decay for pull, optimiser in zip(pulls, optimisers, strict=True)]
+        self._decay = self._factor(decay) if any(decay) else None
+        shifts = [pull.shift for pull in pulls]
+        self._shift: Tensor | None = None
+        if any(shift is not None for shift in shifts):
+            none = torch.zeros_like(weights[0])
+            self._shift = torch.stack([none if shift is None else shift for shift in shifts])
+
+    def _factor(self, values: list[float]) -> _Factor:
+        if values.count(values[0]) == len(values):
+            return float(values[0])
+        return torch.tensor(values, dtype=torch.float64).to(self._weights)[:, None]
+
+    def step(self) -> None:
+        """One step with gradients of the loss, to which the terms of the pulls are added."""
+        gradient, weights = self._gradient, self._weights
+        if self._to_start is not None:
+            starts, factor = self._to_start
+            _add(gradient, weights - starts, factor)
+        if self._decay is not None:
+            _add(gradient, weights, self._decay)
+        if self._shift is not None:
+            gradient.add_(self._shift)
+        self._velocity.mul_(self._momentum).add_(gradient)
+        _add(weights, self._velocity, self._rate)
+
+
+def _add(target: Tensor, what: Tensor, factor: _Factor) -> None:
+    """Add ``factor`` times a matrix to another, in place."""
+    if isinstance(factor, float):
+        target.add_(what, alpha=factor)
+    else:
+        target.addcmul_(what, factor)
