@@ -37,7 +37,7 @@ class ByRounds:
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """End of each device's stay, [n], as `Availability` says; ``inf`` for a stay in the last slot."""
         until_s = self._first(ids, t_s, False)
-        return np.where((until_s > t_s) & (until_s >= horizon_s), np.inf, until_s)
+        return np.where((until_s > np.asarray(t_s)) & (until_s >= horizon_s), np.inf, until_s)
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` at which each device is there, [n]; ``inf`` where no slot that has begun has one."""
