@@ -23,8 +23,8 @@ class Steps(NamedTuple):
 def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> Steps:
     """Share of one station's band that its uploads (rows of ``activities``) occupy.
 
-    Reservations add up. A re-shared band is used as a whole while anybody sends, whatever the mean bandwidth that the
-    rows of its uploads tell.
+    Reservations add up. With ``reshared`` the whole band is in use while at least one device uploads; the column
+    ``bandwidth_hz``, which then holds each upload's mean, is not read.
     """
     if uploads.empty:
         return Steps(np.zeros(1), np.zeros(1))
@@ -32,6 +32,6 @@ def band_use(uploads: pd.DataFrame, bandwidth_hz: float, *, reshared: bool) -> S
     changes_s = np.concatenate([uploads["t_start_s"], uploads["t_end_s"]])
     t_s, place = np.unique(changes_s, return_inverse=True)
     share = np.asarray(np.cumsum(np.bincount(place, np.concatenate([width, -width]))), dtype=np.float64)
-    # What rounding leaves of shares that came and went is none.
+    # Adding and subtracting the same shares leaves rounding errors where the sum should be 0.
     share[np.abs(share) < 1e-9] = 0.0
     return Steps(t_s, np.minimum(share, 1.0) if reshared else share)

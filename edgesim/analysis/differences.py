@@ -25,26 +25,27 @@ WORDS = {
 MEASURES = tuple(WORDS)
 
 LEVEL_SHARE, LEVEL_POINTS = 0.1, 0.01
-"""Within what a difference counts as none: a tenth of the reference's mean, or one point of accuracy or misses."""
+"""Differences smaller than this count as level: a tenth of the reference's mean, or one point of accuracy or misses."""
 _IN_POINTS = ("final_accuracy", "miss_rate")
 
 
 class Difference(NamedTuple):
-    """One run, and by how much its measures exceed those of its partner; censored ones are absent."""
+    """By how much the measures of one run exceed those of its partner; measures that are censored are absent."""
 
     run: Run
     values: Measures
     censored: bool
-    """Whether one of the two never reached the target, so that nothing is known of how much sooner the other did."""
+    """Whether one of the two runs never reached the target, so that the difference in time to it is unknown."""
     partner: Measures
     """The partner's own measures."""
 
 
 def differences(study_folder: Path, knob: str, reference: str | float) -> list[Difference]:
-    """Every finished run against its partner, in the plan's order; those without a partner are left out.
+    """Every finished run against its partner, in the plan's order; runs without a partner are left out.
 
-    The partner is the finished run of the same seed whose ``knob`` is ``reference`` and whose every other knob the run
-    shares; the run may have more knobs (a quantile that only one way of planning has). Raises `EdgesimError`.
+    The partner is the finished run of the same seed that has ``reference`` as its ``knob`` and agrees with the run in
+    all its other knobs. The run may have knobs that the partner lacks (such as the quantile of one way of planning).
+    Raises `EdgesimError`.
     """
     study = read_study(study_folder)
     of = {run.folder: measure_rounds(run, study.target) for run in study.finished}
@@ -70,9 +71,10 @@ def _pairs(run: Run, partner: Run, knob: str) -> bool:
 def summarise_differences(found: list[Difference]) -> pd.DataFrame:
     """One row per combination of knobs: ``pairs`` of seeds, and each measure's mean with its 95 % t interval.
 
-    ``never`` counts the pairs of which one run never reached the target; rounds, seconds and joules to it leave them
-    out. Columns of a measure: its name, and that with ``_low``, ``_high``, ``_p`` (paired t test), ``_p_holm`` (the
-    same corrected for all rows of the column) and ``_reading`` (`edgesim.analysis.statistics.reading`).
+    ``never`` counts the pairs of which one run never reached the target; they are left out of the rounds, seconds and
+    joules to the target. The columns of a measure are its name alone (the mean) and its name with ``_low``, ``_high``,
+    ``_p`` (paired t test), ``_p_holm`` (the p corrected for all rows of the column) and ``_reading``
+    (`edgesim.analysis.statistics.reading`).
     """
     names = list(dict.fromkeys(name for one in found for name in one.run.knobs))
     groups: dict[tuple[object, ...], list[Difference]] = {}
@@ -92,9 +94,10 @@ def summarise_differences(found: list[Difference]) -> pd.DataFrame:
 
 
 def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
-    """Write what a knob's values differ by from one as ``differences-KNOB.csv`` into the study's folder; the table.
+    """Write the differences of a knob's values from ``reference`` as ``differences-KNOB.csv``, and return the table.
 
-    A table that is current is left as it is; without pairs there is none. Raises `EdgesimError`.
+    The file goes into the study's folder. A file that is current is left as it is; without pairs no file is written
+    and the table is empty. Raises `EdgesimError`.
     """
     made, name, digest = _kept(study_folder, knob, reference)
     tables = made.current(name, digest)
@@ -109,7 +112,7 @@ def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataF
 
 
 def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
-    """`summarise_differences` of `differences`, read from the study's folder where it lies there and is current."""
+    """`summarise_differences` of `differences`; read from the study's folder if a current file is there."""
     made, name, digest = _kept(study_folder, knob, reference)
     tables = made.current(name, digest)
     if tables is None:
@@ -118,7 +121,7 @@ def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataF
 
 
 def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
-    """The table that lies in a study's folder, or an empty one where there were no pairs."""
+    """The table kept in a study's folder, or an empty one if there were no pairs."""
     if not tables:
         return pd.DataFrame()
     table = pd.read_csv(study_folder / tables[0])
@@ -127,12 +130,12 @@ def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
 
 
 def _kept(study_folder: Path, knob: str, reference: str) -> tuple[Made, str, str]:
-    """The notes of a study's folder, what a table of differences is called in them, and its digest as of now."""
+    """The notes of a study's folder, the name of the table of differences in them, and its present digest."""
     return Made(study_folder), f"differences-{knob}", digest_of_study(read_study(study_folder), reference)
 
 
 def _compared(measure: str, groups: list[list[Difference]]) -> pd.DataFrame:
-    """The columns of one measure, a row per group, named by what follows the measure's name."""
+    """The columns of one measure, one row per group; a column's name is the suffix to the measure's name."""
     values = [[one.values[measure] for one in group if measure in one.values] for group in groups]
     means = [mean_interval(sample) for sample in values]
     p = [paired_t_p(sample, np.zeros(len(sample))) for sample in values]

@@ -10,9 +10,9 @@ IDLE = "idle"
 
 
 def energy_by_activity_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """Joules per ``round`` (the index) and activity (the columns of `ACTIVITIES`), zeros where there were none.
+    """Joules per ``round`` (the index) and activity (the columns of `ACTIVITIES`), 0 where nothing was spent.
 
-    The column `IDLE` is what all devices drew all the time (``devices.idle_power_w``), whatever they did.
+    The column `IDLE` is the energy of ``devices.idle_power_w``, which all devices draw all the time, also at work.
     """
     table = activities.pivot_table(index="round", columns="activity", values="energy_j", aggfunc="sum", fill_value=0.0)
     idle_j = _idle_j(metrics)
@@ -22,14 +22,15 @@ def energy_by_activity_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> pd.
 
 
 def energy_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> float:
-    """Joules of a whole run, those of the work that its end cancelled included (which no row of ``rounds`` has)."""
+    """Joules of a whole run, including work that the end of the run cancelled (which no row of ``rounds`` counts)."""
     return float(activities["energy_j"].sum() + _idle_j(metrics).sum())
 
 
 def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> Floats:
-    """Joules of every device of a run, by ascending id, [devices]; of those that never worked what idling took.
+    """Joules of every device of a run, by ascending id, [devices]; devices that never worked have spent idle energy.
 
-    All devices idle alike, but for those whose batteries ran empty: a finished run tells what each one's idling took.
+    A finished run of devices with batteries records the idle energy of each device, since an empty battery stops
+    idling. Without these records the idle energy is divided equally among the devices.
     """
     everyone = np.unique(devices["device"])
     spent = activities.groupby("device")["energy_j"].sum().reindex(everyone, fill_value=0.0)

@@ -13,16 +13,16 @@ def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:
 
 
 def concentration(counts: Integers) -> Floats:
-    """Share of everything that the k devices with the most have together, for k = 1 to N, [N]; 0 for nothing at all."""
+    """Share of the sum of ``counts`` [N] that its k largest hold together, for k = 1 to N, [N]; 0 if the sum is 0."""
     running = np.cumsum(np.sort(counts)[::-1])
     return np.asarray(running / (running[-1] or 1))
 
 
 def effective_devices(counts: Integers) -> float:
-    """(sum x)^2 / sum x^2: n where n devices have the same and the others nothing; 0 for nothing at all.
+    """(sum x)^2 / sum x^2 of ``counts`` x [N]: n if n devices have equal counts and the others 0; 0 if all are 0.
 
-    N times Jain's index of fairness (Jain, Chiu and Hawe, DEC-TR-301, 1984). Who was never there to take part does not
-    change it.
+    N times Jain's index of fairness (Jain, Chiu and Hawe, DEC-TR-301, 1984). Devices with a count of 0, such as those
+    that were never available, do not change it.
     """
     squares = float(np.square(counts.astype(np.float64)).sum())
     return float(counts.sum()) ** 2 / squares if squares else 0.0

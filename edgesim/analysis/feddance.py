@@ -21,7 +21,8 @@ PAPERS_ROUNDS = {
     "refl": (542, 890, 630, 989),
     "feddance": (303, 559, 420, 440),
 }
-"""Rounds to the target accuracy (79, 19, 31 and 45 %), a number per task; which SAFA it was is not said."""
+"""Rounds to the target accuracy (79, 19, 31 and 45 %), one number per task; the paper does not say which form of SAFA
+it ran, so both stand here with its numbers."""
 PAPERS_ACCURACY = {
     "random": (84.30, 22.01, 44.99, 51.09),
     "safa-lite": (83.49, 19.48, 34.14, 45.71),
@@ -36,10 +37,10 @@ PAPERS_ACCURACY = {
 def beside_the_paper(study_folder: Path) -> pd.DataFrame:
     """One row per combination of a study's knobs; raises `EdgesimError`.
 
-    Columns: the knobs, ``rounds`` to the target, and where some runs never got there (``never``) instead what they are
-    more than (``rounds_bound``), ``speed_up`` (rounds of random over these, as in table 2), ``accuracy`` in per cent
-    with ``sd`` over seeds, ``points`` above random and ``devices`` that, used alike, would be as uneven
-    (`effective_devices`); and the paper's own ``paper_speed_up`` and ``paper_points``, a number per task.
+    Columns: the knobs; ``rounds`` to the target, NaN if ``never`` (the runs that did not reach it) is not 0, and then
+    ``rounds_bound``, a lower bound; ``speed_up`` (rounds of random over ``rounds``, as in table 2); ``accuracy`` in per
+    cent with its ``sd`` over seeds; ``points`` of accuracy above random; ``devices``, the mean `effective_devices`; and
+    the paper's own ``paper_speed_up`` and ``paper_points``, texts with one number per task.
     """
     study = read_study(study_folder)
     summary = summarise(study_folder)
@@ -77,12 +78,12 @@ def beside_the_paper(study_folder: Path) -> pd.DataFrame:
 
 
 def _rounds(row: Mapping[Any, Any] | pd.Series) -> float:
-    """Mean rounds to the target; NaN unless all runs of a row of the summary got there."""
+    """Mean rounds to the target; NaN unless all runs of this row of the summary reached it."""
     return np.nan if row["not_reached"] else float(row["rounds_to_target"])
 
 
 def _of_the_paper(policy: str) -> tuple[str, str]:
-    """Speed-ups over random and points above it, task by task; empty for a policy that the paper does not have."""
+    """The paper's speed-ups over random and points above it, one per task; empty for policies not in the paper."""
     if policy not in PAPERS_ROUNDS or policy == "random":
         return "", ""
     rounds = zip(PAPERS_ROUNDS["random"], PAPERS_ROUNDS[policy], strict=True)

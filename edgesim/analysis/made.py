@@ -1,7 +1,8 @@
 """Which files were made from which results: what is current is not made again.
 
-A folder's ``made.json`` holds, by name, a digest of all that went into a thing (the results' files, the code) and the
-content of the files that came of it. A thing is current while the digest is the same and its files hold what they held.
+A folder's ``made.json`` holds, for each product (a table, a figure, the notes) by its name, a digest of everything it
+was made from (result files, code) and the hash of every file it consists of. A product is current while the digest and
+the hashes still match.
 """
 
 import hashlib
@@ -23,14 +24,13 @@ _PACKAGE = Path(records.__file__).parents[1]
 _SOURCES = ("analysis/*.py", "plots/*.py", "runs/records.py", "runs/run_schema.py", "runs/work_kinds.py")
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy")
 _READ = (".parquet", ".arrow", ".toml", ".json")
-"""What analysis reads of a run folder; a trained model is not among it."""
+"""Endings of the files of a run folder that analysis reads; it does not read trained models."""
 
 
 class Made:
-    """The notes of one folder, read once; every note is written at once.
+    """The notes of one folder: read once, when this object is made; written whenever a note is added.
 
-    A folder without notes, or with notes that cannot be read, has nothing that is current. One that cannot be written
-    to keeps the notes that it has.
+    In a folder without readable notes nothing is current. In a folder that cannot be written to the old notes stay.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -43,7 +43,7 @@ class Made:
                 self._notes = notes
 
     def current(self, name: str, digest: str) -> list[str] | None:
-        """The lines kept with a thing, none of whose files has changed or gone; None if it is to be made (again)."""
+        """The lines kept with a product that is current; None if it has to be made (again)."""
         note = self._notes.get(name)
         if not isinstance(note, dict) or note.get("digest") != digest:
             return None
@@ -61,7 +61,7 @@ class Made:
 
 
 def digest_of(runs: Iterable[Run], *facts: object) -> str:
-    """Digest of runs, in order: their knobs, seeds and files; of further facts; and of the code that reads them."""
+    """Digest of runs in their order (knobs, seeds, files), of further facts, and of the code that analyses them."""
     digest = hashlib.sha256(_code_digest().encode())
     digest.update(repr(facts).encode())
     for run in runs:
@@ -71,7 +71,7 @@ def digest_of(runs: Iterable[Run], *facts: object) -> str:
 
 
 def digest_of_study(study: Study, *facts: object) -> str:
-    """Digest of all that a study's analysis reads: its finished runs, and the plan of all."""
+    """Digest of all that a study's analysis reads: its finished runs, and the plan of all its runs."""
     plan = [(entry.run.folder.name, sorted(entry.run.knobs.items()), entry.run.seed, entry.status)
             for entry in study.planned]  # fmt: skip
     return digest_of(study.finished, study.name, study.target, study.reference, plan, *facts)
@@ -80,7 +80,7 @@ def digest_of_study(study: Study, *facts: object) -> str:
 def _folder_digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for name in sorted(name for name in os.listdir(folder) if name.endswith(_READ)):
-        # Wall times differ between runs that are alike, and no figure or table of a study shows them.
+        # Wall times differ between otherwise equal runs, and no figure or table of a study shows them.
         if not name.startswith("timing."):
             digest.update(f"{name} {file_digest(folder / name).hex()}\n".encode())
     return digest.hexdigest()

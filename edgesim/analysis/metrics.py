@@ -1,4 +1,4 @@
-"""What one run is measured by: speed of learning, accuracy, who was scheduled, how well the band was used.
+"""Measures of one run: speed of learning, accuracy, which devices were scheduled, how well the band was used.
 
 The arguments are tables of a run folder as `edgesim.runs.records.read_table` gives them.
 """
@@ -14,7 +14,7 @@ FINAL_EVALUATIONS = 5
 
 
 class Reached(NamedTuple):
-    """When a target was reached; where ``reached`` is false it was not by ``value``, the last test: it is censored."""
+    """When a target was reached: at ``value``, or, if ``reached`` is false, not yet by ``value``, the last test."""
 
     value: float
     reached: bool
@@ -32,10 +32,10 @@ def evaluations(rounds: pd.DataFrame) -> pd.DataFrame:
 
 
 def tests(rounds: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
-    """What was known of the accuracy when: columns ``round``, ``t_s`` and ``accuracy``, in order of time.
+    """The accuracy tests of a run: columns ``round``, ``t_s`` and ``accuracy``, in order of time.
 
-    A model tested by ``evaluation.every_s`` has a row for each instant (``tested_at_s``) at which it was in force, any
-    other the one of its row's end. The start model has none.
+    With ``evaluation.every_s`` a model has one row for each instant of the tests (metric ``tested_at_s``) at which it
+    was the server's model; otherwise it has one row, at the end of its round. The start model has no row.
     """
     evaluated = evaluations(rounds)
     table = pd.DataFrame(
@@ -49,7 +49,7 @@ def tests(rounds: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
 
 
 def rounds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """First round whose model was tested at or above the target accuracy; of a run without one the last tested.
+    """First round whose model was tested at or above the target accuracy; if there is none, the last round tested.
 
     ``tests`` as from `tests`, at least one. Raises `EdgesimError` unless the target lies above the start accuracy.
     """
@@ -58,19 +58,19 @@ def rounds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reache
 
 
 def seconds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """Simulated seconds until the first test at or above the target accuracy; as `rounds_to_target`."""
+    """Simulated seconds until the first test at or above the target accuracy; otherwise as `rounds_to_target`."""
     row, reached = _first_at(tests, target, start)
     return Reached(float(row["t_s"]), reached)
 
 
 def joules_to_target(tests: pd.DataFrame, rounds: pd.DataFrame, target: float, start: float) -> Reached:
-    """Energy that the devices spent in the rounds up to that of `rounds_to_target`."""
+    """Joules that the devices spent in all rounds up to that of `rounds_to_target`, this one included."""
     row, reached = _first_at(tests, target, start)
     return Reached(float(rounds.loc[rounds["round"] <= row["round"], "energy_j"].sum()), reached)
 
 
 def rounds_to_stay(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """First round from whose test on no test of the run is below the target accuracy; as `rounds_to_target`."""
+    """First round from which on every test is at or above the target accuracy; otherwise as `rounds_to_target`."""
     row, reached = _stays_from(tests, target, start)
     return Reached(float(row["round"]), reached)
 
@@ -105,7 +105,7 @@ def saving(rounds: float, reference_rounds: float) -> float:
 
 
 def final_accuracy(rounds: pd.DataFrame) -> float:
-    """Mean test accuracy of the last five evaluations (of all when there are fewer); NaN without any."""
+    """Mean test accuracy of the last five evaluations (of all if there are fewer); NaN without evaluations."""
     return float(evaluations(rounds)["test_accuracy"].tail(FINAL_EVALUATIONS).mean())
 
 
@@ -120,7 +120,7 @@ def mean_arrived(rounds: pd.DataFrame) -> float:
 
 
 def miss_rate(rounds: pd.DataFrame) -> float:
-    """Share of the scheduled devices that were late, over the whole run; NaN when nobody was scheduled."""
+    """Share of the scheduled devices that were late, over the whole run; NaN if no device was scheduled."""
     selected = int(rounds["selected"].sum())
     return float(rounds["late"].sum()) / selected if selected else float("nan")
 
@@ -128,14 +128,14 @@ def miss_rate(rounds: pd.DataFrame) -> float:
 def spectral_efficiency_bps_per_hz(rounds: pd.DataFrame, activities: pd.DataFrame, bandwidth_hz: float) -> float:
     """Bits of the uploads that arrived over (band B x sum of the round times), in bit/s/Hz."""
     arrived = (activities["activity"] == "upload") & (activities["outcome"] == "done")
-    # What arrived in a round that the run's end cut has no round time to go with it.
+    # A round that the end of the run cut short has no row in ``rounds``, so its uploads have no round time.
     arrived &= activities["round"].isin(rounds["round"])
     round_time_s = float((rounds["t_end_s"] - rounds["t_start_s"]).sum())
     return float(activities.loc[arrived, "bits"].sum()) / (bandwidth_hz * round_time_s)
 
 
 def bits_up(activities: pd.DataFrame) -> float:
-    """Bits that the devices of a whole run sent, those of the work that its end cancelled included."""
+    """Bits that the devices of a whole run sent, including work that the end of the run cancelled."""
     return float(activities.loc[activities["activity"] == "upload", "bits"].sum())
 
 
@@ -145,15 +145,15 @@ def simulated_s(rounds: pd.DataFrame) -> float:
 
 
 def infeasible_share(metrics: pd.DataFrame) -> float:
-    """Mean over rounds of the share of candidates that no bandwidth could serve; NaN when not recorded."""
+    """Mean over rounds of the share of candidates whose upload no bandwidth ends in time; NaN if not recorded."""
     return float(metrics.loc[metrics["name"] == "infeasible_share", "value"].mean())
 
 
 def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
     """Which devices hold, in a frame, a class that they did not hold in the frame before.
 
-    One row per device and frame from 1 on: ``device``, ``frame``, ``has_new_class``. Empty when the run knows
-    no classes (``class_counts`` null or of no classes).
+    One row per device and frame from frame 1 on: ``device``, ``frame``, ``has_new_class``. Empty if the run has no
+    classes (``class_counts`` null or empty).
     """
     columns = ["device", "frame", "has_new_class"]
     known = devices[devices["class_counts"].map(lambda counts: counts is not None and len(counts) > 0)]
@@ -168,12 +168,12 @@ def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
 
 
 def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.DataFrame:
-    """Who was scheduled: one row per ``round`` and ``device``, with the ``share`` to which that is known.
+    """Which devices were scheduled: one row per ``round`` and ``device``, with ``share``, how certain that is.
 
-    Who uploads, was late or whose computing is ``done`` was scheduled for sure, share 1 (others end as
-    ``unscheduled``). Somebody who dropped out before uploading may or may not have been: those of a round share
-    what is then missing to its number of ``selected``, so that the shares of a round add up to it. What the run's end
-    cancelled is of no round.
+    A device that uploaded, was late or has computing ``done`` was certainly scheduled: share 1 (computing of a device
+    that was not ends as ``unscheduled``). A device that dropped out before its upload may or may not have been
+    scheduled: the drop-outs of a round share equally the number of ``selected`` that the certain ones leave, so that
+    the shares of a round add up to ``selected``. Work that the end of the run cancelled belongs to no round.
     """
     activities = activities[activities["round"].isin(rounds["round"])]
     computed = (activities["activity"] == "compute") & (activities["outcome"] == "done")
@@ -193,7 +193,7 @@ def scheduled_by_class(rounds: pd.DataFrame, activities: pd.DataFrame, devices: 
     """Scheduled devices per round with and without a class that is new to them in the frame.
 
     One row per round: ``round``, ``frame``, ``with_new``, ``only_old`` (sums of the shares of
-    `scheduled_devices`; zeros where nobody was scheduled). FedTeddi, fig. 4.
+    `scheduled_devices`; 0 if no device was scheduled). FedTeddi, fig. 4.
     """
     frames = rounds[["round", "frame"]]
     chosen = scheduled_devices(rounds, activities).merge(frames, on="round")

@@ -17,15 +17,15 @@ from edgesim.runs.records import read_config, read_rows, read_run, read_table, s
 Knob = str | int | float | bool
 
 MORE_ROUNDS = (
-    "give it more time (stop_at_s), or a world where enough devices are there (devices, availability, "
+    "give it more time (stop_at_s), or a world where enough devices are available (devices, availability, "
     "round.min_candidates)"
 )
-"""What to do about a run that ends before its first round does."""
+"""Remedy for a run that ends before its first round does."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One run folder with the knobs that tell it apart; tables are read when first asked for.
+    """One run folder with the knobs that tell it apart from other runs; tables are read when first asked for.
 
     Every property raises `EdgesimError` when the folder lacks what it reads.
     """
@@ -61,7 +61,7 @@ class Run:
 
     @cached_property
     def work_by_kind(self) -> pd.DataFrame:
-        """Seconds, bits and joules by round and what came of them, as `edgesim.analysis.waste.work_by_kind`."""
+        """Seconds, bits and joules by round and kind, as from `edgesim.analysis.waste.work_by_kind`."""
         return work_by_kind(self.activities, self.updates)
 
     @property
@@ -86,17 +86,17 @@ class Run:
 
     @property
     def bandwidth_hz(self) -> float:
-        """The bands of all stations together."""
+        """Sum of the bands of all stations, in Hz."""
         return float(self.stations["bandwidth_hz"].sum())
 
     @property
     def tmax_s(self) -> float:
-        """The deadline of a round."""
+        """The deadline of a round, in seconds after its start."""
         return self._number("round.tmax_s")
 
     @property
     def sharing(self) -> str:
-        """Whether uploads keep their reservations or share the band anew."""
+        """How uploads share the band, ``radio.sharing`` of the run's config."""
         return str(setting(self.folder, self.config, "radio.sharing", str))
 
     @property
@@ -123,7 +123,7 @@ class Study:
     folder: Path
     name: str
     target: float | None
-    """Accuracy to be reached; none in timing-only studies."""
+    """Accuracy to be reached; None for a study without a target (such as a timing-only one)."""
     reference: str
     """The policy that the others are compared with."""
     planned: tuple[PlannedRun, ...]
@@ -171,10 +171,10 @@ def read_study(folder: Path) -> Study:
 
 
 def runs_of(folders: Sequence[Path]) -> list[Run]:
-    """Runs given as bare folders; their knobs are the policy, the deadline and every setting that differs.
+    """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
 
-    Settings are named by their last part (``round.delay_knowledge`` is ``delay_knowledge``), with the section
-    in front where two sections share a name. Raises `EdgesimError` for a folder that is no run.
+    A knob is named by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key
+    where two differing keys have the same last part. Raises `EdgesimError` for a folder that is not a run's.
     """
     flat = [_flatten(read_config(folder)) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))

@@ -10,7 +10,7 @@ from edgesim.arrays import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Holding:
-    """What the devices held in one frame, or in several that are alike."""
+    """Samples per class that the devices held in one frame, or in several neighbouring frames with equal counts."""
 
     frames: tuple[int, ...]
     """Neighbouring frames, ascending."""
@@ -24,7 +24,7 @@ class Holding:
 
 
 def holdings(devices: pd.DataFrame) -> list[Holding]:
-    """What the devices held, frame by frame, equal neighbours as one; none for a run without classes."""
+    """Samples per class of the devices, frame by frame, equal neighbours as one; empty for a run without classes."""
     found: list[Holding] = []
     if not devices["class_counts"].map(lambda counts: counts is not None and len(counts) > 0).all():
         return found
@@ -48,9 +48,9 @@ def earth_movers_distances(counts: Integers) -> Floats:
 
 
 def skew(counts: Integers) -> pd.DataFrame:
-    """Samples, classes and earth mover's distance of the devices, [N, C] of counts: a row per measure.
+    """Samples, classes and earth mover's distance of the devices, from ``counts`` [N, C]: one row per measure.
 
-    Rows ``samples``, ``classes`` (that a device holds) and ``emd``; columns ``min``, ``mean``, ``median``, ``max``.
+    Rows ``samples``, ``classes`` (how many a device holds) and ``emd``; columns ``min``, ``mean``, ``median``, ``max``.
     """
     values = (counts.sum(axis=1), (counts > 0).sum(axis=1), earth_movers_distances(counts))
     rows = [(row.min(), row.mean(), np.median(row), row.max()) for row in values]

@@ -20,7 +20,10 @@ class Interval(NamedTuple):
     high: float
 
     def within(self, least: float, most: float = np.inf) -> "Interval":
-        """The interval without what lies outside of the quantity's range, where that of few values can reach."""
+        """The interval cut to a quantity's range, ``least`` to ``most``, which a t interval of few values can exceed.
+
+        The mean always stays inside.
+        """
         low = np.clip(self.low, min(least, self.mean), self.mean)
         return Interval(self.mean, float(low), float(np.clip(self.high, self.mean, max(most, self.mean))))
 
@@ -38,7 +41,7 @@ def mean_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
 
 
 def pair_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> tuple[Floats, Floats]:
-    """Values of the seeds that both have, by ascending seed: two arrays [pairs]."""
+    """Values of the seeds that both mappings have, by ascending seed: two arrays [pairs]."""
     shared = sorted(first.keys() & second.keys())
     return np.array([first[seed] for seed in shared]), np.array([second[seed] for seed in shared])
 
@@ -46,8 +49,8 @@ def pair_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> tup
 def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided p of the paired t test of [n] pairs; NaN for fewer than two pairs.
 
-    Differences without any spread have no t: they give p = 1 when they are zero, and otherwise that of the sign test,
-    2^(1 - n), since few whole numbers (rounds) may well be equal by chance.
+    For n equal differences t is undefined: p is 1 if they are all 0, and otherwise that of the sign test, 2^(1 - n),
+    since differences of whole numbers (rounds) may well be equal by chance.
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     count = differences.size
@@ -60,11 +63,11 @@ def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def holm(p: ArrayLike) -> Floats:
-    """p-values [n] corrected by Holm's step-down method for all comparisons made; NaN (not made) stays NaN.
+    """p-values [n] corrected by Holm's step-down method for all that are not NaN; NaN (no comparison) stays NaN.
 
     Holm, Scandinavian Journal of Statistics 6(2), 1979.
     """
-    # It takes a second to import, which a timing-only study need not wait for.
+    # Imported here: the import takes a second, and a timing-only study does not need it.
     from statsmodels.stats.multitest import multipletests
 
     corrected = np.array(p, dtype=np.float64)
@@ -77,8 +80,8 @@ def holm(p: ArrayLike) -> Floats:
 def reading(difference: Interval, corrected_p: float, margin: float, below: str, above: str) -> str:
     """A difference in words: ``below`` or ``above``, ``level``, or ``not distinguishable``.
 
-    ``below`` and ``above`` where the corrected p is under 1 - `LEVEL`; ``level`` where the whole interval lies within
-    ``margin`` of zero; empty without an interval, since one pair tells nothing.
+    ``below`` or ``above`` (by sign) if the corrected p is under 1 - `LEVEL`; else ``level`` if the whole interval lies
+    within ``margin`` of zero; empty without an interval, that is for fewer than two pairs.
     """
     if np.isnan(difference.low):
         return ""

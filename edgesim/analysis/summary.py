@@ -35,11 +35,11 @@ Key = tuple[Knob | None, ...]
 
 
 def measure(run: Run, target: float | None) -> Measures:
-    """All measures of one run by name; those that it does not have are absent.
+    """All measures of one run by name; measures that the run does not have are absent.
 
-    ``reached`` and ``stayed`` (at the target accuracy until the end) are 1 or 0; where they are 0, what a run took to
-    get there is absent, and ``<measure>_bound`` says what it had taken by its last test. Raises `EdgesimError` for a
-    target that is not above the run's start accuracy.
+    ``reached`` (the target accuracy) and ``stayed`` (there until the end) are 1 or 0. Where one is 0, the rounds,
+    seconds and joules to it are absent, and ``<measure>_bound`` is what the run had taken by its last test. Raises
+    `EdgesimError` for a target that is not above the run's start accuracy.
     """
     rounds, activities = run.rounds, run.activities
     values = measure_rounds(run, target) | {
@@ -54,7 +54,7 @@ def measure(run: Run, target: float | None) -> Measures:
 
 
 def measure_rounds(run: Run, target: float | None) -> Measures:
-    """The measures that the small table ``rounds`` tells; NaN where there is nothing to tell. Raises as `measure`."""
+    """The measures that need no large table; NaN if undefined. Raises as `measure`."""
     rounds = run.rounds
     values = {
         "scheduled": metrics.mean_scheduled(rounds),
@@ -94,11 +94,12 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     Columns: the knobs; ``seeds`` (finished runs) and ``left_out`` (failed or unfinished ones); every measure
     that some run has, as its mean over seeds with ``_low`` and ``_high`` (95 % t interval).
 
-    With a target ``not_reached`` counts the runs that never got there, and ``not_stayed`` those not above it at their
-    end. The rounds, seconds and joules to it are those of the runs that did, NaN where none did. Where some did not,
-    ``<measure>_bound`` is the mean in which these count as what they had taken by their last test: the mean over all
-    seeds lies above it. Against the reference policy at the same other knobs stands ``saving`` (1 - ratio of the mean
-    rounds), over the seeds on which both got there (``pairs``); the reference's own rows have none.
+    With a target, ``not_reached`` counts the runs that never reached it and ``not_stayed`` those that were below it at
+    their last test. Rounds, seconds and joules to the target are means over the runs that reached it, NaN if none did.
+    If some did not, ``<measure>_bound`` is the mean over all runs in which these count with what they had taken by
+    their last test, a lower bound of the mean over all seeds. ``saving`` (1 - ratio of the mean rounds) compares with
+    the reference policy at equal other knobs, over the seeds on which both reached the target (``pairs``); both columns
+    are empty in the reference's own rows.
     """
     study = read_study(study_folder)
     names = study.knob_names
@@ -130,7 +131,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
 
 
 def _whole_knobs(summary: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Knobs that are whole numbers stay so, also where some combination lacks them."""
+    """Make knobs with whole numbers integers again, which pandas turned into floats where a combination lacks them."""
     for name in names:
         known = summary[name].dropna()
         if pd.api.types.is_float_dtype(known) and len(known) < len(summary) and (known % 1 == 0).all():
@@ -154,7 +155,7 @@ def summary_is_current(study_folder: Path) -> bool:
 
 
 def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
-    """`footnotes`, which read every run's rounds, or those kept from before while they are current."""
+    """`footnotes`, kept in the study's folder while they are current, since making them reads all runs' rounds."""
     made, digest = Made(study_folder), digest_of_study(read_study(study_folder), summary.to_csv())
     kept = made.current("notes", digest)
     if kept is None:
@@ -164,7 +165,7 @@ def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 
 
 def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
-    """What a reader of the summary table must know, one sentence or two per note."""
+    """What a reader of the summary table must know, one or two sentences per note."""
     study = read_study(study_folder)
     notes = ["Means over seeds, with 95 % t intervals."]
     if "not_reached" in summary:
@@ -177,19 +178,19 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
         )
         if missed or fell:
             notes.append(
-                "> b (k of n): k of n runs got there. The mean lies above b, in which the others count as what they "
-                "had taken by their last test; they are in no interval, saving or p."
+                "> b (k of n): k of n runs reached it. The mean lies above b, in which the other runs count with what "
+                "they had taken by their last test; they are left out of intervals, savings and p."
             )
         notes.append("stays: from then on no test of the run is below the target.")
     if "pairs" in summary and not (summary["pairs"] > 0).any() and set(summary["policy"]) != {study.reference}:
-        notes.append(f"No run of the reference policy {study.reference!r} that reached the target to compare with.")
+        notes.append(f"No comparison: no run of the reference policy {study.reference!r} reached the target.")
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
-        notes.append(f"No update arrived in any round of {_some(idle)}: the model stayed as it was.")
+        notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
     notes += _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
-        notes.append(f"Not trained as asked for: {_some(replaced)}; edgesim show of the run says why.")
+        notes.append(f"Not trained with the back end asked for: {_some(replaced)}; edgesim show RUN says why.")
     lost = int(summary["left_out"].sum())
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
@@ -197,7 +198,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
 
 
 def _notes_of_runs(study: Study) -> list[str]:
-    """What the finished runs note in their ``run.json``, each subject once, in the words of the first of them."""
+    """The notes that finished runs have in ``run.json``: each subject once, in the words of the first run with it."""
     found: dict[str, list[tuple[Run, str]]] = {}
     for run in study.finished:
         for about, note in read_run(run.folder).get("notes", {}).items():
@@ -206,7 +207,7 @@ def _notes_of_runs(study: Study) -> list[str]:
 
 
 def _some(runs: Sequence[Run]) -> str:
-    """The first run by its folder, and how many others there are."""
+    """The folder of the first run, and how many other runs there are."""
     others = len(runs) - 1
     return runs[0].folder.name + (f" and {others} other{'s'[: others > 1]}" if others else "")
 
@@ -217,7 +218,7 @@ def _averages(group: Mapping[int, Measures], name: str) -> dict[str, float]:
 
 
 def _reaching(group: Mapping[int, Measures], names: Sequence[str], got_there: str) -> dict[str, float]:
-    """What it took the runs that got there, the bounds where some did not, and how many did not."""
+    """Means over the runs that reached the target, bounds if some did not, and how many did not."""
     missed = sum(values.get(got_there) == 0.0 for values in group.values())
     row: dict[str, float] = {}
     for name in names:

@@ -1,7 +1,7 @@
-"""Work that led nowhere: seconds, bits and joules of devices that no update of the server shows for.
+"""Wasted work: seconds, bits and joules that devices spent on tasks whose update the server never used.
 
 `edgesim.runs.work_kinds` says which rows those are. Bits are those of uploads and of downloads that took time; a
-broadcast that costs no time has no row and counts nowhere.
+broadcast that takes no time has no row and is not counted.
 """
 
 import numpy as np
@@ -18,10 +18,10 @@ AMOUNTS = ("seconds", "bits", "joules")
 
 
 def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> NDArray[np.object_]:
-    """What each row of ``activities`` was good for, one of `KINDS` per row, [rows].
+    """What came of each row of ``activities``, one of `KINDS` per row, [rows].
 
-    Tables that number no tasks (schema 1) take what a device did in one round for a task; the server used it where an
-    update's rounds, from ``round - staleness`` to ``round``, include it.
+    Tables of schema 1 have no task numbers: there, what a device did in one round counts as one task, and the server
+    used it if one of the device's updates spans the round (from ``round - staleness`` to ``round``).
     """
     if activities.empty:
         return np.empty(0, dtype=object)
@@ -37,7 +37,7 @@ def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFram
     """All work by round and kind, in long form: ``round``, ``kind``, ``seconds``, ``bits``, ``joules``.
 
     Rows by round, then in the order of `KINDS`; a kind that a round lacks has no row there. Each amount adds up
-    to that of ``activities``, round by round. Seconds are those of devices: two that work for one make two.
+    to that of ``activities``, round by round. Seconds are device-seconds: two devices at work for 1 s count as 2 s.
     """
     work = pd.DataFrame(
         {
@@ -53,25 +53,25 @@ def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFram
 
 
 def wasted(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFrame:
-    """The part of `work_by_kind` that led nowhere: everything that is not ``useful``."""
+    """The rows of `work_by_kind` that are not ``useful``."""
     table = work_by_kind(activities, updates)
     return table[table["kind"] != USEFUL].reset_index(drop=True)
 
 
 def totals(work: pd.DataFrame) -> pd.DataFrame:
-    """Sums over the rounds of `work_by_kind`: one row per kind of `KINDS`, zeros where there is none."""
+    """Sums over the rounds of `work_by_kind`: one row per kind of `KINDS`, 0 for kinds that did not occur."""
     return work.groupby("kind")[list(AMOUNTS)].sum().reindex(list(KINDS), fill_value=0.0)
 
 
 def wasted_share_j(work: pd.DataFrame) -> float:
-    """Share of the joules of a whole run's `work_by_kind` that led nowhere; NaN when no energy was spent."""
+    """Share of the joules of a whole run's `work_by_kind` that was wasted; NaN if no energy was spent."""
     joules = totals(work)["joules"]
     spent = float(joules.sum())
     return float(joules[list(WASTED)].sum()) / spent if spent else float("nan")
 
 
 def _used_over_rounds(updates: pd.DataFrame) -> Integers:
-    """Keys of every round and device whose work an update rests on."""
+    """Keys of every round and device that an update spans (schema 1)."""
     staleness = updates["staleness"].to_numpy(dtype=np.int64)
     each = np.repeat(np.arange(len(updates)), staleness + 1)
     back = np.arange(len(each)) - np.repeat(np.cumsum(staleness + 1) - (staleness + 1), staleness + 1)

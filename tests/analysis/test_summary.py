@@ -112,7 +112,7 @@ def test_a_timing_only_study_gets_the_timing_columns_alone(tmp_path, study_write
 def test_the_footnotes_name_the_missed_targets_the_floor_and_the_runs_left_out(study):
     notes = "\n".join(footnotes(summarise(study), study))
     assert "3 of 8 runs never reached it" in notes
-    assert "they are in no interval, saving or p" in notes
+    assert "they are left out of intervals, savings and p" in notes
     assert "2 failed or unfinished runs are left out" in notes
 
 
