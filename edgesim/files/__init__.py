@@ -1,1 +1,1 @@
-"""What edgesim reads from and finds on disk: content, tables that users bring, the keys of devices."""
+"""Files on disk: where content is found, tables that users bring, the keys of devices."""

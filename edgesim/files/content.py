@@ -19,12 +19,12 @@ def folders(kind: str) -> list[Path]:
 
 
 def find(kind: str, name: str, suffix: str) -> Path:
-    """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists what there is."""
+    """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists the names of all items."""
     check_path(name, kind)
     as_given = Path(name)
     if as_given.is_file():
         return as_given
-    # A name that climbs out of its folder names nothing in it.
+    # Bare names are looked up within the folders only, so an absolute path or one with ".." matches nothing there.
     inside = not as_given.is_absolute() and ".." not in as_given.parts
     for folder in folders(kind) if inside else []:
         for candidate in (folder / name, folder / f"{name}{suffix}"):

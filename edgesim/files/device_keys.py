@@ -1,4 +1,4 @@
-"""What recordings call their devices, of which model these are, and which rows of two recordings are one device."""
+"""The keys (names) and models that recordings give their devices, and the matching of devices of two recordings."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,20 +16,20 @@ Texts = NDArray[np.object_]
 
 @dataclass(frozen=True, eq=False)
 class DeviceKeys:
-    """What a file calls the devices 0, 1, ...: texts, [n], each once."""
+    """The keys that a recording gives the devices 0, 1, ...: texts, [n], each once."""
 
     keys: Texts
     file: str
-    """What messages call the recording."""
+    """The recording's name in messages."""
 
     def rows_in(self, other: "DeviceKeys") -> Integers:
-        """Row of each device in another recording, [n]; raises `EdgesimError` for the first that it does not have."""
+        """Row of each device in another recording, [n]; raises `EdgesimError` for the first device not in it."""
         rows = _places(other.keys, self.keys)
         if np.any(rows < 0):
             device = int(np.argmax(rows < 0))
             raise EdgesimError(
-                f"{other.file}: has no device {self.keys[device]!r}, which {self.file} has as device {device} of the "
-                "run; give recordings of the same devices, or, to take row k for device k whatever it is called, "
+                f"{other.file}: has no device {self.keys[device]!r} (device {device} of the run, from {self.file}); "
+                "give recordings of the same devices, or, to take row k for device k whatever its key, set "
                 'devices.match = "position"',
                 "devices.match",
             )
@@ -41,12 +41,15 @@ class DeviceKeys:
 
 
 def _places(keys: Texts, wanted: Texts) -> Integers:
-    """Place of each of ``wanted`` among ``keys``, [n]; -1 where it is not there."""
+    """Position in ``keys`` of each of ``wanted``, [n]; -1 for one that ``keys`` lacks."""
     return np.asarray(pd.Index(keys, dtype=object).get_indexer(wanted), dtype=np.int64)
 
 
 def numbered(keys: Texts, others: Texts) -> tuple[Integers, Texts]:
-    """Numbers that ``others`` [m] have among devices called ``keys``, new ones behind them; and the keys of all."""
+    """Device number of each of ``others`` [m], and the keys of all devices.
+
+    A key in ``keys`` keeps its position there; new keys are numbered after them and appended.
+    """
     number = _places(keys, others)
     new = number < 0
     number[new] = len(keys) + np.arange(np.count_nonzero(new))
@@ -54,7 +57,7 @@ def numbered(keys: Texts, others: Texts) -> tuple[Integers, Texts]:
 
 
 def models_of_all(models: Texts | None, count: int) -> Texts | None:
-    """Models of ``count`` devices, of which those behind the known ones have none."""
+    """The models extended to ``count`` devices; the added devices have an empty model."""
     return None if models is None else np.append(models, texts([""] * (count - len(models))))
 
 
@@ -64,17 +67,17 @@ def texts(values: Iterable[str]) -> Texts:
 
 
 def models_of(values: Iterable[object]) -> Texts | None:
-    """Models as a recording has them, [n], empty for a device without; None where no device has one."""
-    # What no file can hold as text is replaced.
+    """Models of the devices of a recording, [n], empty for a device without one; None if no device has one."""
+    # Lone surrogates, which UTF-8 cannot encode, are replaced.
     found = [value.strip().encode(errors="replace").decode() if isinstance(value, str) else "" for value in values]
     return texts(found) if any(found) else None
 
 
 def models_in_short(models: Texts) -> str:
-    """How many models there are, and the three most frequent with their numbers of devices."""
+    """How many models there are, and the three most frequent ones with their numbers of devices."""
     counts = Counter(models.tolist())
     without = counts.pop("", 0)
-    # Of equally frequent ones, the first by name.
+    # Equally frequent models are ordered by name.
     most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:3]
     told = ", ".join(f"{name} ({count:,})" for name, count in most)
-    return f"{len(counts):,} models, most often {told}" + (f"; not known of {without:,}" if without else "")
+    return f"{len(counts):,} models, most often {told}" + (f"; unknown for {without:,}" if without else "")

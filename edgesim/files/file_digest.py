@@ -1,4 +1,4 @@
-"""The hash of what a file holds."""
+"""The hash of a file's content."""
 
 import hashlib
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def file_digest(path: Path) -> bytes:
-    """SHA-256 of a file's content; while this process lives, a file in the same state is read once."""
+    """SHA-256 of a file's content; a process reads a file only once while its size, times and inode do not change."""
     state = os.stat(path)
     return _read(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 

@@ -1,4 +1,4 @@
-"""Free memory, asked before files that say how large they are get what they ask for."""
+"""Free memory, checked before a file whose header states a size is given that much."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from edgesim.errors import EdgesimError
 
 
 def free_bytes() -> int:
-    """Memory that this machine could give to a process now; all of it where the system does not tell."""
+    """Memory in bytes that a process could get now; the machine's total where the system does not report it."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -18,6 +18,6 @@ def free_bytes() -> int:
 
 
 def check_fits(needed_bytes: int, what: str) -> None:
-    """Raises `EdgesimError` for a file, or a part of it, that asks for more memory than is free."""
+    """Raises `EdgesimError` if ``what`` (a file, or a part of it) needs more memory than is free."""
     if needed_bytes > (free := free_bytes()):
         raise EdgesimError(f"{what}: needs {needed_bytes / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB are free")

@@ -1,4 +1,4 @@
-"""Paths that users give and folders of strangers: names that no system can have, and links that lead elsewhere."""
+"""Checks of paths that users give and of folders made by others: impossible names, and links that lead elsewhere."""
 
 import errno
 import os
@@ -9,12 +9,12 @@ from edgesim.errors import EdgesimError
 
 
 def check_path(path: str | Path, where: str = "") -> None:
-    """Raises `EdgesimError` for a path that the system cannot have, or that no line of text can name.
+    """Raises `EdgesimError` for a path that the file system cannot have, or that cannot be printed on one line.
 
-    ``where`` is the key or the option that gives it. Whether anything is there is another question.
+    ``where`` is the key or the option that gives the path. The path need not exist.
     """
     text = str(path)
-    # Control characters (a NUL ends a path, a line break a message) and bytes that are no text.
+    # Control characters (a NUL ends a path, a line break a message) and lone surrogates (bytes that are not text).
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise _refused(text, where, "a path of printable text")
     try:
@@ -25,16 +25,16 @@ def check_path(path: str | Path, where: str = "") -> None:
 
 
 def own_file(path: Path) -> Path:
-    """The path itself, at which no link is left: what is written there changes no file elsewhere."""
+    """The path, after removing a symbolic link there, so that writing to it changes no file elsewhere."""
     if path.is_symlink():
         path.unlink()
     return path
 
 
 def refuse_link(folder: Path) -> None:
-    """Raises `EdgesimError` for a folder, of those that are written to, that is a link to another."""
+    """Raises `EdgesimError` if a folder that is to be written to is a link to another one."""
     if folder.is_symlink():
-        raise EdgesimError(f"{folder}: expected a folder of its own (it is a link to {os.readlink(folder)}); remove it")
+        raise EdgesimError(f"{folder}: expected a folder (got a link to {os.readlink(folder)}); remove the link")
 
 
 def _refused(text: str, where: str, expected: str, why: str = "") -> EdgesimError:

@@ -1,6 +1,6 @@
-"""What a Parquet file of the project notes beside its table: one schema for every note of every kind of file.
+"""The notes that a Parquet file of the project holds beside its table: one schema for all kinds of files.
 
-The notes are key-value metadata of the file. Each is checked here, before anything is made of it.
+The notes are key-value metadata of the file. Every note is checked here before it is used.
 """
 
 import reprlib
@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError, field_
 from edgesim.errors import EdgesimError
 
 PREFIX = "edgesim."
-"""How the keys of the notes begin."""
+"""Prefix of the keys of the notes."""
 
 MOST_DEVICES = 10_000_000
 LONGEST_S = 3.2e9
-"""A century: no recording is longer, and the memory of what looks at every hour is bounded by it."""
+"""A century: no recording is longer, and it bounds the memory of statistics that have one entry per hour."""
 
 Unobserved = Literal["absent", "present"]
 
@@ -31,7 +31,7 @@ _SecondsOrNone = Annotated[float, Field(ge=0, le=LONGEST_S)]
 
 
 class Facts(BaseModel):
-    """The notes of a file; None for those that it does not have."""
+    """The notes of a file; a note that the file lacks is None."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 
@@ -46,17 +46,17 @@ class Facts(BaseModel):
     unobserved_s: Json[list[_SecondsOrNone] | None] = Field(
         None, description=f"a list of seconds, 0 or more, up to {LONGEST_S:g}, one for each device"
     )
-    """For how long nobody looked at each device."""
+    """For how many seconds of its recording each device was not observed."""
     unobserved_as: Unobserved = Field("absent", description="absent or present")
-    """What that time counts as; files of before the note count it as absent."""
+    """Whether a device counts as absent or present in that time; older files lack the note and count it as absent."""
     keys: Json[list[str] | None] = Field(None, description="a list of texts, one for each device")
-    """What the recording calls each device."""
+    """Key (name) of each device in the recording."""
     models: Json[list[str] | None] = Field(None, description="a list of texts, one for each device")
-    """Model of each device, empty for one that is not known."""
+    """Model of each device, empty if not known."""
     guessed: Json[Annotated[int, Field(ge=0, le=MOST_DEVICES)] | None] = Field(
         None, description=f"a whole number from 0 to {MOST_DEVICES}"
     )
-    """Devices of a profile whose speeds are guessed."""
+    """Number of devices of a profile whose speeds are guessed."""
 
     @field_validator("*")
     @classmethod
@@ -67,7 +67,7 @@ class Facts(BaseModel):
 
 
 def read_facts(path: Path) -> Facts:
-    """The notes of a file, none for a CSV or a file of another make; raises `EdgesimError` that names file and note."""
+    """The notes of a file, all None for a CSV or a file without notes; raises `EdgesimError` naming file and note."""
     if path.suffix != ".parquet":
         return Facts()
     try:
@@ -81,7 +81,7 @@ def read_facts(path: Path) -> Facts:
 
 
 def checked_facts(path: Path, text: Mapping[str, str]) -> Facts:
-    """Notes as they stand in a file, JSON most of them, as values; raises `EdgesimError` that names file and note."""
+    """Parse and check the texts of a file's notes, most of them JSON; raises `EdgesimError` naming file and note."""
     try:
         return Facts.model_validate(text)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Tables that users bring, as CSV or Parquet: the columns wanted, row by row, with their places for messages."""
+"""Tables that users bring, as CSV or Parquet: reading chosen columns, with line or row numbers for messages."""
 
 import csv
 import os
@@ -23,9 +23,9 @@ def read_columns(
 ) -> pd.DataFrame:
     """The columns of a file, indexed by line (CSV, the header is line 1) or row (Parquet, from 1).
 
-    Values of a CSV are text, those of Parquet numbers, but for the columns of ``text``. Other columns and blank lines
-    are left out, and so are ``optional`` columns that the file does not have. Raises `EdgesimError` that names the
-    file when it is not readable or lacks a column.
+    Values of a CSV are text; values of Parquet are numbers, except in the columns named by ``text``. Other columns and
+    blank lines are left out, and so are ``optional`` columns that the file lacks. Raises `EdgesimError` that names the
+    file if it is not readable or lacks a column.
     """
     if path.suffix not in (".csv", ".parquet"):
         raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
@@ -37,7 +37,7 @@ def read_columns(
 
 
 def column_names(path: Path) -> list[str]:
-    """Names of the columns of a CSV or Parquet file; raises `EdgesimError` that names a file it cannot read."""
+    """Names of the columns of a CSV or Parquet file; raises `EdgesimError` that names the file if it is unreadable."""
     try:
         if path.suffix == ".parquet":
             return [str(name) for name in pq.read_schema(path).names]
@@ -48,7 +48,7 @@ def column_names(path: Path) -> list[str]:
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Rows of a CSV of any shape, each with the line on which it begins; raises `EdgesimError` for an open quote."""
-    # What is no text is for the field in which it stands to refuse.
+    # Bytes that are not UTF-8 are replaced here; the check of the field that holds them refuses them.
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         rows = csv.reader(file, skipinitialspace=True, strict=True)
         line = 1
@@ -63,9 +63,9 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def numbers_of(column: pd.Series) -> Floats:
-    """A column of numbers or of text as numbers; nan where the text is none."""
+    """A column of numbers or of text as numbers; nan where the text is not a number."""
     try:
-        # Text is parsed here, not by the CSV reader, which is not exact to the last bit in every version.
+        # Parsed here and not by the CSV reader, which is not exact to the last bit in every version of pandas.
         return np.asarray(column.to_numpy(dtype=np.float64))
     except ValueError:
         return np.asarray(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64))
@@ -78,7 +78,7 @@ def texts_of(column: pd.Series) -> Texts:
 
 
 def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None:
-    """Write a table with facts beside it, whole or not at all; raises `EdgesimError` that names the file."""
+    """Write a table and its notes, completely or not at all; raises `EdgesimError` that names the file."""
     if path.suffix != ".parquet":
         raise EdgesimError(f"{path}: expected a name that ends in .parquet")
     notes = {f"{PREFIX}{key}".encode(): value.encode() for key, value in facts.items()}
@@ -90,20 +90,20 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink()
-        # Arrow's own words run over hundreds of characters.
+        # Arrow's own message is hundreds of characters long.
         reason = os.strerror(error.errno) if error.errno else error
         raise EdgesimError(f"{path}: cannot be written: {reason}") from None
 
 
 def row_word(path: Path) -> str:
-    """What the index of `read_columns` counts: ``line`` or ``row``."""
+    """What the index of `read_columns` counts: ``line`` for CSV, ``row`` for Parquet."""
     return "line" if path.suffix == ".csv" else "row"
 
 
 def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:
     if isinstance(error, pd.errors.ParserError | pd.errors.ParserWarning):
         _refuse_long_rows(path)
-    # Parsers report over several lines; the first one says what is wrong.
+    # The parsers' messages have several lines, of which the first says what is wrong.
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     return EdgesimError(f"{path}: not a readable {path.suffix[1:]} file: {reason}")
 
@@ -125,10 +125,10 @@ def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text:
             path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
         )
     _need_columns(path, columns, [str(name) for name in frame.columns])
-    # Blank lines are dropped only here, so that the numbers of rows and lines go together.
+    # Blank lines are dropped after the rows are numbered, so that the index holds line numbers.
     frame.index = pd.RangeIndex(2, len(frame) + 2)
     wanted = [*columns, *(name for name in optional if name in frame.columns)]
-    # Blank in all columns of the file: a row that lacks but the values wanted is no blank line.
+    # A line is blank if it is empty in all columns of the file, not only in the wanted ones.
     rows: pd.DataFrame = frame.dropna(how="all")[wanted]
     return rows
 
@@ -144,7 +144,7 @@ def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], t
             if not (_is_number(kind) or (name in text and _is_text(kind))):
                 raise EdgesimError(f"{path}: column {name!r}: expected {expected}, found {kind}")
         frame: pd.DataFrame = file.read(columns=wanted).to_pandas(ignore_metadata=True)
-    # Arrow keeps what it has read into for its next file; a week of 100,000 phones is 700 MB of it.
+    # Arrow keeps its read buffers for the next file: 700 MB for a week of 100,000 phones.
     pa.default_memory_pool().release_unused()
     frame.index = pd.RangeIndex(1, len(frame) + 1)
     return frame
@@ -155,7 +155,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    """Text, also where each is kept once, and a column that holds nothing at all."""
+    """Whether a column can be read as text: texts (also dictionary-encoded), numbers, or nulls only."""
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(
         pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_null(inner) or _is_number(inner)

@@ -1,7 +1,7 @@
-"""Reading pickles of strangers: only containers, numbers, strings and, where wanted, NumPy arrays are ever built.
+"""Reading untrusted pickles: only containers, numbers, strings and, where wanted, NumPy arrays are ever built.
 
-NumPy's own classes would believe what a file says of their insides, so none of them is handed to it: types are looked
-up by name, scalars and arrays are copied out of bytes.
+NumPy's own unpickling trusts the state that a file gives its objects, so the file never gets NumPy's classes: dtypes
+are looked up by name, and scalars and arrays are copied out of bytes.
 """
 
 import io
@@ -28,7 +28,7 @@ class _RefusedError(Exception):
 
 
 class _DType:
-    """Stands for a NumPy type of booleans or numbers; a file chooses its kind, size and byte order, nothing else."""
+    """Stands in for a NumPy dtype of booleans or numbers, of which a file sets kind, size and byte order alone."""
 
     def __init__(self, code: Any, *_: Any) -> None:
         if not isinstance(code, str) or code not in _KINDS:
@@ -43,7 +43,7 @@ class _DType:
 
 
 class _Array:
-    """Stands for an array until it has been read."""
+    """Stands in for an array; ``real`` is None until its state has been read."""
 
     real: np.ndarray | None = None
 
@@ -82,7 +82,7 @@ def _encode(text: str, encoding: str) -> bytes:
 
 @dataclass(frozen=True)
 class _Callable:
-    """What a file gets for a name; unlike a class or a function, it cannot be changed from within the file."""
+    """Wrapper of the functions that a pickle may call; unlike a class or function, the pickle cannot modify it."""
 
     call: Callable[..., Any]
 
@@ -114,17 +114,17 @@ class _RestrictedUnpickler(pickle.Unpickler):
 
 @dataclass
 class _Plain:
-    """Makes what was loaded plain: arrays for what stands for them, and nothing of a type that is not known."""
+    """Converts a loaded object to plain data: stand-ins become arrays, and objects of unknown types are refused."""
 
     made: dict[int, Any] = field(default_factory=dict)
-    """By the identity of what was loaded: what is met a hundred times is looked through once."""
+    """Converted objects by the identity of the loaded one, so that an object met many times is converted once."""
 
     def of(self, value: Any) -> Any:
         kind = type(value)
         if kind in _ATOMS or kind in _NUMBERS:
             return value
         if id(value) not in self.made:
-            # Until it is whole, so that what holds itself is found and refused.
+            # Marks the conversion as unfinished: meeting the mark below means that the container holds itself.
             self.made[id(value)] = _RefusedError
             self.made[id(value)] = self._made(kind, value)
         if self.made[id(value)] is _RefusedError:
@@ -133,7 +133,7 @@ class _Plain:
 
     def _made(self, kind: type, value: Any) -> Any:
         if kind in (list, tuple):
-            # Most of a large file is lists of numbers: their types are gathered at the speed of C.
+            # Most of a large file is lists of numbers, whose types are checked without a loop in Python.
             return value if _ATOMS.issuperset(map(type, value)) else kind(map(self.of, value))
         if kind is dict:
             return {self.of(key): self.of(item) for key, item in value.items()}
@@ -145,9 +145,9 @@ class _Plain:
 def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
     """Unpickle dict, list, tuple, str, bytes, int, float, bool, None, NumPy scalars, and NumPy ``arrays`` if wanted.
 
-    NumPy's values are booleans, integers and floats. Byte strings written by Python 2 come back as latin-1 text.
-    Raises `pickle.UnpicklingError` that names the first class, function or type asked for that is not one of these;
-    nothing of it is imported or called.
+    NumPy values may be booleans, integers and floats. Byte strings written by Python 2 come back as latin-1 text.
+    Raises `pickle.UnpicklingError` that names the first class, function or type that the file asks for beyond these,
+    which is neither imported nor called.
     """
     try:
         return _Plain().of(_RestrictedUnpickler(file, _SCALARS | _ARRAYS if arrays else _SCALARS).load())
@@ -157,10 +157,10 @@ def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
 
 
 def _check_memo(content: bytes) -> None:
-    """Refuse a pickle that keeps a value under a number beyond its own bytes: the table gets as long as the number."""
+    """Refuse a pickle with a memo index above its own length: the unpickler's memo table gets as long as the index."""
     for opcode, number, _ in pickletools.genops(content):
         if opcode.name in ("LONG_BINPUT", "PUT") and isinstance(number, int) and number > len(content):
-            raise pickle.UnpicklingError(f"keeps a value under the number {number}, with {len(content)} bytes in all")
+            raise pickle.UnpicklingError(f"has the memo index {number}, beyond its own {len(content)} bytes")
 
 
 def read_plain(path: Path, arrays: bool = False) -> Any:

@@ -194,7 +194,7 @@ def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
     (folder / "log.json").write_text(json.dumps(log))
     status, output = edgesim("trace", "convert", "log.json", "phones.parquet")
     assert status == 0
-    told = "3 models, most often P20 (2), SM-A (1), SM-B (1); not known of 1"
+    told = "3 models, most often P20 (2), SM-A (1), SM-B (1); unknown for 1"
     assert told in output
     assert told in edgesim("trace", "show", "phones.parquet")[1]
     assert told in edgesim("trace", "show", "log.json")[1]

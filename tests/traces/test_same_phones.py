@@ -119,7 +119,7 @@ def test_a_phone_that_another_file_lacks_is_one_line_with_both_files_and_the_key
         with pytest.raises(EdgesimError) as caught:
             run(tmp_path / "run", less, **devices)
         said = (
-            f"{tmp_path / 'less.parquet'}: has no device '5', which {files['behaviour']} has as device 1 of the run; "
+            f"{tmp_path / 'less.parquet'}: has no device '5' (device 1 of the run, from {files['behaviour']}); "
         )
         assert re.match(re.escape(said), str(caught.value))
         assert 'devices.match = "position"' in str(caught.value)
@@ -133,7 +133,9 @@ def test_rows_by_key_are_those_of_a_dictionary(here: list[int], there: list[int]
     row_of = {key: row for row, key in enumerate(there)}
     lacking = [key for key in here if key not in row_of]
     if lacking:
-        with pytest.raises(EdgesimError, match=f"^there: has no device '{lacking[0]}', which here has as device"):
+        place = here.index(lacking[0])
+        said = rf"^there: has no device '{lacking[0]}' \(device {place} of the run, from here\)"
+        with pytest.raises(EdgesimError, match=said):
             wanted.rows_in(other)
     else:
         assert wanted.rows_in(other).tolist() == [row_of[key] for key in here]

@@ -85,9 +85,9 @@ def test_cifar_labels_that_hold_one_list_many_times_over_are_refused(tmp_path: P
     [
         (
             b"\x80\x02}r" + struct.pack("<I", 2**26) + b".",
-            "keeps a value under the number 67108864, with 9 bytes in all",
+            "has the memo index 67108864, beyond its own 9 bytes",
         ),
-        (b"}p67108864\n.", "keeps a value under the number 67108864, with 12 bytes in all"),
+        (b"}p67108864\n.", "has the memo index 67108864, beyond its own 12 bytes"),
         (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".", "expected 4611686018427387904 bytes"),
     ],
     ids=["memo", "memo as text", "length"],
