@@ -111,10 +111,10 @@ DAMAGES = {
     "not finite": ("rounds", all_of("t_end_s", float("inf")), "(got inf)"),
     "ends before it begins": ("rounds", all_of("t_end_s", 0.5), "row 2: expected an instant above 0, not before"),
     "ends at the start": ("rounds", all_of("t_end_s", 0.0), "(got 0)"),
-    "ragged": ("devices", put("class_counts", ragged), "as many classes in every row"),
-    "rows twice": ("devices", twice, "row 11: device 0, frame 0 is there already"),
-    "joules twice": ("metrics", twice, "'idle_j' of this round and device is there already"),
-    "joules of nothing": ("metrics", all_of("key", "x"), "expected a device or nothing for 'idle_j' (got 'x')"),
+    "ragged": ("devices", put("class_counts", ragged), "the same number of classes in every row"),
+    "rows twice": ("devices", twice, "row 11: device 0, frame 0 is in an earlier row"),
+    "joules twice": ("metrics", twice, "'idle_j' of this round and device is in an earlier row"),
+    "joules of nothing": ("metrics", all_of("key", "x"), "expected a device or '' for 'idle_j' (got 'x')"),
     "no devices": ("devices", lambda rows: rows.slice(0, 0), "devices: the table has no rows"),
 }
 

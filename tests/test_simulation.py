@@ -340,7 +340,7 @@ def test_a_run_killed_before_its_status_was_written_is_run_again(tmp_path):
 
 
 def test_a_band_that_serves_nobody_is_refused_with_one_that_would_do(tmp_path):
-    with pytest.raises(EdgesimError, match=r"radio.bandwidth_hz = 1000: the band serves nobody.* at least") as error:
+    with pytest.raises(EdgesimError, match=r"radio.bandwidth_hz = 1000: the band is too narrow .* at least") as error:
         simulation.run(config(training="none", radio={"bandwidth_hz": 1e3}), tmp_path / "run")
     enough_hz = float(str(error.value).split("at least ")[1].split(" Hz")[0])
     simulation.run(config(training="none", rounds=10, radio={"bandwidth_hz": enough_hz}), tmp_path / "run")

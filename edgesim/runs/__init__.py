@@ -1,1 +1,1 @@
-"""What a run needs and leaves beside the simulation: its folder, its inputs, its checks and notes."""
+"""Around the simulation of a run: the run folder, hashes of its inputs, checks before it and notes about it."""

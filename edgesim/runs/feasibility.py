@@ -1,4 +1,4 @@
-"""What is refused before a run begins because nothing could come of it."""
+"""Checks before a run begins: configs that could not work, or in which no update could ever arrive, are refused."""
 
 import math
 from dataclasses import replace
@@ -18,13 +18,13 @@ from edgesim.selection.view import Selector
 from edgesim.traces.interval_table import IntervalTable
 
 ROUNDS_LOOKED_AT = 10
-"""First rounds whose draws are looked at before a run begins."""
+"""Number of rounds, from the first on, whose random draws are checked before a run begins."""
 
 _LONGEST_S = 1e6
 
 
 def check_files(config: RunConfig) -> None:
-    """Refuse names of files that are not there, and small files that are wrong; raises `EdgesimError`."""
+    """Refuse names of files that do not exist, and check the small files; raises `EdgesimError`."""
     load_environment(config.radio.channel)
     if config.topology.file is not None:
         load_topology(config.topology.file)
@@ -35,7 +35,7 @@ def check_files(config: RunConfig) -> None:
 
 
 def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:
-    """Refuse a policy that looks at what the run does not have; raises `EdgesimError`."""
+    """Refuse a policy that needs information which the run does not have; raises `EdgesimError`."""
     policy = f"selection.policy {config.selection.policy!r} looks at"
     trained = sorted(selector.looks_at - {"class_counts"})
     if config.learning.training == "none" and trained:
@@ -56,7 +56,10 @@ def check_policy(config: RunConfig, selector: Selector, class_count: int) -> Non
 
 
 def check_count(world: World) -> None:
-    """Refuse a count of participants that a table of availability never has at once; raises `EdgesimError`."""
+    """Refuse a ``round.count`` above the most devices that an availability table ever has at once.
+
+    Raises `EdgesimError`.
+    """
     count, availability = world.config.round.count, world.availability
     if count is None or not isinstance(availability, IntervalTable) or availability.ever_has(count):
         return
@@ -69,24 +72,24 @@ def check_count(world: World) -> None:
 
 
 def check_rounds(world: World, rounds: int) -> None:
-    """Refuse more rounds than a table of availability has time for, where all last to their deadline.
+    """Refuse more rounds than fit into the length of an availability table, if all rounds last to their deadline.
 
-    Raises `EdgesimError`. Rounds that may close earlier have no least length.
+    Raises `EdgesimError`. Rounds that may close before the deadline have no least length and are not checked.
     """
     knobs, availability = world.config.round, world.availability
     least_s = rounds * knobs.tmax_s
     if knobs.close != "deadline" or not isinstance(availability, IntervalTable):
         return
-    # The clock's sum over very many rounds is off by less than this.
+    # The slack covers the rounding of the clock, which adds up the rounds.
     if least_s > availability.known_until_s * (1 + 1e-9):
         availability.refuse_to_go_on(f"{least_s:.10g} s ({rounds} rounds of {knobs.tmax_s:g} s each)")
 
 
 def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> None:
-    """Refuse a deadline or a band that serves nobody in any of the first rounds.
+    """Refuse a deadline or a band with which no device could upload in time in any of the first rounds.
 
-    ``samples`` are those that each device processes in a round, [devices]. The draws are those of the run itself.
-    Raises `EdgesimError` that says which deadline or band would do.
+    ``samples`` is the number of samples that each device processes in a round, [devices]. The draws are those of the
+    run itself. Raises `EdgesimError` that says which deadline or band would suffice.
     """
     knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
     least_hz = _least_need_hz(world, backhaul, accounts, samples, knobs)
@@ -105,8 +108,8 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
         fields.append("round.outage")
     if isinstance(world.environment, RecordedEnvironment):
         raise EdgesimError(
-            f"round.tmax_s = {knobs.tmax_s:g}: the recorded capacity {world.config.radio.channel!r} carries nobody's "
-            f"{upload_bits:,.0f} bits by the deadline; {remedy}",
+            f"round.tmax_s = {knobs.tmax_s:g}: no device can upload {upload_bits:,.0f} bits by the deadline over the "
+            f"recorded capacity {world.config.radio.channel!r}; {remedy}",
             *fields,
         )
     if math.isinf(least_hz):
@@ -116,8 +119,8 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
             *fields,
         )
     raise EdgesimError(
-        f"radio.bandwidth_hz = {band_hz:g}: the band serves nobody by the deadline; give at least "
-        f"{_round_up(least_hz)} Hz, or {remedy}",
+        f"radio.bandwidth_hz = {band_hz:g}: the band is too narrow for any device to upload by the deadline; give at "
+        f"least {_round_up(least_hz)} Hz, or {remedy}",
         "radio.bandwidth_hz",
         *fields,
     )
@@ -126,7 +129,7 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
 def _least_need_hz(
     world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers, knobs: RoundConfig
 ) -> float:
-    """The least ``radio.bandwidth_hz`` that serves any device in any of the first rounds; inf if none would do."""
+    """The least ``radio.bandwidth_hz`` with which any device is in time in any of the first rounds; inf if none is."""
     ids = np.arange(world.config.devices.count, dtype=np.int64)
     least_hz = math.inf
     for number in range(1, ROUNDS_LOOKED_AT + 1):
@@ -141,7 +144,7 @@ def _least_need_hz(
 
 
 def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> str:
-    """The least deadline, to 1 %, that serves somebody; the time to report by grows with it."""
+    """Remedy that names the least deadline, to 1 %, which a device can meet; ``report_by_s`` grows in proportion."""
     knobs = world.config.round
     report_share = (knobs.report_by_s or 0.0) / knobs.tmax_s
 
@@ -154,11 +157,11 @@ def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts
     while not serves(enough_s):
         short_s, enough_s = enough_s, 2 * enough_s
         if enough_s > _LONGEST_S:
-            return f"no deadline below {_LONGEST_S:g} s would do"
+            return f"no deadline below {_LONGEST_S:g} s would suffice"
     while enough_s > 1.01 * short_s:
         middle_s = (short_s + enough_s) / 2
         short_s, enough_s = (short_s, middle_s) if serves(middle_s) else (middle_s, enough_s)
-    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s (which serves somebody in some round)"
+    remedy = f"set round.tmax_s to at least {_round_up(enough_s)} s (enough for one device in one of the first rounds)"
     if knobs.delay_knowledge == "reported":
         remedy += f" and round.report_by_s to {report_share:.3g} of it"
     return remedy
@@ -173,7 +176,7 @@ def timeline_of_round(
     knobs: RoundConfig,
     accounts: Accounts,
 ) -> Timeline:
-    """What the scheduler would know of some devices, [n] and their ``samples``, in one of the first rounds."""
+    """What the scheduler would know of the devices ``ids`` [n], which process ``samples`` [n], in round ``number``."""
     t_start_s = (number - 1) * knobs.tmax_s
     bits = accounts.bits(ids, 1)
     if knobs.delay_knowledge == "planned":
@@ -191,6 +194,6 @@ def timeline_of_round(
 
 
 def _round_up(value: float) -> str:
-    """Three significant digits, never below the value."""
+    """The value rounded up to three significant digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
     return f"{math.ceil(value / step) * step:.3g}"

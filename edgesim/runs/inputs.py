@@ -1,4 +1,4 @@
-"""What a run reads and which code it runs, as hashes: a finished run is reused only while they are what they were."""
+"""Hashes of the files that a run reads and of the code it runs: a finished run is reused only while they are equal."""
 
 import hashlib
 import os
@@ -20,11 +20,11 @@ from edgesim.runs.sources import source_digest
 from edgesim.selection import SELECTORS
 
 VERSION = "edgesim"
-"""The key under which edgesim's version stands, which tells the code that no key of a config names."""
+"""The key of edgesim's version, which stands for all code that no key of a config names."""
 
 
 def code_modules(config: RunConfig) -> dict[str, str]:
-    """The modules of the code that a complete config names, by ``section.key``."""
+    """The modules that a complete config names (policy, algorithm, partition, model), by ``section.key``."""
     modules = {"selection.policy": SELECTORS[config.selection.policy].__module__}
     modules["algorithm.name"] = ALGORITHMS[config.algorithm.name].__module__
     if config.algorithm.server != "own":
@@ -37,11 +37,11 @@ def code_modules(config: RunConfig) -> dict[str, str]:
 
 
 def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = source_digest) -> dict[str, str]:
-    """Hash (SHA-256) of what lies behind every key of a complete config that names files or code, by ``section.key``.
+    """Hash (SHA-256) of the files or code that a key of a complete config names, by ``section.key``.
 
-    A file counts by its content, a folder by names, sizes and times of change of the files in it that are not hidden,
-    code as ``of_code`` has it (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself. A key whose
-    files are not there has no hash.
+    A file is hashed by its content; a folder by the names, sizes and modification times of its files that are not
+    hidden; code by ``of_code`` (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself, not a hash.
+    Keys whose files do not exist are left out.
     """
     links = config.devices.links
     sources = {
@@ -63,7 +63,7 @@ def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = sour
             if paths:
                 digests[key] = _digest(paths)
         except (EdgesimError, OSError):
-            # Where the run needs the file it is refused with words of its own.
+            # If the run needs the file, its own check refuses it with a better message.
             continue
     return digests
 

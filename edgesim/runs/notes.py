@@ -1,4 +1,4 @@
-"""What a user should know of a run that goes on all the same: said at its start or at its end, kept in ``run.json``."""
+"""Warnings about a run that do not stop it: shown at its start or at its end, and kept in ``run.json``."""
 
 import math
 
@@ -15,23 +15,24 @@ from edgesim.learning.accounts import Accounts
 from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 
 Notes = dict[str, str]
-"""A sentence or two by what they are about; a study tells each subject once."""
+"""One or two sentences by subject; a study shows each subject once."""
 
 _MUCH = 10.0
-"""Times the energy of computing, beyond which uploads are no longer what a study of learning means to pay for."""
+"""Ratio of upload to computing energy above which a run gets a note: such uploads are rarely what a study intends."""
 
 
 def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> Notes:
-    """What can be told before the first round; ``samples`` are those that each device processes in a round, [devices].
+    """Notes that can be made before the first round.
 
-    The draws are those of the run itself.
+    ``samples`` is the number of samples that each device processes in a round, [devices]. The draws are those of the
+    run itself.
     """
     notes = {"range": _beyond_the_law(world), "overfull": _overfull(world, backhaul, accounts, samples)}
     return {about: note for about, note in notes.items() if note}
 
 
 def end_notes(config: RunConfig, before: Notes, totals: Totals) -> Notes:
-    """What is known once the rounds are over, in the place of what was told ``before``."""
+    """Notes after the last round: those of ``before``, with ``overfull`` now counted in the rounds that were run."""
     told = {about: note for about, note in before.items() if about != "overfull"}
     notes = {
         "overfull": _was_overfull(config, totals),
@@ -55,7 +56,7 @@ def _beyond_the_law(world: World) -> str:
 
 
 def _takes_by_count_on_least(config: RunConfig) -> bool:
-    """Whether devices are taken by count though their reservations may not fit, which makes all of them late."""
+    """Whether devices are taken by count although their reservations may exceed the band, which makes all late."""
     knobs = config.round
     by_count = knobs.protocol == "synchronous" and knobs.admission == "count"
     return by_count and knobs.allocator == "least" and knobs.late == "drop" and config.radio.sharing != "own"
@@ -98,7 +99,7 @@ def _was_overfull(config: RunConfig, totals: Totals) -> str:
 
 def _stretched(config: RunConfig, totals: Totals) -> str:
     upload_j, compute_j = totals.joules.get("upload", 0.0), totals.joules.get("compute", 0.0)
-    # Devices that compute for nothing are the user's wish.
+    # Computing of 0 J is a choice of the user (devices.compute_power_w = 0), and every ratio to it is infinite.
     if compute_j == 0 or upload_j <= _MUCH * compute_j:
         return ""
     note = f"uploads drew {upload_j:,.0f} J, more than ten times the {compute_j:,.0f} J of computing"
@@ -113,7 +114,7 @@ def _stretched(config: RunConfig, totals: Totals) -> str:
 
 
 def _no_choice(config: RunConfig, totals: Totals) -> str:
-    # Without rounds a candidate is a device at work, not one among which a policy chooses.
+    # In protocols without rounds ``candidates`` counts devices at work, among which no policy chooses.
     if config.round.protocol != "synchronous" or totals.selected == 0 or totals.selected < totals.candidates:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""Processor cores, processes of our own, and folders that one of them has to itself."""
+"""Processor cores, worker processes, and the lock of a folder that one process writes to."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def cores() -> int:
 
 @contextmanager
 def no_interrupts() -> Iterator[None]:
-    """Processes started in here do not hear of Ctrl-C: their parent tells them when to end."""
+    """Processes started within this context ignore Ctrl-C: their parent ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -30,10 +30,10 @@ def no_interrupts() -> Iterator[None]:
 
 
 class Alone:
-    """A folder kept to this process until it is released, or the process ends, however that happens.
+    """The lock of a folder, held by this process until `release` or until the process ends, even when killed.
 
-    Raises `EdgesimError` where another process keeps it. Systems without such locks (Windows) and folders without
-    (some network drives) are not kept.
+    Raises `EdgesimError` if another process holds it. Systems without such locks (Windows) and folders without
+    (some network drives) are not locked.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,14 +54,14 @@ class Alone:
             pass
 
     def release(self) -> None:
-        """Let others write there."""
+        """Let other processes write to the folder."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
 
 def end_with_parent() -> None:
-    """From now on this process ends when the one that started it is gone, even where that one was killed."""
+    """From now on this process ends when its parent process ends, even if the parent was killed."""
     parent = parent_process()
     assert parent is not None
 

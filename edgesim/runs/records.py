@@ -1,7 +1,7 @@
-"""The run folder: what happened is a row.
+"""The run folder: tables with one row per event, ``config.toml`` and ``run.json``.
 
 Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every round that finished before its
-last half second; the Parquet files are written when the run closes. Readers take whichever is there.
+last half second; the Parquet files are written when the run closes. Readers take the Parquet file, or else the stream.
 """
 
 import itertools
@@ -29,7 +29,7 @@ SCHEMA_VERSION = 2
 """2: ``activities`` have ``task`` and ``away_s``, ``updates`` have ``task``, ``rounds`` have ``model_held``."""
 
 _FLUSH_S = 0.5
-"""How long rows may wait in memory, since writing them costs more than many a round."""
+"""How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
 _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "status": (str,),
@@ -43,7 +43,7 @@ _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "notes": (dict,),
     "inputs": (dict,),
 }
-"""Keys of ``run.json`` that are read again, each with the kinds its value may have."""
+"""Keys of ``run.json`` that edgesim reads again, with the types that each value may have."""
 
 _KIND_NAMES = {str: "a text", int: "a number", float: "a number", dict: "an object of texts"}
 
@@ -52,7 +52,7 @@ class RunWriter:
     """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
-        # Arrow reads a tilde in front as a home, so it gets whole paths.
+        # Arrow takes a leading tilde for the home folder, so it gets absolute paths.
         self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
         try:
@@ -71,7 +71,7 @@ class RunWriter:
         self._flushed_s = time.monotonic()
 
     def _begin(self, config: Mapping[str, Any]) -> None:
-        """Write the first files, in place of those of an unfinished run that is run again."""
+        """Write the first files, replacing those of an unfinished run that is run again."""
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
@@ -82,8 +82,8 @@ class RunWriter:
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
         """Append rows to a table, given as one sequence or array per column (missing columns are null).
 
-        They are on disk when the round is: with the row of ``rounds``, which comes last, or with one that follows
-        within half a second of it.
+        Rows wait in memory. They go to disk together with a row of ``rounds``, which is the last row of its round, once
+        half a second has passed since the last time.
         """
         if len(next(iter(columns.values()))) == 0:
             return
@@ -111,10 +111,10 @@ class RunWriter:
         for name in SCHEMAS:
             table = _read_stream(self.folder / f"{name}.arrow", name)
             if status != "finished" and "round" in table.column_names:
-                # Rows of a round that was being written down when the run was stopped.
+                # Drop the rows of a round that was being recorded when the run was stopped.
                 table = table.filter(pc.less_equal(table["round"], last))
             part = own_file(self.folder / f"{name}.parquet.part")
-            # One chunk, whenever its rows were flushed: the same tables give the same bytes.
+            # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
             pq.write_table(table.combine_chunks(), part)
             part.replace(self.folder / f"{name}.parquet")
         for name in SCHEMAS:
@@ -152,8 +152,8 @@ def write_whole(path: Path, text: str) -> None:
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
 
-    Columns that a table of an older schema lacks are null, columns that the schema lacks are left out. Raises
-    `EdgesimError` that names the file, and the column where one is missing, of another type or lacks a value.
+    Columns that a table of an older schema lacks are null; columns that are not in `SCHEMAS` are left out. Raises
+    `EdgesimError` that names the file, and the column if one is missing, has another type or lacks a value.
     """
     folder = Path(folder)
     if table not in SCHEMAS:
@@ -164,7 +164,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
             return checked(pq.ParquetFile(parquet).read(), table, parquet)
         if stream.is_file():
             return checked(_read_stream(stream, table), table, stream)
-    # Parquet that was damaged within its pages can end in any error of the library, also in one of memory.
+    # A Parquet file with damaged pages can raise any error of the library, MemoryError too.
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise EdgesimError(f"{folder / table}: cannot be read: {reason}") from None
@@ -172,7 +172,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
 
 
 def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
-    """As `read_table`, of a table that every run with a round has rows of; raises `EdgesimError` where it has none."""
+    """As `read_table`, for a table of which every run with a round has rows; raises `EdgesimError` if it is empty."""
     rows = read_table(folder, table)
     if rows.empty:
         raise EdgesimError(f"{Path(folder) / table}: the table has no rows; expected at least one")
@@ -180,7 +180,7 @@ def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The resolved configuration of a run; raises `EdgesimError` when the folder holds none."""
+    """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
     path = folder / "config.toml"
     try:
         return tomllib.loads(_text(path))
@@ -189,7 +189,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
-    """The value at a key such as ``round.tmax_s`` of a run's config, of one of some kinds; raises `EdgesimError`."""
+    """The value at a key such as ``round.tmax_s`` of a run's config; raises `EdgesimError` if not of ``kinds``."""
     value: Any = config
     for part in key.split("."):
         if not isinstance(value, Mapping) or part not in value:
@@ -201,7 +201,7 @@ def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> 
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Status, versions and machine of a run; raises `EdgesimError` when the folder holds none or a fact is none."""
+    """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
     path = folder / "run.json"
     try:
         run = json.loads(_text(path))
@@ -220,7 +220,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def _is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
-    """Whether a value is of some kinds: numbers are finite and no truth values, objects hold texts alone."""
+    """Whether a value has one of the types: numbers must be finite and not bool, objects may hold texts only."""
     if not isinstance(value, kinds) or isinstance(value, bool):
         return False
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The tables of a run folder: their columns, and whether a file that claims to be one of them is."""
+"""The tables of a run folder: their columns, and the check of a file against them."""
 
 from pathlib import Path
 
@@ -56,25 +56,25 @@ _NEVER_NULL = {
     "metrics": {"round", "name", "key", "value"},
     "timing": {"round", "part", "wall_s"},
 }
-"""Columns with a value in every row, by table; what else a run does not have or measure is null."""
+"""Columns with a value in every row, by table; in the others null means that the run did not measure the value."""
 
 _FINITE = {"t_start_s", "t_end_s", "x_m", "y_m"}
-"""Instants and places: finite in every row that has one."""
+"""Instants and positions: finite unless null."""
 
 _FAR = 1e300
-"""Above any number of a table, and low enough to be added to another."""
+"""Above any real value of a table, and low enough that the sum of two does not overflow."""
 
 _ACTIVITIES = ("download", "compute", "upload")
 
 _ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["station"]}
-"""What rows are told apart by, where each is there once."""
+"""Columns that identify a row: no two rows of the table may agree in all of them."""
 
 
 def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
-    """The rows of a file with the columns of one of `SCHEMAS`, in its order, null those that older versions lack.
+    """The rows of a file with the columns of one of `SCHEMAS`, in its order; columns new since schema 1 may be null.
 
-    Raises `EdgesimError` that names the file and the column: one that is missing or there twice, of another type,
-    without a value where every row has one, with a negative count, or an instant or a place that is not finite.
+    Raises `EdgesimError` that names the file and the column if one is missing, given twice, of another type, without a
+    value in a row that must have one, or holds a negative count or an instant or position that is not finite.
     """
     columns = [_column(rows, field, table, f"{path}: column {field.name!r}") for field in SCHEMAS[table]]
     frame: pd.DataFrame = pa.table(columns, names=SCHEMAS[table].names).to_pandas()
@@ -96,7 +96,7 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
         if twice.any():
             row = int(twice.argmax())
             told = ", ".join(f"{key} {frame[key].iloc[row]}" for key in keys)
-            raise EdgesimError(f"{path}: row {row + 1}: {told} is there already; expected it once")
+            raise EdgesimError(f"{path}: row {row + 1}: {told} is in an earlier row; expected it once")
     return frame
 
 
@@ -107,7 +107,7 @@ def _column(rows: pa.Table, field: pa.Field, table: str, where: str) -> pa.Chunk
     if places == 0 and field.name in _ADDED.get(table, ()):
         return pa.nulls(len(rows), field.type)
     if places != 1:
-        raise EdgesimError(f"{where} is {'there twice' if places else 'missing'}; expected {expected}")
+        raise EdgesimError(f"{where} is {'given twice' if places else 'missing'}; expected {expected}")
     column = rows[field.name]
     if _named(column.type) != expected and not _widens(column.type, field.type):
         raise EdgesimError(f"{where}: expected {expected} (got {column.type})")
@@ -127,12 +127,12 @@ def _column(rows: pa.Table, field: pa.Field, table: str, where: str) -> pa.Chunk
             got = "nan" if nan else least if abs(least) > most else most
             raise EdgesimError(f"{where}: expected {wanted} (got {got})")
     if pa.types.is_list(field.type) and len(set(pc.unique(pc.list_value_length(column)).to_pylist())) > 1:
-        raise EdgesimError(f"{where}: expected as many classes in every row")
+        raise EdgesimError(f"{where}: expected the same number of classes in every row")
     return column
 
 
 def _check_spans(rows: pd.DataFrame, path: Path) -> None:
-    """Refuse rounds that end before they begin, or by the start of the run; raises `EdgesimError`."""
+    """Refuse rounds that end before they begin, or not after the start of the run; raises `EdgesimError`."""
     bad = ((rows["t_end_s"] < rows["t_start_s"]) | (rows["t_end_s"] <= 0)).to_numpy()
     if bad.any():
         row = int(bad.argmax())
@@ -144,21 +144,23 @@ def _check_spans(rows: pd.DataFrame, path: Path) -> None:
 
 
 def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
-    """Refuse joules of idling that are of no device, or there twice; raises `EdgesimError`."""
+    """Refuse rows of ``idle_j`` with a key that is not a device, or given twice; raises `EdgesimError`."""
     idle = metrics[metrics["name"] == "idle_j"]
     strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
     if strange.any():
         row = int(strange.idxmax()) + 1
         got = idle["key"][strange].iloc[0]
-        raise EdgesimError(f"{path}: column 'key': row {row}: expected a device or nothing for 'idle_j' (got {got!r})")
+        raise EdgesimError(f"{path}: column 'key': row {row}: expected a device or '' for 'idle_j' (got {got!r})")
     twice = idle.assign(round=idle["round"].where(idle["key"] == "", 0)).duplicated(["round", "key"])
     if twice.any():
         row = int(twice.idxmax()) + 1
-        raise EdgesimError(f"{path}: row {row}: 'idle_j' of this round and device is there already; expected it once")
+        raise EdgesimError(
+            f"{path}: row {row}: 'idle_j' of this round and device is in an earlier row; expected it once"
+        )
 
 
 def _named(kind: pa.DataType) -> str:
-    """What the values of a column are, whatever their width."""
+    """Name of a column type in messages, without the width of its numbers."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return f"lists of {_named(kind.value_type)}"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -171,9 +173,9 @@ def _named(kind: pa.DataType) -> str:
 
 
 def _widens(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type can be values of the other: nulls can be anything, and whole numbers are numbers.
+    """Whether a column of type ``found`` may be cast to ``wanted``: nulls to any type, numbers to numbers.
 
-    A program that fills gaps makes integers floating-point numbers; the cast refuses fractions.
+    Programs that rewrite a table with gaps store integers as floating-point numbers; the cast refuses fractions.
     """
     numeric = (pa.types.is_integer, pa.types.is_floating)
     numbers = any(kind(found) for kind in numeric) and any(kind(wanted) for kind in numeric)

@@ -1,8 +1,8 @@
-"""The source behind a module, as a hash: its file and the user's own modules that it imports.
+"""The hash of a module's source: its file and the user's own modules that it imports, directly or not.
 
-Modules are found as Python finds them, but none is run. An import counts wherever it stands, inside of functions too;
-what a module imports by a name that it makes up, or reads as a file, is not seen. Python's own modules and installed
-packages do not count. Of edgesim only the parts that a config names do (`_PARTS`): the rest is told by its version.
+Modules are found as Python finds them, but none is run. Import statements count wherever they stand, inside functions
+too; imports by a computed name, and files that a module reads, are not seen. Modules of Python and installed packages
+do not count. Of edgesim only the parts that a config names count (`_PARTS`): its version stands for the rest.
 """
 
 import ast
@@ -25,7 +25,7 @@ _PARTS = (
 )
 _INSTALLED = {"site-packages", "dist-packages"}
 _MAIN = {"__main__", "__mp_main__"}
-"""The script that is run, and what the processes call it that it starts."""
+"""Names of the script that is run, in its own process and in the processes that it starts."""
 
 
 class _Import(NamedTuple):
@@ -38,7 +38,7 @@ class _Import(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a module lies: its file, absent for a package without ``__init__.py``, and the folders of its modules."""
+    """Where a module lies: its file (None for a package without ``__init__.py``) and the folders of its submodules."""
 
     file: Path | None
     folders: tuple[str, ...]
@@ -48,7 +48,7 @@ _NOWHERE = _Place(None, ())
 
 
 def source_digest(module: str) -> str | None:
-    """SHA-256 of a module's file and of all user code that it imports, directly or not; None where it has no file."""
+    """SHA-256 of a module's file and of all user code that it imports, directly or not; None if it has no file."""
     module = "__main__" if module in _MAIN else module
     found: dict[str, bytes] = {}
     left = [module, *(name for name in _packages(module) if _counts(name, module))]
@@ -66,16 +66,16 @@ def source_digest(module: str) -> str | None:
     return digest.hexdigest() if module in found else None
 
 
-#: `source_digest` as it was when this process first asked. The process goes on with the code that it has loaded, so it
-#: must not note the hash of a file edited since.
+#: `source_digest` at this process's first call for the module. The process goes on with the code that it has loaded, so
+#: it must not record the hash of a file edited since.
 digest_when_loaded = cache(source_digest)
 
 
 def _counts(name: str, importer: str) -> bool:
-    """Whether a module that another one imports is of the user's own, or a part of edgesim that a config names.
+    """Whether a module that ``importer`` imports is the user's own, or in a part of edgesim that a config names.
 
-    A part of edgesim counts with what it has of itself, and with forecasts: a partition that borrows a type from the
-    policies does not change with them.
+    From within a part of edgesim only modules of the same part count, and those of ``edgesim.prediction``: a partition
+    that imports a type from the policies need not be run again when a policy changes.
     """
     if _top(name) != "edgesim":
         file = _place(name).file
@@ -91,7 +91,7 @@ def _top(name: str) -> str:
 
 
 def _packages(name: str) -> list[str]:
-    """The packages around a module, which are imported with it. Those of edgesim are registries of all of a kind."""
+    """The packages around a module, which Python imports with it; none for edgesim's, which import all entries."""
     parts = name.split(".")
     return [] if parts[0] == "edgesim" else [".".join(parts[:end]) for end in range(1, len(parts))]
 
@@ -112,7 +112,7 @@ def _imported(name: str, file: Path, imports: tuple[_Import, ...]) -> Iterator[s
 
 
 def _is_foreign(origin: str) -> bool:
-    """Whether nothing at or below a module counts, for whatever imports it; told without a look at what lies there."""
+    """Whether no module at or below ``origin`` counts, whichever module imports it; decided by the name alone."""
     top = _top(origin)
     if top == "edgesim":
         return not any(f"{part}.".startswith(f"{origin}.") or f"{origin}.".startswith(f"{part}.") for part in _PARTS)
@@ -159,13 +159,13 @@ def _inside(folders: tuple[str, ...], part: str) -> _Place:
 
 @cache
 def _read(file: Path, *state: int) -> tuple[bytes, tuple[_Import, ...]]:
-    """A file's hash and its import statements; while this process lives, a file in the same state is read once."""
+    """A file's hash and its import statements; read only once while the file's inode, size and times do not change."""
     content = file.read_bytes()
     found: list[_Import] = []
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):
-        # A compiled module; or one that Python will refuse with words of its own.
+        # A compiled module, or one with a syntax error, which Python will report when it imports it.
         tree = ast.Module([], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,14 +1,15 @@
-"""What came of the devices' work, told from the rows that tables have: the one account that runs and analysis share.
+"""What came of the devices' work: the classification of activities that runs and analysis share.
 
 A *task* is what one device did from receiving a model to sending its update. The server used it when it has a row in
 ``updates``. A row of ``activities`` is then of one kind:
 
 - ``useful``: it ended ``done``, or was ``paused`` or ``late``, in a task that was used;
-- ``dropped``, ``late`` and ``unscheduled``: it ended so, or its task did, since the result of a download or of
-  computing is never used without its upload. Of several such ends the first in this order counts. A task whose rows are
-  all ``done`` but hold no upload is ``dropped``: the device was taken, and left before its first bit;
-- ``unused``: it was ``cancelled`` by the server, or belongs to a task that was, or to one that was uploaded but not
-  merged.
+- ``dropped``, ``late`` and ``unscheduled``: the row has this outcome, or another row of its task has, since the result
+  of a download or of computing is never used without its upload. If a task has several of these outcomes, the first in
+  this order counts. A task whose rows are all ``done`` but without an upload is ``dropped``: the device was taken and
+  dropped out before its first bit;
+- ``unused``: the row was ``cancelled`` by the server, or belongs to a task that was, or to a task that was uploaded but
+  not merged.
 
 Every row has one kind, so the kinds add up to all of ``activities``.
 """
@@ -25,9 +26,9 @@ WASTED = ("late", "dropped", "unscheduled", "unused")
 KINDS = (USEFUL, *WASTED)
 
 USABLE = frozenset(("done", "late", "paused"))
-"""Ends of rows that are useful in a task that was used."""
+"""Outcomes of rows that are useful in a task that was used."""
 
-#: Ends that spoil a task's rows, the strongest last.
+#: The kind that an outcome gives to its row and to the other rows of its task; a later entry overrides earlier ones.
 _ENDS: Mapping[str, str] = {
     "cancelled": "unused",
     "unscheduled": "unscheduled",
@@ -37,9 +38,10 @@ _ENDS: Mapping[str, str] = {
 
 
 def kinds(task: Integers, is_upload: Booleans, outcome: NDArray[np.object_], used: Booleans) -> NDArray[np.object_]:
-    """What each row was good for, one of `KINDS` per row, [rows].
+    """What came of each row, one of `KINDS` per row, [rows].
 
-    ``task``, ``is_upload`` and ``outcome`` are [rows], ``task`` a position in ``used`` [tasks].
+    ``task``, ``is_upload`` and ``outcome`` are [rows]; ``task`` is the position of the row's task in ``used`` [tasks],
+    which says whether the server used the task.
     """
     sent = np.zeros(len(used), dtype=bool)
     sent[task[is_upload]] = True

@@ -118,9 +118,7 @@ def test_a_phone_that_another_file_lacks_is_one_line_with_both_files_and_the_key
             devices["links"]["file"] = str(tmp_path / "less.parquet")
         with pytest.raises(EdgesimError) as caught:
             run(tmp_path / "run", less, **devices)
-        said = (
-            f"{tmp_path / 'less.parquet'}: has no device '5' (device 1 of the run, from {files['behaviour']}); "
-        )
+        said = f"{tmp_path / 'less.parquet'}: has no device '5' (device 1 of the run, from {files['behaviour']}); "
         assert re.match(re.escape(said), str(caught.value))
         assert 'devices.match = "position"' in str(caught.value)
         assert "\n" not in str(caught.value)
