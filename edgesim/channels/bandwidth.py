@@ -1,4 +1,4 @@
-"""Shannon rate of a share of the band, which may be capped, and the least share that uploads a payload in time."""
+"""Shannon rate of a bandwidth, with an optional cap, and the least bandwidth that uploads a payload in time."""
 
 import math
 
@@ -12,7 +12,7 @@ from edgesim.arrays import Floats
 _LN2 = float(np.log(2.0))
 
 _LAMBERT_UP_TO = 0.99
-"""Beyond, the two terms of W + Gamma cancel."""
+"""Largest Gamma for the closed form: beyond it the two terms of W + Gamma cancel."""
 
 _TERMS = np.arange(1, 10)
 _LOSS_SERIES = np.concatenate([[0.0], (-1.0) ** (_TERMS + 1) / (_TERMS + 1)])

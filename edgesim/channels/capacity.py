@@ -1,4 +1,4 @@
-"""Capacity that was recorded: bit/s over time in steps, integrated exactly and inverted."""
+"""Recorded capacity: bit/s as a step function of time, its exact integral (bits) and the inverse of that."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,13 +12,13 @@ from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 
 NEARLY = 1.0 - 1e-12
-"""Share of some bits that counts as all of them, since the integral is rounded."""
+"""Share of a number of bits that counts as all of them, since the integral is rounded."""
 
 Beyond = Literal["refused", "planned", "unmet"]
-"""What lies beyond the end of a link that does not wrap.
+"""How a question about time beyond the end of a link that does not wrap is answered.
 
-``refused``: nobody may ask. ``planned``: a run may plan as though nothing were carried there, but not get there.
-``unmet``: as planned, and the run stops before it gets there.
+``refused``: with an error. ``planned``: as if the link carried nothing there, so that a run can plan; its clock must
+not reach the end. ``unmet``: likewise, and the run is known to stop before the end.
 """
 
 
@@ -26,12 +26,12 @@ Beyond = Literal["refused", "planned", "unmet"]
 class CapacityTables:
     """Capacities of several links in steps: a row holds up to its link's next row, the last one to ``until_s``.
 
-    Rows go by link, from 0 on, and every link has some. The times of a link start at 0 and increase, its capacities
-    are finite and not below 0, at least one is above 0.
+    Rows are ordered by link, from 0 on, and every link has at least one. The times of a link start at 0 and increase,
+    its capacities are finite and not below 0, at least one is above 0.
     """
 
     name: str
-    """What messages call them: the file they were read from."""
+    """Name in messages: the file that the table was read from."""
     link: Integers
     """Link of each row, [m]."""
     t_s: Floats
@@ -41,15 +41,15 @@ class CapacityTables:
     until_s: Floats
     """End of the last row of each link, [links]; inf where it holds for ever."""
     wraps: bool
-    """Whether each link begins again at its ``until_s``; otherwise nothing is known from there on."""
+    """Whether each link begins again at its ``until_s``; otherwise its capacity is unknown from there on."""
     beyond: Beyond = "refused"
 
     def bits_between(self, links: ArrayLike, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
         """Bits that each link carries from one instant to another, the integral of bps dt.
 
         Instants are finite, 0 <= ``t0_s`` <= ``t1_s``; all arguments are scalars or arrays that broadcast, and the
-        result has their shape. What lies beyond the end of a link is `beyond`; raises `EdgesimError` where that is
-        refused.
+        result has their shape. Beyond the end of a link the answer is as `Beyond` says; raises `EdgesimError` if it is
+        ``refused``.
         """
         numbers, start_s, stop_s = _broadcast(links, t0_s, t1_s)
         if self.beyond == "refused":
@@ -62,8 +62,8 @@ class CapacityTables:
         """First instant at which each link has carried so many bits since ``start_s``.
 
         ``bits`` >= 0 and ``start_s`` >= 0 are finite; all arguments are scalars or arrays that broadcast. The result
-        has their shape, ``start_s`` itself for 0 bits and ``inf`` where a last row of 0 bit/s holds for ever, or where
-        the instant lies beyond the end of a link; raises `EdgesimError` where that is refused.
+        has their shape. It is ``start_s`` for 0 bits, and ``inf`` if a last row of 0 bit/s holds for ever or if the
+        instant lies beyond the end of a link; raises `EdgesimError` for the latter if ``beyond`` is ``refused``.
         """
         numbers, payload, start = _broadcast(links, bits, start_s)
         if self.beyond == "refused":
@@ -71,11 +71,11 @@ class CapacityTables:
         cycles, target = self._cycles_and_bits(numbers, start)
         target = target + payload
         if self.wraps:
-            # The first instant: a target of whole cycles is met within the last of them, not at the next's start.
+            # A target of whole cycles is first met within the last of them, not at the start of the next.
             cycle_bits = self._cycle_bits[numbers]
             further = np.maximum(np.ceil(target * NEARLY / cycle_bits) - 1.0, 0.0)
             cycles, target = cycles + further, target - further * cycle_bits
-        # Bits that a row completes up to rounding are through at its end, not at the next row that carries anything.
+        # Bits that a row completes, up to rounding, are sent by its end, not only when a later row carries more.
         row = self._row_before(self._bit_keys, numbers, target * NEARLY, "left")
         with np.errstate(divide="ignore", invalid="ignore"):
             within_s = (target - self._bits_at_row[row]) / self.bps[row]
@@ -89,34 +89,34 @@ class CapacityTables:
         return np.asarray(end)[()]
 
     def for_run_until(self, stop_at_s: float | None) -> "CapacityTables":
-        """These links for a run, of known end or not, which may plan beyond the end of what was recorded.
+        """These links for a run, which may plan beyond the end of the recording (`Beyond`).
 
-        Raises `EdgesimError` where the run's end is known and the shortest link ends before it.
+        ``stop_at_s`` is when the run ends, if known; raises `EdgesimError` if the shortest link ends before it.
         """
         if self.wraps:
             return self
         if stop_at_s is not None:
             shortest = int(np.argmin(self.until_s))
             if stop_at_s > self.until_s[shortest]:
-                raise self._unknown(shortest, f"{stop_at_s:.10g} s (stop_at_s)")
+                raise self._unknown(shortest, f"up to {stop_at_s:.10g} s (stop_at_s)")
         return replace(self, beyond="planned" if stop_at_s is None else "unmet")
 
     def known_until_s(self, links: ArrayLike) -> Floats:
-        """The instants which a run must not pass with these links in use; inf where it does not come to them."""
+        """Instant that a run's clock must not reach while it uses each of ``links``; inf if there is none."""
         if self.wraps or self.beyond == "unmet":
             return np.full(np.shape(links), np.inf)[()]
         return np.asarray(self.until_s[np.asarray(links)])[()]
 
     def need_known(self, links: ArrayLike, now_s: float) -> None:
-        """Raises `EdgesimError` where a run's clock has come to the end of what is known of any of some links."""
+        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the recording of a link."""
         numbers = np.atleast_1d(np.asarray(links, dtype=np.int64))
         ended = self.known_until_s(numbers) <= now_s
         if ended.any():
-            raise self._unknown(int(numbers[np.argmax(ended)]), "what follows")
+            raise self._unknown(int(numbers[np.argmax(ended)]), "later")
 
     @cached_property
     def _first_row(self) -> Integers:
-        """Where the rows of each link begin, and where those of the last one end, [links + 1]."""
+        """Index of the first row of each link, and the number of rows, [links + 1]."""
         return np.searchsorted(self.link, np.arange(len(self.until_s) + 1))
 
     @cached_property
@@ -124,7 +124,7 @@ class CapacityTables:
         """Bits that the row's link carries from 0 s to the start of the row, [m]."""
         carried = np.append(np.diff(self.t_s) * self.bps[:-1], 0.0)
         bits = np.zeros(len(self.t_s))
-        # Link by link: what is left of a running sum over all, less what came before, would be rounding error.
+        # Link by link: the difference of two running sums over all links would be dominated by rounding.
         for first, behind in pairwise(self._first_row.tolist()):
             np.cumsum(carried[first : behind - 1], out=bits[first + 1 : behind])
         return bits
@@ -146,11 +146,14 @@ class CapacityTables:
     def _row_before(
         self, keys: NDArray[np.complex128], links: Integers, values: Floats, side: Literal["left", "right"]
     ) -> Integers:
-        """Last row of each link whose value is below (``left``) or not above (``right``) that asked, or its first."""
+        """Index of the last row of each link with a key below (``left``) or not above (``right``) ``values``.
+
+        The link's first row if it has no such row.
+        """
         return np.maximum(np.searchsorted(keys, _keys(links, values), side) - 1, self._first_row[links])
 
     def _cycles_and_bits(self, links: Integers, t_s: Floats) -> tuple[Floats, Floats]:
-        """Whole runs through each link before instants, and the bits since the last of them."""
+        """Whole cycles of each link before ``t_s``, and the bits carried since the end of the last of them."""
         cycles, phase_s = np.divmod(t_s, self.until_s[links]) if self.wraps else (np.zeros(t_s.shape), t_s)
         row = self._row_before(self._time_keys, links, np.asarray(phase_s), "right")
         return np.asarray(cycles), self._bits_at_row[row] + (phase_s - self.t_s[row]) * self.bps[row]
@@ -160,18 +163,18 @@ class CapacityTables:
         return cycles * self._cycle_bits[links] + bits if self.wraps else bits
 
     def _is_beyond(self, links: Integers, t_s: Floats) -> Booleans:
-        # The slack is for the last bit that ends with the table, up to rounding.
+        # The slack allows for rounding when the last bit ends together with the table.
         return np.zeros(np.shape(t_s), dtype=bool) if self.wraps else t_s > self.until_s[links] * (1.0 + 1e-12)
 
     def _refuse_beyond(self, links: Integers, t_s: Floats) -> None:
         beyond = self._is_beyond(links, t_s)
         if np.any(beyond):
-            raise self._unknown(int(np.ravel(links)[np.argmax(beyond)]), "what follows")
+            raise self._unknown(int(np.ravel(links)[np.argmax(beyond)]), "later")
 
-    def _unknown(self, link: int, what: str) -> EdgesimError:
+    def _unknown(self, link: int, when: str) -> EdgesimError:
         whose = f"device {link}: " if len(self.until_s) > 1 else ""
         return EdgesimError(
-            f"{self.name}: {whose}the capacity is known up to {self.until_s[link]:.10g} s, but {what} is asked for; "
+            f"{self.name}: {whose}the capacity is known up to {self.until_s[link]:.10g} s, but needed {when}; "
             'end the run earlier (stop_at_s), or give a longer table or after_end = "wrap" or "hold"'
         )
 
@@ -184,7 +187,7 @@ class CapacityTable:
     """
 
     name: str
-    """What messages call it: the file it was read from."""
+    """Name in messages: the file that the table was read from."""
     t_s: Floats
     """Start of each row, [m]."""
     bps: Floats
@@ -192,7 +195,7 @@ class CapacityTable:
     until_s: float
     """End of the last row; inf where it holds for ever."""
     wraps: bool
-    """Whether the table begins again at ``until_s``; otherwise nothing is known from there on."""
+    """Whether the table begins again at ``until_s``; otherwise the capacity is unknown from there on."""
     beyond: Beyond = "refused"
 
     def bits_between(self, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
@@ -204,15 +207,15 @@ class CapacityTable:
         return self._alone.end_s(0, bits, start_s)
 
     def for_run_until(self, stop_at_s: float | None) -> "CapacityTable":
-        """This table for a run, of known end or not; as `CapacityTables.for_run_until`."""
+        """This table for a run; as `CapacityTables.for_run_until`."""
         return replace(self, beyond=self._alone.for_run_until(stop_at_s).beyond)
 
     def known_until_s(self) -> float:
-        """The instant which a run must not pass with this table in use; as `CapacityTables.known_until_s`."""
+        """Instant that a run's clock must not reach; as `CapacityTables.known_until_s`."""
         return float(self._alone.known_until_s(0))
 
     def need_known(self, now_s: float) -> None:
-        """Raises `EdgesimError` where a run's clock has come to the end of what is known."""
+        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the recording."""
         self._alone.need_known(0, now_s)
 
     @cached_property
@@ -229,9 +232,9 @@ def _broadcast(links: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[I
 
 
 def _keys(links: Integers, values: Floats) -> NDArray[np.complex128]:
-    """Numbers in the order of link and then value: complex ones, which NumPy compares by real, then imaginary part.
+    """Sort keys by link and then value: complex numbers, which NumPy orders by real and then imaginary part.
 
-    One binary search thus finds the rows of any links, exact to the last bit of the values.
+    One binary search thus finds the rows of all links, exact to the last bit of the values.
     """
     keys = np.empty(np.shape(links), dtype=np.complex128)
     keys.real[...], keys.imag[...] = links, values

@@ -1,6 +1,6 @@
 """Reads a capacity table: CSV or Parquet with the columns t_s, bps, named by ``[capacity]`` of an environment file.
 
-A column ``trace`` tells several tables in one file apart.
+If a file holds several tables, its column ``trace`` names the table of each row.
 """
 
 from pathlib import Path
@@ -25,16 +25,16 @@ TRACE = "trace"
 
 
 class CapacityKeys(Section):
-    """The keys of ``[capacity]``: where the rows are and what follows the last one."""
+    """The keys of ``[capacity]``: the file of the table, and what follows its last row."""
 
     file: str = Field(min_length=1)
     """Path of the table, relative to the environment file."""
     trace: str | None = None
-    """Which of the tables, for a file of several."""
+    """Name of the table, for a file that holds several."""
     end_s: float | None = Field(None, gt=0)
     """Instant at which the last row ends."""
     after_end: Literal["wrap", "hold"] | None = None
-    """``wrap``: the table begins again at end_s; ``hold``: the last row never ends; otherwise nothing is known."""
+    """``wrap``: the table begins again at end_s; ``hold``: the last row never ends; None: unknown after end_s."""
 
     @model_validator(mode="after")
     def _the_last_row_has_one_end(self) -> Self:
@@ -46,7 +46,7 @@ class CapacityKeys(Section):
 
 
 def read_capacity(table: Any, environment: Path) -> CapacityTable:
-    """The table that the ``[capacity]`` section of an environment file names; other columns are ignored.
+    """The table that ``table``, the ``[capacity]`` section of an environment file, names; other columns are ignored.
 
     Raises `EdgesimError` that names the environment file and the key, or the table's file, the line (CSV, the
     header is line 1) or row (Parquet, from 1), the column and what was expected.
@@ -68,7 +68,7 @@ def read_capacity(table: Any, environment: Path) -> CapacityTable:
 
 
 def _chosen(tables: dict[str, Rows], trace: str | None, path: Path, environment: Path) -> Rows:
-    """The table of that name, or the only one."""
+    """The table named ``trace``, or the only one if ``trace`` is None."""
     if trace is None and len(tables) == 1:
         return next(iter(tables.values()))
     if trace not in tables:
@@ -80,7 +80,7 @@ def _chosen(tables: dict[str, Rows], trace: str | None, path: Path, environment:
 
 
 def read_capacity_rows(path: Path) -> dict[str, Rows]:
-    """Checked times and capacities by trace, in the file's order; one without a name for a file of a single table.
+    """Checked times and capacities by trace, in the file's order; the key is '' for a file without a column trace.
 
     Raises `EdgesimError` that names the file and the first line or row that breaks a rule.
     """
@@ -100,7 +100,7 @@ def read_capacity_rows(path: Path) -> dict[str, Rows]:
 def checked_rows(path: Path, frame: pd.DataFrame, group: Integers, kind: str = "") -> tuple[Integers, Floats, Floats]:
     """Order of a table's rows by ``group`` [m], and times and capacities in that order, [m] each.
 
-    The rows of a group belong together as a ``kind``, the name of their column; refuses the first row of the table
+    ``kind`` is the name of the column by which rows are grouped, for messages. Raises `EdgesimError` for the first row
     that breaks a rule.
     """
     whose = f"{kind}'s " if kind else ""

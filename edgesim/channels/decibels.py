@@ -1,4 +1,4 @@
-"""Decibels at the door: the only place where they meet linear values."""
+"""Conversions between decibels and linear values: the only place that has them."""
 
 import numpy as np
 from numpy.typing import ArrayLike

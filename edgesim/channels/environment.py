@@ -1,4 +1,4 @@
-"""A radio environment, read from a TOML file under ``channels/``: a path-loss law with its noise, or a record."""
+"""A radio environment from a TOML file under ``channels/``: a path-loss law with its noise, or a recorded capacity."""
 
 import math
 from pathlib import Path
@@ -28,21 +28,21 @@ Shadowing = Literal["per_run", "per_round"]
 
 
 class Environment(Section):
-    """What the radio is like, whoever transmits; decibels stay here, the properties are linear."""
+    """The radio environment of all devices: its fields may be in decibels, its properties are linear."""
 
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
     path_loss: Law
     shadowing_std_db: float | None = Field(None, ge=0, le=60)
-    """Deviation of the shadowing; for the laws that bring one for each branch, absent."""
+    """Standard deviation of the shadowing; None for laws that have one for each branch."""
     shadowing: Shadowing
-    """Whether the shadowing of a device is drawn once or anew in every round."""
+    """Whether the shadowing of a device is drawn once per run or anew in every round."""
     fading: Fading = "none"
     noise_dbm_per_hz: float = Field(-174.0, ge=-250, le=-100)
     """Thermal noise at 290 K; no receiver is free of noise."""
     noise_figure_db: float = Field(ge=0, le=100)
     snr_gap_db: float = Field(0.0, ge=0, le=30)
-    """How much more SNR than Shannon's formula says a rate takes; 0 for ideal codes."""
+    """SNR that a rate needs beyond Shannon's formula; 0 for ideal codes."""
     max_bps_per_hz: float | None = Field(None, gt=0, le=100)
     """Highest spectral efficiency that a modulation and code reaches; no cap when absent."""
 
@@ -74,7 +74,7 @@ class Environment(Section):
 
 
 class RecordedEnvironment(Section):
-    """An uplink of which only the capacity is known, as a table over time."""
+    """An uplink described by its recorded capacity over time alone."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -84,7 +84,7 @@ class RecordedEnvironment(Section):
 
 
 def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
-    """Read and check an environment of either kind, a path or the bare name of a file under ``channels/``.
+    """Read and check an environment of either kind, given by a path or the bare name of a file under ``channels/``.
 
     Raises `EdgesimError` that names the file, the key and what was expected.
     """
@@ -101,7 +101,7 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
 
 
 def environment_files(name_or_path: str) -> list[Path]:
-    """The file of an environment and the table that it names, if any; raises `EdgesimError` when it is not there."""
+    """The file of an environment and that of its capacity table, if any; raises `EdgesimError` without the first."""
     path = find("channels", name_or_path, ".toml")
     try:
         capacity = read_toml(path).get("capacity")
@@ -130,14 +130,14 @@ def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayL
     ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los`` of the station.
     """
     probability = law.los_probability(distance_m)
-    # A law of one branch asks for no draws, which would cost as much as those of the shadowing.
+    # A law of one branch needs no draws, and drawing would take as long as for the shadowing.
     if np.all(probability >= 1.0):
         return np.ones(probability.shape, dtype=bool)
     return streams.uniform(_of_station("los", station), ids) < probability
 
 
 def _of_station(stream: str, station: int) -> str:
-    """Links to different stations are drawn apart; the first station keeps the plain name."""
+    """Name of the stream for links to a station, one for each; that of station 0 has no suffix."""
     return f"{stream}-{station}" if station else stream
 
 
@@ -154,8 +154,8 @@ def mean_power_gain(
     """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
 
     ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
-    the environment. ``los`` is the answer of `line_of_sight` where the caller keeps it, [n]; drawn when absent.
-    Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 when drawn once per run.
+    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has kept it; else it is drawn.
+    Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
 
     FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
     """
@@ -177,7 +177,7 @@ def lasting_power_gain(
     shadowing: Shadowing | None = None,
     station: int = 0,
 ) -> Floats:
-    """The part of `mean_power_gain` that lasts for the whole run, [n]: shadowing only where it is drawn once."""
+    """The part of `mean_power_gain` that is the same in all rounds, [n]: with shadowing only if it is drawn per run."""
     if (shadowing or environment.shadowing) == "per_run":
         return mean_power_gain(environment, distance_m, streams, ids, 0, "per_run", station=station)
     sees = line_of_sight(environment.path_loss, distance_m, streams, ids, station)

@@ -1,4 +1,4 @@
-"""What uploads are carried by: a share of a band, by Shannon's formula or as recorded, or links of their own."""
+"""Uplinks: a shared band by Shannon's formula, a shared band of recorded capacity, or one link per device."""
 
 import math
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ _LN2 = math.log(2.0)
 
 
 class Link(Protocol):
-    """The uplink of a station, as its uploads meet it."""
+    """The uplink of a station: bandwidth, bits and duration of its uploads."""
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
     ) -> Floats:
         """Least bandwidths that carry ``bits`` from ``start_s`` to ``end_s``, [n]; inf where none does.
 
-        Both instants count from ``origin_s`` on the run's clock, the present instant. Raises `EdgesimError` where the
-        clock has come to the end of a record.
+        Both instants are relative to ``origin_s``, the present instant of the run's clock. Raises `EdgesimError` if the
+        clock has reached the end of a recording.
         """
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """Bits that a bandwidth carries between two instants of the run's clock."""
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """The instant at which a bandwidth has carried ``bits`` since ``start_s``; inf beyond the end of a record."""
+        """When a bandwidth has carried ``bits`` since ``start_s``; inf if beyond the end of a recording."""
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """Mean rates of a bandwidth between two instants of the run's clock, at each received power, [n].
 
-        What is beyond the end of a record is left out of the mean.
+        Time beyond the end of a recording is left out of the mean.
         """
 
     def known_until_s(self, device: int) -> float:
@@ -65,9 +65,9 @@ class ShannonLink:
     """Rate B log2(1 + p / (B n)), at most ``max_bps_per_hz`` times B: FedTeddi, section III-B2 and eq. 14."""
 
     noise_w_per_hz: float
-    """n: noise density of the receiver, times the environment's SNR gap."""
+    """n: noise density of the receiver times the environment's SNR gap, in W/Hz."""
     max_bps_per_hz: float = math.inf
-    """Highest spectral efficiency that a modulation and code reaches; inf without a cap."""
+    """Highest spectral efficiency of the modulation and coding; inf without a cap."""
 
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
@@ -118,7 +118,7 @@ class RecordedLink:
     def least_hz(
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
     ) -> Floats:
-        """B bits / (integral of C from start to end), [n]; above B counts like any other need that does not fit."""
+        """B bits / (integral of C from start to end), [n]; may exceed B; inf where the integral is 0."""
         self.capacity.need_known(origin_s)
         late = start_s >= end_s
         first_s = origin_s + np.where(late, end_s, start_s)
@@ -132,7 +132,7 @@ class RecordedLink:
         return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Where the upload's part of the integral of C reaches its bits."""
+        """When the upload's part of the integral of C reaches its bits."""
         return float(self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s))
 
     def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
@@ -140,21 +140,21 @@ class RecordedLink:
         return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
 
     def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
-        """Where the uploads' parts of the integral of C reach their bits, [n]."""
+        """When the uploads' parts of the integral of C reach their bits, [n]."""
         return self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
-        """The upload's part of the mean capacity, whatever the received power, [n]."""
+        """The upload's part of the mean capacity, independent of the received power, [n]."""
         known_s = min(end_s, self.capacity.until_s) - start_s if not self.capacity.wraps else end_s - start_s
         mean = self.bits(0, bandwidth_hz, 0.0, start_s, end_s) / known_s if known_s > 0 else 0.0
         return np.full(len(rx_power_w), mean)
 
     def known_until_s(self, device: int) -> float:
-        """The end of the record."""
+        """The end of the recording."""
         return self.capacity.known_until_s()
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` at the end of the record."""
+        """Raises `EdgesimError` at the end of the recording."""
         self.capacity.need_known(now_s)
 
 
@@ -213,7 +213,7 @@ class RecordedOwnLinks:
         return float(self.capacity.bits_between(device, start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
-        """Where the integral of the capacity reaches the bits."""
+        """When the integral of the capacity reaches the bits."""
         return float(self.capacity.end_s(device, bits, start_s))
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
@@ -223,9 +223,9 @@ class RecordedOwnLinks:
         return np.where(until_s > start_s, carried / np.maximum(until_s - start_s, 1e-300), 0.0)
 
     def known_until_s(self, device: int) -> float:
-        """The end of the device's record."""
+        """The end of the device's recording."""
         return float(self.capacity.known_until_s(device))
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` at the end of the device's record."""
+        """Raises `EdgesimError` at the end of the device's recording."""
         self.capacity.need_known(device, now_s)

@@ -22,7 +22,7 @@ COLUMNS = (DEVICE, "t_s", "bps")
 
 @dataclass(frozen=True, eq=False)
 class LinkRows:
-    """Capacity over time of the devices 0, 1, ...: rows by device and then by time, as `CapacityTables` wants them."""
+    """Capacity over time of the devices 0, 1, ...: rows ordered by device and then time, as in `CapacityTables`."""
 
     device: Integers
     """Device of each row, [m]."""
@@ -31,9 +31,9 @@ class LinkRows:
     bps: Floats
     """Capacity from there to the device's next row, [m]."""
     end_s: Floats | None
-    """Where the last row of each device ends, [devices], if the recording says so."""
+    """When the last row of each device ends, [devices]; None if the recording does not say."""
     keys: Texts | None = None
-    """What the recording calls each device, [devices], each once; none if it has no names for them."""
+    """Key of each device in the recording, [devices], all different; None if it has no keys."""
 
     @property
     def device_count(self) -> int:
@@ -54,7 +54,7 @@ class LinkRows:
         return self.t_s[rows], self.bps[rows]
 
     def rows_of(self, devices: Integers) -> tuple[Integers, Integers]:
-        """Rows of some devices, one device after another, and the place in ``devices`` that each belongs to, [k]."""
+        """Rows of ``devices``, one device after another, and the position in ``devices`` that each belongs to, [k]."""
         bounds = np.searchsorted(self.device, np.arange(self.device_count + 1))
         counts = np.diff(bounds)[devices]
         place = np.repeat(np.arange(len(devices)), counts)
@@ -63,10 +63,10 @@ class LinkRows:
 
 
 def read_links(path: Path) -> LinkRows:
-    """Read and check recorded uplinks; other columns are ignored, the rows of different devices may be mixed.
+    """Read and check recorded uplinks; other columns are ignored, rows of different devices may alternate.
 
     Raises `EdgesimError` that names the file, the line (CSV, the header is line 1) or row (Parquet, from 1), the
-    column and what was expected, or the first device that is left out.
+    column and what was expected, or the first device without rows.
     """
     frame = read_columns(path, COLUMNS, optional=(END, KEY), text=(KEY,))
     if frame.empty:
@@ -98,14 +98,14 @@ def read_links(path: Path) -> LinkRows:
 
 
 def _keys(path: Path, frame: pd.DataFrame, device: Integers, order: Integers) -> Texts:
-    """What each device is called, [devices]; ``order`` is that of the rows by ``device``."""
+    """Key of each device, [devices]; ``order`` sorts the rows of ``frame`` by device, as ``device`` is."""
     code, names = pd.factorize(frame[KEY])
     code = code[order]
     begins = np.append(True, np.diff(device) > 0)
     twice = np.ones(len(code), dtype=bool)
     twice[np.flatnonzero(begins)[np.unique(code[begins], return_index=True)[1]]] = False
     for broken, expected in (
-        (code < 0, "what the device is called"),
+        (code < 0, "the device's key"),
         (np.append(False, (np.diff(device) == 0) & (np.diff(code) != 0)), "one key in all rows of a device"),
         (begins & twice, "a key that no other device has"),
     ):
@@ -115,7 +115,7 @@ def _keys(path: Path, frame: pd.DataFrame, device: Integers, order: Integers) ->
 
 
 def write_links(path: Path, links: LinkRows) -> None:
-    """Write a Parquet file that `read_links` reads back as it was."""
+    """Write a Parquet file from which `read_links` reads the same links."""
     columns: dict[str, object] = {DEVICE: links.device.astype(np.int32), "t_s": links.t_s, "bps": links.bps}
     if links.end_s is not None:
         columns[END] = links.end_s[links.device]
@@ -125,11 +125,11 @@ def write_links(path: Path, links: LinkRows) -> None:
 
 
 def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) -> CapacityTables:
-    """The uplinks of ``count`` devices, with what follows their last rows.
+    """The recorded uplinks of the ``count`` devices of a run, and whether they wrap, hold or end.
 
-    They are those of the ``keys``, [count], in a file that has keys too, otherwise the first ones. Raises
-    `EdgesimError` for a bad file, one of too few devices or without one of the keys, or ends that are missing or given
-    twice.
+    If both the run (``keys`` [count]) and the file have keys, devices are matched by them; otherwise device k of the
+    run gets the link of device k of the file. Raises `EdgesimError` for a bad file, too few devices, a key that the
+    file lacks, or ends that are missing or given twice.
     """
     path = find("traces", config.file, ".parquet")
     links = read_links(path)
@@ -138,8 +138,8 @@ def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) 
         chosen = keys.rows_in(DeviceKeys(links.keys, str(path)))
     elif links.device_count < count:
         raise EdgesimError(
-            f"{path}: is a record of {links.device_count} links, but devices.count is {count}; lower devices.count or "
-            "give a record of more links",
+            f"{path}: is a recording of {links.device_count} links, but devices.count is {count}; lower devices.count "
+            "or give a recording of more links",
             "devices.count",
         )
     rows, device = links.rows_of(chosen)
@@ -148,17 +148,19 @@ def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) 
 
 
 def _ends_s(config: LinksConfig, links: LinkRows, path: Path) -> Floats:
-    """Where the last row of each device ends, [devices]."""
+    """When the last row of each device ends, [devices]."""
     if config.after_end == "hold":
         return np.full(links.device_count, np.inf)
     if links.end_s is not None:
         if config.end_s is not None:
-            raise EdgesimError(f"devices.links.end_s: {path} has a column {END}; leave the key out", "devices.links")
+            raise EdgesimError(
+                f"devices.links.end_s: {path} has a column {END} already; remove the key", "devices.links"
+            )
         return links.end_s
     if config.end_s is None:
         raise EdgesimError(
-            f"devices.links.end_s: expected the instant at which the last rows end, which {path} does not say; give "
-            "it, or after_end = 'hold'",
+            f"devices.links.end_s: expected the instant at which the last rows end, since {path} has no column {END}; "
+            "give it, or after_end = 'hold'",
             "devices.links",
         )
     if config.end_s <= links.t_s.max():

@@ -1,4 +1,4 @@
-"""The devices: where they are, how long they compute, what energy that costs."""
+"""The devices: their positions, compute times, energy and batteries, and the topology of stations and servers."""
 
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s

@@ -9,17 +9,18 @@ from edgesim.arrays import Floats, Integers
 Attach = Literal["strongest", "nearest", "least_loaded"]
 
 _MARGIN = 10.0 ** (-6.0 / 10.0)
-"""A station counts for the least load when its gain is within 6 dB of the strongest one's."""
+"""``least_loaded`` considers the stations whose gain is at least this share (-6 dB) of the strongest one's."""
 
 
 def attach(how: Attach, gain: Floats, distance_m: Floats, bandwidth_share: Floats) -> Integers:
     """The station of each device, [N].
 
-    ``gain`` (lasting average power gain, linear) and ``distance_m`` have one row per station, [M, N];
+    ``gain`` (the linear power gain that lasts for the whole run) and ``distance_m`` have one row per station, [M, N];
     ``bandwidth_share`` has one entry per station, [M].
 
     ``strongest`` and ``nearest``: the first such station. ``least_loaded``: in the order of their ids, devices join
-    the station with the fewest devices per hertz among those within 6 dB of their strongest; the strongest of equals.
+    the station with the fewest devices per hertz among those within 6 dB of their strongest; of equally loaded ones
+    the strongest.
     """
     if how == "nearest":
         return np.asarray(np.argmin(distance_m, axis=0))

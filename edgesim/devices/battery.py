@@ -1,4 +1,4 @@
-"""Batteries: what charging adds, what work takes, and when there is enough to check in."""
+"""Batteries: charging, the draw of work and idling, and when the charge suffices to check in."""
 
 from dataclasses import dataclass, field
 
@@ -11,11 +11,11 @@ from edgesim.streams import Streams
 
 @dataclass
 class Batteries:
-    """Batteries of all devices, [N]: between two changes of what a device draws, its charge is a straight line.
+    """Batteries of all devices, [N]: while a device's power draw is constant, its charge is linear in time.
 
-    A charger feeds ``recharge_w`` all the time, and ``idle_w`` is drawn all the time; what a full battery cannot take
-    is lost. A device that draws more than the charger gives runs empty; one that draws less never does. A device whose
-    battery is empty rests on what the charger gives, at most ``idle_w``.
+    The charger feeds ``recharge_w`` and the device draws ``idle_w`` all the time; what a full battery cannot take is
+    lost. A battery runs empty only if its device draws more than the charger feeds. A device with an empty battery
+    idles on what the charger feeds, at most ``idle_w``.
     """
 
     capacity_j: float
@@ -25,12 +25,12 @@ class Batteries:
     charge_j: Floats
     """Charge at ``since_s``, [N]."""
     since_s: Floats
-    """When each device began to draw what it draws, [N]."""
+    """When the power draw of each device last changed, [N]."""
     draw_w: Floats
-    """What each device draws above ``idle_w``, [N]; 0 when it rests."""
+    """Power that each device draws above ``idle_w``, [N]; 0 while it does not work."""
     idle_w: float = 0.0
     _idle_before_j: Floats = field(init=False)
-    """What idling had taken by ``since_s``, [N]."""
+    """Joules that idling had taken by ``since_s``, [N]."""
 
     def __post_init__(self) -> None:
         self._idle_before_j = (
@@ -43,7 +43,7 @@ class Batteries:
         return np.asarray(np.clip(self.charge_j[ids] + net_w * (t_s - self.since_s[ids]), 0.0, self.capacity_j))
 
     def idle_j(self, ids: Integers | int, t_s: float) -> Floats:
-        """What idling has taken from t = 0 to an instant that is not before ``since_s``, [n]."""
+        """Joules that idling has taken from t = 0 to an instant that is not before ``since_s``, [n]."""
         drain_w, passed_s = self.idle_w + self.draw_w[ids] - self.recharge_w, t_s - self.since_s[ids]
         with np.errstate(divide="ignore", invalid="ignore"):
             on_s = np.where(drain_w > 0, np.minimum(passed_s, self.charge_j[ids] / drain_w), passed_s)
@@ -51,7 +51,7 @@ class Batteries:
         return np.asarray(self._idle_before_j[ids] + self.idle_w * on_s + off_w * (passed_s - on_s))
 
     def draw(self, device: int, power_w: float, t_s: float) -> float:
-        """A device draws ``power_w`` more than at rest from now on; when its battery is then empty, inf if never."""
+        """Let a device draw ``power_w`` above ``idle_w`` from ``t_s`` on; returns when its battery is empty, or inf."""
         charge_j = float(self.charge_at(device, t_s))
         if self.idle_w > 0:
             self._idle_before_j[device] = self.idle_j(device, t_s)
@@ -60,9 +60,10 @@ class Batteries:
         return t_s + charge_j / net_w if net_w > 0 else np.inf
 
     def ready_s(self) -> tuple[Floats, Floats]:
-        """From when and until when each device has its reserve, [N] each; inf from where it never will.
+        """From when and until when each device has its reserve, [N] each; a device that never will has from = inf.
 
-        Exact for devices that rest. For one at work it is the widest span possible, as if it rested since ``since_s``.
+        Exact for devices that do not work. For a device at work it is the widest possible span, as if it had not worked
+        since ``since_s``.
         """
         above_j = self.charge_j - self.reserve_j
         net_w = self.recharge_w - self.idle_w
@@ -75,13 +76,13 @@ class Batteries:
         return from_s, np.where(has_it, self.since_s + above_j / -net_w, np.inf)
 
     def ready(self, ids: Integers, t_s: float) -> Booleans:
-        """Who of some resting devices has the reserve at ``t_s``, [n]."""
+        """Whether each of some devices that do not work has its reserve at ``t_s``, [n]."""
         from_s, until_s = self.ready_s()
         return np.asarray((from_s[ids] <= t_s) & (t_s <= until_s[ids]))
 
 
 def make_batteries(config: DevicesConfig, streams: Streams) -> Batteries | None:
-    """The batteries of a resolved config at t = 0, None for devices on mains; draws: stream ``battery``."""
+    """The batteries of a resolved config at t = 0, None for devices on mains. Draws: stream ``battery``."""
     if config.battery_j is None:
         return None
     assert config.battery_start is not None

@@ -32,7 +32,7 @@ def compute_delay_quantile_s(a_s: ArrayLike, mu_per_s: ArrayLike, samples: Array
 
 
 def _law(a_s: ArrayLike, mu_per_s: ArrayLike, samples: ArrayLike) -> tuple[Floats, Floats]:
-    """Least delay a m and mean m / mu of what comes on top, in s."""
+    """Least delay a m, and the mean m / mu of the random delay added to it, in s."""
     processed = np.asarray(samples, dtype=np.float64)
     least_s = np.asarray(a_s, dtype=np.float64) * processed
     return np.asarray(least_s), np.asarray(processed / np.asarray(mu_per_s, dtype=np.float64))

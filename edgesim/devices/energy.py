@@ -1,4 +1,4 @@
-"""Energy of what a device does; work that is cut short has cost its energy until then."""
+"""Energy of a device's activities; an activity that is cut short costs energy for the time it lasted."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def download_energy_j(download_power_w: ArrayLike, airtime_s: ArrayLike) -> Floa
 
 
 def activity_energy_j(devices: Population, device: int, activity: str, seconds: float) -> float:
-    """Joules of one device's ``download``, ``compute`` or ``upload`` of so many seconds; 0 for anything else."""
-    # Written out: it is asked for every row of a run, and the conversions to arrays would cost more than the products.
+    """Joules of a device's ``download``, ``compute`` or ``upload`` that lasts ``seconds``; 0 for other activities."""
+    # Not by the functions above: it is called for every row of a run, and their conversions to arrays would dominate.
     if activity == "upload":
         return float(devices.tx_power_w[device] * seconds / devices.pa_efficiency[device])
     if activity == "compute":

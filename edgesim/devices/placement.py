@@ -1,4 +1,4 @@
-"""Where devices stand around their station."""
+"""Positions of devices around their station."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -19,12 +19,12 @@ _KAPPA = 1e-28
 
 @dataclass(frozen=True)
 class Population:
-    """One row per device, [n]; what all devices share is a read-only broadcast of one number."""
+    """One row per device, [n]; a value that all devices share is a read-only broadcast of one number."""
 
     x_m: Floats
     y_m: Floats
     distance_m: Floats
-    """Horizontal distance to the own station."""
+    """Horizontal distance to the device's station."""
     a_s: Floats
     """Least compute time per sample."""
     mu_per_s: Floats
@@ -34,12 +34,12 @@ class Population:
     compute_power_w: Floats
     download_power_w: Floats
     idle_power_w: Floats
-    """Drawn all the time; the other powers come on top."""
+    """Drawn all the time; the other powers are added to it."""
     station: Integers
     link_bps: Floats | None
     """Rate of each device's own uplink, where a profile recorded one."""
     keys: DeviceKeys | None = None
-    """What the availability recording, or else the profile, calls the devices; none if neither has names for them."""
+    """Keys of the devices in the availability recording, or else in the profile; None if neither has keys."""
 
     def __len__(self) -> int:
         return len(self.x_m)
@@ -48,8 +48,8 @@ class Population:
 def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | None = None) -> Population:
     """Place devices around one station and equip them as the config says; draws: stream ``placement``.
 
-    ``keys`` are what a availability recording calls the devices: in a profile that has keys too they are found by them.
-    Raises `EdgesimError` for a device profile that is bad, too short, or lacks a key.
+    ``keys`` are those of an availability recording: a profile with keys is matched to the devices by them. Raises
+    `EdgesimError` for a device profile that is bad, too short, or lacks a key.
     """
     keys = keys if config.match is None else None
     x_m, y_m = place_in_disc(np.arange(config.count), config.radius_m, config.min_distance_m, streams)
@@ -61,7 +61,7 @@ def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | 
     compute_power_w = shared(config.compute_power_w)
     if config.profile is not None:
         profile, keys = _recorded(config, config.profile, keys)
-        # A measured time per sample is all that is known of a device: nothing is random about it.
+        # A profile has only a measured time per sample, so the compute time has no random part.
         a_s, mu_per_s, link_bps = profile.s_per_sample, shared(np.inf), profile.link_bps
         compute_power_w = _power_w(config, profile, compute_power_w)
     return Population(
@@ -82,7 +82,7 @@ def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | 
 
 
 def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tuple[Profile, DeviceKeys | None]:
-    """What a profile says of the devices of a run, and what they are called."""
+    """The rows of a profile for the devices of a run, and the keys of the devices."""
     path, count = find("traces", name, ".parquet"), config.count
     profile = read_profile(path)
     own = None if profile.keys is None or config.match is not None else DeviceKeys(profile.keys, str(path))
@@ -98,12 +98,12 @@ def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tupl
 
 
 def _power_w(config: DevicesConfig, profile: Profile, shared_w: Floats) -> Floats:
-    """What each processor draws, [n]: kappa f^2 joules per cycle where the clock is known, else ``shared_w``."""
+    """Power of each processor, [n]: kappa f^2 joules per cycle if the clock f is known, else ``shared_w``."""
     if profile.clock_hz is not None:
         return clocked_power_w(_KAPPA if config.kappa is None else config.kappa, profile.clock_hz)
     if config.kappa is not None:
         raise EdgesimError(
             f"{find('traces', str(config.profile), '.parquet')}: has no column clock_hz, which devices.kappa needs; "
-            "give it, or leave kappa out"
+            "add the column, or remove devices.kappa"
         )
     return shared_w

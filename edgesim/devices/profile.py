@@ -1,4 +1,4 @@
-"""What recorded devices can do: seconds per training sample and, where the recording has them, link rate and clock."""
+"""Profiles of recorded devices: seconds per training sample and, if recorded, link rate and processor clock."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,14 +30,14 @@ class Profile:
     clock_hz: Floats | None = None
     """Clock of the processor while it trains."""
     keys: Texts | None = None
-    """What the recording calls each device, each once; none if it has no names for them."""
+    """Key of each device in the recording, all different; None if it has no keys."""
     models: Texts | None = None
-    """Model of each device, empty for one that is not known; none if absent."""
+    """Model of each device, empty if not known; None if the recording has no models."""
     guessed: int = 0
-    """Devices of which no speed is known, and which are taken to be as fast as the median of the others."""
+    """Number of devices of unknown speed, which get the median speed of the others."""
 
     def of(self, rows: Integers) -> "Profile":
-        """Some of the devices, in the order of ``rows``, [k]."""
+        """The profile of the devices ``rows`` [k], in this order."""
         names = ("link_bps", "clock_hz", "keys", "models")
         columns = {name: getattr(self, name) for name in names}
         others: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
@@ -65,7 +65,7 @@ def read_profile(path: Path) -> Profile:
     if no_id.any():
         refuse(int(np.argmax(no_id)), "device", f"a whole number from 0 to {len(device) - 1}, one for each row")
     if KEY in names and np.any(names[KEY] == ""):
-        refuse(int(np.argmax(names[KEY] == "")), KEY, "what the device is called")
+        refuse(int(np.argmax(names[KEY] == "")), KEY, "the device's key")
     for name, values in {"device": device, **names}.items():
         seen_before = np.ones(len(values), dtype=bool)
         seen_before[np.unique(values, return_index=True)[1]] = False
@@ -87,7 +87,7 @@ def read_profile(path: Path) -> Profile:
 
 
 def write_profile(path: Path, profile: Profile) -> None:
-    """Write a Parquet file that `read_profile` reads back as it was."""
+    """Write a Parquet file from which `read_profile` reads the same profile."""
     columns: dict[str, object] = {
         "device": np.arange(len(profile.s_per_sample), dtype=np.int32),
         "s_per_sample": profile.s_per_sample,

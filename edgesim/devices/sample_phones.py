@@ -22,7 +22,7 @@ _LINK_BPS, _SPREAD_OF_LINK = 6.5e6, 1.17
 
 
 def generated_phones(device_count: int, streams: Streams) -> Profile:
-    """Seconds per training sample and uplink rate of so many phones; draws: stream ``phones``."""
+    """Seconds per training sample and uplink rate of ``device_count`` phones. Draws: stream ``phones``."""
     speed, link = streams.normal("phones", np.arange(device_count), count=2).T
     return Profile(_S_PER_SAMPLE * np.exp(_SPREAD_OF_SPEED * speed), _LINK_BPS * np.exp(_SPREAD_OF_LINK * link))
 

@@ -1,4 +1,4 @@
-"""Stations, edge servers and the cloud: a graph read from a file under ``topologies/``, and what it costs to cross."""
+"""Stations, edge servers and the cloud: a graph read from a file under ``topologies/``, and its transfer times."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,36 +18,36 @@ from edgesim.validation import validate
 
 
 class Station(Section):
-    """A base station and its own band; the bands of different stations do not disturb each other."""
+    """A base station with its own band; stations do not interfere with each other."""
 
     name: str = Field(min_length=1)
     x_m: float
     y_m: float
     bandwidth_share: float = Field(1.0, gt=0)
-    """Its band, as a share of ``radio.bandwidth_hz``."""
+    """The station's band, as a share of ``radio.bandwidth_hz``."""
 
 
 class BackhaulLink(Section):
-    """A wired link, the same in both directions; one transfer does not slow another down."""
+    """A wired link, the same in both directions; transfers do not slow each other down."""
 
     between: list[str] = Field(min_length=2, max_length=2)
     rate_bps: float = Field(gt=0)
     latency_s: float = Field(0.0, ge=0)
 
     def delay_s(self, bits: float) -> float:
-        """Seconds until a message of so many bits has crossed: latency + bits / rate (store and forward)."""
+        """Seconds that a message takes to cross the link: latency + bits / rate (store and forward)."""
         return self.latency_s + bits / self.rate_bps
 
     @property
     def key(self) -> str:
-        """What tables call the link."""
+        """The link's name in tables."""
         return "-".join(self.between)
 
 
 class Topology(Section):
-    """The wired side of the network. Devices are no nodes of it: each is an index into ``stations``.
+    """The wired side of the network. Devices are not among its nodes: each has an index into ``stations``.
 
-    The cloud and the edge servers are nodes of their own, or stand beside a station and carry its name.
+    The cloud and the edge servers are nodes of their own, or are located at a station and have its name.
     """
 
     name: str = Field(min_length=1)
@@ -94,7 +94,7 @@ class Topology(Section):
         return np.array([station.bandwidth_share for station in self.stations])
 
     def graph(self, bits: float) -> nx.Graph:
-        """The nodes and links; ``delay_s`` of a link is what a message of so many bits takes on it."""
+        """The nodes and links; the attribute ``delay_s`` of a link is its delay for a message of so many bits."""
         graph = nx.Graph()
         graph.add_nodes_from(self.nodes)
         for link in self.links:
@@ -108,7 +108,7 @@ ONE_STATION = Topology(
     cloud="station",
     stations=[Station(name="station", x_m=0.0, y_m=0.0)],
 )
-"""Without a topology file: one station at the centre, whose server costs nothing to reach."""
+"""Without a topology file: one station at the centre with the server beside it, reached in no time."""
 
 
 def load_topology(name_or_path: str) -> Topology:
@@ -133,50 +133,50 @@ def _need_paths(path: Path, key: str, nodes: Iterable[str], reached: set[str], c
 
 @dataclass(frozen=True)
 class Backhaul:
-    """The wires between stations, servers and cloud: the paths that are quickest for a model."""
+    """The wired paths between stations, servers and cloud, chosen to be the quickest for a model."""
 
     edge: Integers
-    """Where the updates of each station are merged: position in ``servers``, [M]."""
+    """The server that merges the updates of each station: position in ``servers``, [M]."""
     servers: Sequence[str]
     """Nodes that merge updates in every round: the cloud alone, or the edge servers."""
     station_links: Sequence[Sequence[BackhaulLink]]
-    """Links on the path between each station and its server, from the server on, [M]."""
+    """Links on the path between each station and its server, starting at the server, [M]."""
     server_links: Sequence[Sequence[BackhaulLink]]
-    """Links on the path between each server and the cloud, from the cloud on, [E]."""
+    """Links on the path between each server and the cloud, starting at the cloud, [E]."""
 
     @property
     def has_wires(self) -> bool:
-        """Whether any station lies apart from its server."""
+        """Whether there are links between any station and its server."""
         return any(self.station_links)
 
     def of_station_s(self, bits: float) -> Floats:
-        """What a message takes from each station to its server, or back, [M]."""
+        """Seconds that a message takes from each station to its server, or back, [M]."""
         return np.array([_path_s(links, bits) for links in self.station_links], dtype=float)
 
     def to_cloud_s(self, bits: float) -> Floats:
-        """What a message takes from each server to the cloud, or back, [E]; 0 for the cloud itself."""
+        """Seconds that a message takes from each server to the cloud, or back, [E]; 0 for the cloud itself."""
         return np.array([_path_s(links, bits) for links in self.server_links], dtype=float)
 
     def broadcast_s(self, bits: float, from_cloud: bool) -> Floats:
-        """What a message takes from the cloud, or from each station's server, to each station, [M]."""
+        """Seconds that a message takes from the cloud, or from each station's server, to each station, [M]."""
         of_station_s = self.of_station_s(bits)
         return of_station_s + self.to_cloud_s(bits)[self.edge] if from_cloud else of_station_s
 
     def upload_s(self, station: Integers, bits: Floats) -> Floats:
-        """What messages of different sizes [n] take from their ``station`` [n] to its server, [n]."""
+        """Seconds that messages of ``bits`` [n] take from their ``station`` [n] to its server, [n]."""
         return _by_size(bits, station, self.of_station_s)
 
     def download_s(self, station: Integers, bits: Floats, from_cloud: bool) -> Floats:
-        """What messages of different sizes [n] take to a ``station`` [n]; nothing for those without bits, [n]."""
+        """Seconds that messages of ``bits`` [n] take to their ``station`` [n], [n]; 0 for a message of 0 bits."""
         seconds = _by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud))
         return np.where(bits > 0, seconds, 0.0)
 
 
 def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backhaul:
-    """Paths that are quickest (Dijkstra over the links' delays) for messages of so many bits; others take them, too.
+    """The quickest paths (Dijkstra over the links' delays) for a message of ``bits``; messages of all sizes use them.
 
-    Flat: every station's updates go to the cloud. Hierarchical: to the edge server that is reached quickest, the first
-    one listed among equals.
+    Flat: every station's updates go to the cloud. Hierarchical: they go to the edge server that they reach quickest, or
+    to the first one listed among equally quick ones.
     """
     graph = topology.graph(bits)
     servers = topology.edge_servers if hierarchical else [topology.cloud]
@@ -201,7 +201,7 @@ def _path_s(links: Sequence[BackhaulLink], bits: float) -> float:
 
 
 def _by_size(bits: Floats, station: Integers, of_size_s: Callable[[float], Floats]) -> Floats:
-    """For each message [n] what ``of_size_s`` gives, [M], at its station [n]."""
+    """Seconds of each message [n]: the entry of its station in ``of_size_s(bits)``, [M]."""
     if len(bits) and (bits == bits[0]).all():
         return of_size_s(float(bits[0]))[station]
     seconds = np.empty(len(bits))

@@ -1,4 +1,4 @@
-"""Who will be there again soon: forecasts by the check-in log alone, and how well they do."""
+"""Forecasts of which devices will check in within the next rounds, from the check-in log alone, and their scores."""
 
 from edgesim.prediction import arima, persistence, poisson
 from edgesim.prediction.backtest import Backtest, Predictor, backtest

@@ -1,6 +1,6 @@
 """One ARIMA model per device, as REFL asks of its devices (Abdelmoniem et al., EuroSys 2023).
 
-The order is (1, 0, 1) with a constant: neither REFL nor those who compare against it give one.
+The order is (1, 0, 1) with a constant: neither REFL nor the papers that compare against it state one.
 """
 
 import warnings
@@ -14,13 +14,13 @@ _ORDER = (1, 0, 1)
 
 
 def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
-    """Chance that each device is there in at least one of the next rounds, [n].
+    """Probability that each device checks in in at least one of the next ``future_rounds`` rounds, [n].
 
-    1 - prod_k (1 - p_k) over the forecasts p_k, clipped to [0, 1]. A device that was always, or never, there within
-    the window is forecast to go on so. Raises `EdgesimError` for no rounds.
+    1 - prod_k (1 - p_k) over the forecasts p_k, clipped to [0, 1]. A device that checked in in all rounds of the
+    window, or in none, is forecast to continue so. Raises `EdgesimError` for ``future_rounds`` below 1.
     """
     need_future(future_rounds)
-    # It takes seconds to import, which the other predictors need not wait for.
+    # Imported here: the import takes seconds, and the other predictors do not need it.
     from statsmodels.tsa.arima.model import ARIMA
 
     history = log.history(ids).astype(np.float64)

@@ -1,4 +1,4 @@
-"""A predictor against a log of who was there: what it would have said in every round, and what came."""
+"""Backtest of a predictor on a log of check-ins: its forecast in every round against what happened."""
 
 import time
 from collections.abc import Callable
@@ -14,36 +14,36 @@ from edgesim.prediction.check_in_log import CheckInLog, need_future
 from edgesim.prediction.scores import Confusion
 
 Predictor = Callable[[CheckInLog, Integers, int], Floats]
-"""Chances of some devices [n] to be there in at least one of so many rounds that follow a log."""
+"""Probability that each of some devices [n] checks in in at least one of so many rounds that follow a log."""
 
 THRESHOLD = 0.5
-"""A device is said to be there when its chance is above this (FedDance, section 6.3.1)."""
+"""A device is forecast to check in if its probability is above this (FedDance, section 6.3.1)."""
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """One forecast of all devices per round judged."""
+    """One forecast of all devices for each round judged."""
 
     rounds: list[int]
-    """The rounds r judged, counted from 0: forecast by the rounds before r, about r and those that follow."""
+    """The rounds r judged, counted from 0: the forecast uses rounds before r and is about r and later rounds."""
     confusions: list[Confusion]
     wall_s: list[float]
     """Wall seconds of each forecast of all devices."""
 
     @property
     def overall(self) -> Confusion:
-        """All rounds together."""
+        """The confusion of all judged rounds together."""
         return reduce(add, self.confusions)
 
 
 def backtest(
     present: Booleans, predictor: Predictor, history_rounds: int, future_rounds: int, every: int = 1
 ) -> Backtest:
-    """Judge a predictor on a log, ``present`` [rounds, devices], in every so many rounds with a full history.
+    """Judge a predictor on a log, ``present`` [rounds, devices], in every ``every``-th round that has a full history.
 
-    What came is whether a device was there in at least one of the K rounds r .. r + K - 1, of which the predictor, who
-    knows r - K_h .. r - 1, has seen none (FedDance, eqs. 2 and 4). Raises `EdgesimError` where the windows do not fit
-    into the log, or are none.
+    The truth is whether a device checked in in at least one of the K rounds r .. r + K - 1; the predictor sees the K_h
+    rounds r - K_h .. r - 1 only (FedDance, eqs. 2 and 4). Raises `EdgesimError` if the windows do not fit into the log,
+    or one of the numbers is below 1.
     """
     rounds, devices = present.shape
     need_future(future_rounds)

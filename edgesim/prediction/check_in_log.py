@@ -11,7 +11,7 @@ from edgesim.errors import EdgesimError
 
 @dataclass
 class CheckInLog:
-    """A ring of the last rounds' check-ins; before the first round nobody did."""
+    """A ring buffer of the last rounds' check-ins; rounds before the first one count as without check-ins."""
 
     ring: Booleans
     """D_m(v): whether device m checked in, [window, devices]; round v lies in row v modulo the window."""
@@ -33,7 +33,7 @@ class CheckInLog:
         return len(self.ring)
 
     def append(self, ids: Integers) -> None:
-        """Log a round in which ``ids``, each once, checked in; the oldest one is forgotten."""
+        """Log a round in which the devices ``ids``, each once, checked in; it replaces the oldest round."""
         self._need_known(ids)
         row = self.ring[self.rounds % self.window_rounds]
         self.counts -= row
@@ -48,12 +48,12 @@ class CheckInLog:
         return np.asarray(self.counts[ids] / self.window_rounds)
 
     def latest(self, ids: Integers) -> Booleans:
-        """Whether each device checked in last round, [n]; raises as `append` does."""
+        """Whether each device checked in in the last round, [n]; raises as `append` does."""
         self._need_known(ids)
         return np.asarray(self.ring[(self.rounds - 1) % self.window_rounds, ids])
 
     def history(self, ids: Integers) -> Booleans:
-        """The window's rounds of some devices, the oldest first, [window, n]; raises as `append` does."""
+        """Check-ins of some devices in the window's rounds, oldest first, [window, n]; raises as `append` does."""
         self._need_known(ids)
         oldest = self.rounds % self.window_rounds
         return np.concatenate([self.ring[oldest:, ids], self.ring[:oldest, ids]])
@@ -67,6 +67,6 @@ class CheckInLog:
 
 
 def need_future(future_rounds: int) -> None:
-    """Raise `EdgesimError` where a forecast would look no round ahead."""
+    """Raise `EdgesimError` if a forecast looks less than one round ahead."""
     if future_rounds < 1:
         raise EdgesimError(f"availability predictor: future_rounds must be at least 1 (got {future_rounds})")

@@ -1,4 +1,4 @@
-"""The forecast that anything must beat: who was there will be there."""
+"""The baseline forecast: devices that checked in in the last round will check in again."""
 
 import numpy as np
 
@@ -7,9 +7,9 @@ from edgesim.prediction.check_in_log import CheckInLog, need_future
 
 
 def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
-    """1 for those who checked in last round, 0 for the others, [n]; however far it looks ahead.
+    """1 for devices that checked in in the last round, 0 for the others, [n], for any ``future_rounds``.
 
-    Raises `EdgesimError` for no rounds.
+    Raises `EdgesimError` for ``future_rounds`` below 1.
     """
     need_future(future_rounds)
     return log.latest(ids).astype(np.float64)

@@ -8,7 +8,10 @@ from edgesim.prediction.check_in_log import CheckInLog, need_future
 
 
 def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
-    """Chance that each device is there in at least one of the next rounds, [n]; raises `EdgesimError` for no rounds."""
+    """Probability that each device checks in in at least one of the next ``future_rounds`` rounds, [n].
+
+    Raises `EdgesimError` for ``future_rounds`` below 1.
+    """
     need_future(future_rounds)
     return once_or_more(log.rates(ids), future_rounds)
 

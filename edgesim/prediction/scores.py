@@ -9,7 +9,7 @@ from edgesim.arrays import Booleans
 
 @dataclass(frozen=True)
 class Confusion:
-    """Forecasts by what was said and what came; confusions of several rounds add up."""
+    """Counts of forecasts by forecast and truth; the confusions of several rounds can be added."""
 
     true_positives: int
     false_positives: int
@@ -18,7 +18,7 @@ class Confusion:
 
     @classmethod
     def of(cls, said: Booleans, came: Booleans) -> "Confusion":
-        """Count forecasts [n] against what came [n]."""
+        """Count forecasts, ``said`` [n], against the truth, ``came`` [n]."""
         hits, said_yes, came_yes = (int(np.count_nonzero(flags)) for flags in (said & came, said, came))
         return cls(hits, said_yes - hits, len(said) - said_yes - came_yes + hits, came_yes - hits)
 
@@ -32,18 +32,18 @@ class Confusion:
 
     @property
     def accuracy(self) -> float:
-        """Share of forecasts that were right; nan for none at all, like the others where nothing is to be judged."""
+        """Share of forecasts that were right; this and the other scores are nan if they have nothing to judge."""
         right = self.true_positives + self.true_negatives
         return _share(right, right + self.false_positives + self.false_negatives)
 
     @property
     def precision(self) -> float:
-        """Share of those said to come who came."""
+        """Share of the devices forecast to check in that did."""
         return _share(self.true_positives, self.true_positives + self.false_positives)
 
     @property
     def recall(self) -> float:
-        """Share of those who came who were said to."""
+        """Share of the devices that checked in that were forecast to."""
         return _share(self.true_positives, self.true_positives + self.false_negatives)
 
     @property

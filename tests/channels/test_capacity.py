@@ -141,7 +141,9 @@ def test_a_run_plans_beyond_the_end_as_though_nothing_were_carried_there() -> No
         assert table.end_s([13e6, 13.1e6, 0.0], [1.0, 1.0, 7.0]).tolist() == [6.0, np.inf, 7.0]
         assert table.known_until_s() == known_until_s
     record.for_run_until(None).need_known(5.9)
-    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but what follows"):
+    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but needed later"):
         record.for_run_until(None).need_known(6.0)
-    with pytest.raises(EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but 6\.5 s \(stop_at_s\)"):
+    with pytest.raises(
+        EdgesimError, match=r"link\.csv: the capacity is known up to 6 s, but needed up to 6\.5 s \(stop_at_s\)"
+    ):
         record.for_run_until(6.5)

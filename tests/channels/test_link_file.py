@@ -111,7 +111,7 @@ def test_two_links_by_hand() -> None:
 def test_beyond_its_own_end_a_link_that_does_not_wrap_is_not_asked() -> None:
     tables = made([[(0, 10)], [(0, 10)]], [4.0, 9.0], False)
     assert tables.bits_between([0, 1], 0.0, [4.0, 9.0]).tolist() == [40.0, 90.0]
-    with pytest.raises(EdgesimError, match=r"links\.csv: device 0: the capacity is known up to 4 s, but what"):
+    with pytest.raises(EdgesimError, match=r"links\.csv: device 0: the capacity is known up to 4 s, but needed later"):
         tables.end_s([1, 0], 50.0, 0.0)
 
 
@@ -129,7 +129,9 @@ def test_a_file_may_say_where_each_device_ends(tmp_path: Path) -> None:
     assert load_links(LinksConfig(file=str(path)), 2).until_s.tolist() == [5.0, 8.0]
     assert load_links(LinksConfig(file=str(path), after_end="hold"), 2).until_s.tolist() == [np.inf, np.inf]
     assert read_links(path).held_s.tolist() == [5.0, 2.0, 6.0]
-    with pytest.raises(EdgesimError, match=r"devices\.links\.end_s: .*links\.csv has a column end_s; leave the key"):
+    with pytest.raises(
+        EdgesimError, match=r"devices\.links\.end_s: .*links\.csv has a column end_s already; remove the key"
+    ):
         load_links(LinksConfig(file=str(path), end_s=9.0, after_end="wrap"), 2)
 
 
@@ -187,7 +189,7 @@ def test_a_bad_end_is_refused_in_one_line(body: str, said: str, tmp_path: Path) 
     [
         ("0,0,5,a\n0,1,5,b\n", "line 3: key: expected one key in all rows of a device (got b)"),
         ("0,0,5,a\n1,0,5,b\n2,0,5,a\n", "line 4: key: expected a key that no other device has (got a)"),
-        ("0,0,5,a\n1,0,5,\n", "line 3: key: expected what the device is called (got nan)"),
+        ("0,0,5,a\n1,0,5,\n", "line 3: key: expected the device's key (got nan)"),
     ],
 )
 def test_a_bad_key_is_refused_in_one_line(body: str, said: str, tmp_path: Path) -> None:
@@ -210,7 +212,7 @@ def test_links_are_found_by_their_keys_and_without_keys_by_their_place(tmp_path:
 @pytest.mark.parametrize(
     ("keys", "count", "said"),
     [
-        ({"after_end": "hold"}, 3, "links.csv: is a record of 2 links, but devices.count is 3; lower devices.count"),
+        ({"after_end": "hold"}, 3, "links.csv: is a recording of 2 links, but devices.count is 3; lower devices.count"),
         ({}, 2, "devices.links.end_s: expected the instant at which the last rows end"),
         ({"after_end": "wrap"}, 2, "devices.links.end_s: expected the instant at which the last rows end"),
         ({"end_s": 2.0}, 2, "devices.links.end_s: expected an instant after the start of the last row"),

@@ -78,7 +78,7 @@ def test_devices_are_found_by_their_keys_and_in_a_profile_without_keys_by_their_
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("0,0.1,a\n1,0.1,\n", "line 3: key: expected what the device is called (got nan)"),
+        ("0,0.1,a\n1,0.1,\n", "line 3: key: expected the device's key (got nan)"),
         ("0,0.1,a\n1,0.1,a\n", "line 3: key: expected each key once (got a)"),
     ],
 )

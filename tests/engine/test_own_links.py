@@ -172,7 +172,7 @@ def test_a_run_beyond_the_end_of_links_that_neither_wrap_nor_hold_says_so(tmp_pa
     config = values(profile, tmax_s=30.0, payload_bits=1.5e6, admission="count", count=4)
     config["devices"] = {"count": 4, "profile": str(profile), "links": {"file": str(tmp_path / "links.csv")}}
     with pytest.raises(
-        EdgesimError, match=r"links\.csv: device \d: the capacity is known up to 40 s, but what follows is asked for"
+        EdgesimError, match=r"links\.csv: device \d: the capacity is known up to 40 s, but needed later"
     ):
         simulation.run(parse(config, "test"), tmp_path / "run")
 
@@ -239,12 +239,12 @@ def test_only_a_run_that_sends_at_the_end_of_its_record_fails(tmp_path, profile,
     assert models_s("stopped") == pytest.approx(ends_s)
     assert play("done", rounds=18).reason == "all rounds done"
     with pytest.raises(
-        EdgesimError, match=r"links\.csv: the capacity is known up to 150 s, but what follows"
+        EdgesimError, match=r"links\.csv: the capacity is known up to 150 s, but needed later"
     ) as caught:
         play("failed")
     assert "\n" not in str(caught.value)
     assert models_s("failed") == pytest.approx(ends_s)
-    with pytest.raises(EdgesimError, match=r"known up to 150 s, but 150\.5 s \(stop_at_s\) is asked for"):
+    with pytest.raises(EdgesimError, match=r"known up to 150 s, but needed up to 150\.5 s \(stop_at_s\)"):
         play("refused", stop_at_s=150.5)
     assert not (tmp_path / "refused").exists()
     # The phone leaves for good at 146 s, and its upload with it.
@@ -268,6 +268,6 @@ def test_by_the_band_nobody_is_planned_beyond_the_end_of_the_record_and_the_cloc
     assert done.reason.startswith("stop_at_s = 40")
     uploads = read_table(tmp_path / "stopped", "activities").query("activity == 'upload'")
     assert (uploads["outcome"] == "done").all()
-    with pytest.raises(EdgesimError, match="known up to 40 s, but what follows is asked for"):
+    with pytest.raises(EdgesimError, match="known up to 40 s, but needed later"):
         simulation.run(parse(config | {"rounds": 9}, "test"), tmp_path / "failed")
     assert read_table(tmp_path / "failed", "rounds")["t_start_s"].tolist() == pytest.approx([0.0, 16.0, 32.0])

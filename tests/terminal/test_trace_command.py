@@ -171,7 +171,7 @@ def test_several_recordings_become_links_that_a_run_sends_over(folder):
     )
     assert edgesim("run", "run.toml")[0] == 0
     line = refused("run", "run.toml", "--set", "devices.count=4", "--out", "other")
-    assert "links.parquet: is a record of 3 links, but devices.count is 4" in line
+    assert "links.parquet: is a recording of 3 links, but devices.count is 4" in line
     assert "--observed, --require, --median-s, --phones and --model-map" in refused(
         "trace", "convert", "up", "down", "x.parquet", "--require", "wifi"
     )

@@ -1,6 +1,6 @@
 """How the uploads of a round share a band: one file each, one signature, one line here.
 
-`equal_finish` is what ``round.leftover`` makes of least bandwidths, and no allocator of its own.
+`equal_finish` is not an allocator to choose: ``round.leftover = "equal_finish"`` applies it to least bandwidths.
 """
 
 from collections.abc import Callable

@@ -11,19 +11,19 @@ from edgesim.errors import EdgesimError
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _LATEST = 1e6
-"""How many deadlines a common finish may take, before there is taken to be none."""
+"""Latest common finish that is searched, in multiples of the deadline."""
 
 _TOLERANCE = 1e-9
-"""Relative excess over the band at the latest instant that counts as rounding of the admission rule."""
+"""Relative excess over the band, at the latest instant, that is taken for rounding of the admission rule."""
 
 
 def allocate(request: Request) -> Floats:
-    """Bandwidths that end all uploads at one instant, the least one possible, [S]; beyond the deadline if need be."""
+    """Bandwidths that end all uploads at the same, earliest possible instant, [S], which may be after the deadline."""
     latest_s = request.deadline_s
     while not request.least_hz(latest_s).sum() <= request.bandwidth_hz:
         latest_s *= 2
         if latest_s >= _LATEST * request.deadline_s:
-            # The band dries up before all are through: nobody's finish is worth more than another's.
+            # A recorded band may stop carrying bits before all uploads end, so that there is no common finish.
             return least.allocate(request)
     _, bandwidth_hz = equal_finish_s(request.least_hz, request.ready_s.max(), request.bandwidth_hz, latest_s)
     return bandwidth_hz
@@ -34,10 +34,10 @@ def equal_finish_s(
 ) -> tuple[float, Floats]:
     """Least common finish instant of uploads that share a band, and the bandwidth of each, [n].
 
-    ``least_hz`` gives the least bandwidths that end the uploads by an instant, [n >= 1], falling in the instant; no
-    finish lies before ``earliest_s``. Returns (T, bandwidths): T <= ``latest_s`` is the least instant for which they
-    fit into the band, and their sum never exceeds the band, in whatever order it is formed. Raises `EdgesimError` if
-    the band is too narrow even for ``latest_s``.
+    ``least_hz`` gives the least bandwidths that end the uploads by an instant, [n >= 1]; the later the instant, the
+    smaller they are. No finish lies before ``earliest_s``. Returns (T, bandwidths): T <= ``latest_s`` is the least
+    instant for which they fit into the band, and their sum does not exceed the band in any order of summation. Raises
+    `EdgesimError` if the band is too narrow even for ``latest_s``.
 
     Solves sum_n B*_n(T) = B by bisection; over a band with Shannon rates B*_n is that of FedTeddi, eq. 14.
     """

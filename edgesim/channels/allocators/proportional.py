@@ -1,4 +1,4 @@
-"""Proportional to payload: who has more to send gets more of the band."""
+"""Proportional to payload: an upload of more bits gets more of the band."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What an allocator is asked: the uploads among which one band is to be shared."""
+"""The input of an allocator: the uploads that are to share one band."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,9 @@ class Request:
     ids: Integers
     payload_bits: Floats
     ready_s: Floats
-    """When each upload can begin, as the scheduler knows it."""
+    """When each upload can begin, to the scheduler's knowledge."""
     rx_power_w: Floats
-    """Received power that the uploads are planned on."""
+    """Received power that each upload is planned with."""
     need_hz: Floats
     """Least bandwidth that meets the deadline; inf where none does."""
     link: Link

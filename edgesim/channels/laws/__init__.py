@@ -1,4 +1,4 @@
-"""Path-loss laws by the name that an environment file gives: one file and one line each."""
+"""The registry of path-loss laws by their names in environment files: one file and one line each."""
 
 from edgesim.channels.laws.free_space import FreeSpace
 from edgesim.channels.laws.inh_office import IndoorOffice

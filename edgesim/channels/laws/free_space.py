@@ -9,7 +9,7 @@ from edgesim.channels.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
 
 
 class FreeSpace(Law):
-    """Carrier and the heights that turn a horizontal distance into a direct one."""
+    """Carrier frequency and the antenna heights, which give the direct distance from the horizontal one."""
 
     carrier_hz: float = Field(ge=1e6, le=1e12)
     station_height_m: float = Field(ge=0)

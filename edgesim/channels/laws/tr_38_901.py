@@ -54,7 +54,7 @@ class Tr38901Law(Law):
 
 
 class StreetLaw(Tr38901Law):
-    """The outdoor laws, UMa and UMi: a steeper slope beyond a breakpoint, a street that gets lost from sight."""
+    """The outdoor laws, UMa and UMi: a steeper slope beyond a breakpoint, and line of sight rarer with distance."""
 
     fitted_for: ClassVar[str] = "horizontal distances of 10 m to 5 km"
 
@@ -81,6 +81,6 @@ class StreetLaw(Tr38901Law):
 
 def street_los_probability(distance_m: ArrayLike, decay_m: float) -> Floats:
     """1 up to 18 m, then 18/d + exp(-d/decay)(1 - 18/d): UMi and, for devices up to 13 m, UMa (table 7.4.2-1)."""
-    # Both expressions are 1 at 18 m, so that moving nearer distances there gives them probability 1.
+    # The formula is 1 at 18 m, so distances below 18 m are set to 18 m.
     distance = np.maximum(distance_m, 18.0)
     return np.asarray(18.0 / distance + np.exp(-distance / decay_m) * (1.0 - 18.0 / distance))
