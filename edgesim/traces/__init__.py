@@ -1,4 +1,4 @@
-"""Traces: which device is available when, how fast it computes, what its link carries."""
+"""Traces of devices: availability models, and readers of recorded availability, compute speed and link capacity."""
 
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds

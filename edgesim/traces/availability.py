@@ -1,6 +1,6 @@
-"""Who is available when: one protocol for all models, whose answers depend on no earlier question.
+"""When each device is available: the interface of all models. An answer never depends on earlier calls.
 
-Answers are exact: at an instant that is answered, what was asked for holds, and at no instant of the clock before it.
+Answers are exact: a returned instant is the first one of the floating-point clock at which the condition holds.
 """
 
 from typing import Protocol
@@ -12,7 +12,7 @@ from edgesim.arrays import Booleans, Floats, Integers
 
 
 class Availability(Protocol):
-    """A availability model; device ids are [n], instants seconds on the run's clock, a scalar or [n]."""
+    """An availability model; device ids are [n], instants seconds on the run's clock, a scalar or [n]."""
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available at an instant, [n]."""
@@ -20,14 +20,14 @@ class Availability(Protocol):
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """Instant at which each device's current available stretch ends, [n].
 
-        ``inf`` where it lasts to the instant ``horizon_s`` or longer, ``t_s`` itself where not available.
+        ``inf`` if it lasts to the instant ``horizon_s`` or longer, ``t_s`` if the device is not available.
         """
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
-        """First instant >= ``t_s`` at which each device is available, [n]; inf where that never comes."""
+        """First instant >= ``t_s`` at which each device is available, [n]; inf if there is none."""
 
     def next_time_with(self, count: int, t_s: float) -> float:
         """First instant >= ``t_s`` with at least ``count`` devices available; inf if there is none."""
 
     def next_change(self, t_s: float) -> float:
-        """First instant > ``t_s`` at which any device may come or leave; inf if none is known."""
+        """First instant > ``t_s`` at which any device may become available or unavailable; inf if none is known."""

@@ -1,4 +1,4 @@
-"""Availability drawn by rounds: what is drawn for a round holds from its start to its end."""
+"""Availability drawn by rounds: a draw holds from the start of its round to the start of the next."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,27 +11,27 @@ from edgesim.arrays import Booleans, Floats, Integers
 
 @dataclass
 class ByRounds:
-    """Which devices are there in each round; an `Availability` that the server tells when a slot begins.
+    """Which devices are available in each round; an `Availability` that the server informs when a slot begins.
 
-    A slot is a round, with what passes until the next one opens, or a wait of the server for enough devices; slots are
-    numbered from 0, so slot r - 1 is round r as long as the server has not waited. How long a slot lasts is up to the
-    run: this knows the slots that have begun, of which the last is taken to last for ever.
+    A slot is a round, with the time until the next one opens, or a wait of the server for enough devices; slots are
+    numbered from 0, so slot r - 1 is round r as long as the server has not waited. The run decides how long a slot
+    lasts: this object knows only the slots that have begun, and takes the last of them to last for ever.
     """
 
     device_count: int
     in_slot: Callable[[Integers, Integers], Booleans]
-    """Whether devices, [n], are there in slots, [n]; a pure function."""
+    """Whether devices, [n], are available in slots, [n]; a pure function."""
     remedy: str
-    """What to change when too few devices are ever there."""
+    """Advice for an error message when too few devices are ever available."""
     starts_s: list[float] = field(default_factory=list)
     """When each slot began, ascending."""
 
     def begin_slot(self, t_s: float) -> None:
-        """A round, or a wait for enough devices, begins."""
+        """Note that a round, or a wait for enough devices, begins at ``t_s``."""
         self.starts_s.append(t_s)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
-        """Whether each device is there in the slot of ``t_s``, a scalar or [n]; [n]."""
+        """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""
         return self.in_slot(ids, self._slot(ids, t_s))
 
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
@@ -40,16 +40,16 @@ class ByRounds:
         return np.where((until_s > np.asarray(t_s)) & (until_s >= horizon_s), np.inf, until_s)
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
-        """First instant >= ``t_s`` at which each device is there, [n]; ``inf`` where no slot that has begun has one."""
+        """First instant >= ``t_s`` at which each device is available, [n]; ``inf`` if in no slot that has begun."""
         return self._first(ids, t_s, True)
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """``t_s`` where at least ``count`` devices are there in its slot, else ``inf``."""
+        """``t_s`` if at least ``count`` devices are available in its slot, else ``inf``."""
         present = self.available(np.arange(self.device_count), t_s)
         return t_s if np.count_nonzero(present) >= count else np.inf
 
     def next_change(self, t_s: float) -> float:
-        """Not known: ``inf``."""
+        """``inf``: the start of the next slot is not known."""
         return np.inf
 
     def _slot(self, ids: Integers, t_s: ArrayLike) -> Integers:
@@ -57,7 +57,7 @@ class ByRounds:
         return np.broadcast_to(slots, len(ids))
 
     def _first(self, ids: Integers, t_s: ArrayLike, there: bool) -> Floats:
-        """First instant >= ``t_s`` at which each device is there, or is away, [n]; ``inf`` if no slot has one."""
+        """First instant >= ``t_s`` at which each device is available (``there``), or is not, [n]; ``inf`` if none."""
         slots = self._slot(ids, t_s).copy()
         first_s = np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)).copy()
         left = np.flatnonzero(self.in_slot(ids, slots) != there)

@@ -1,4 +1,4 @@
-"""All devices of an interval table at once: who is there at an instant, and when enough of them are."""
+"""All devices of an interval table at once: which are available at an instant, and when ``count`` of them are."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,14 +9,14 @@ from edgesim.traces.repeats import instants_s
 
 _AT_ONCE = 1 << 12
 LENGTHS_LIMIT = 50
-"""Lengths of the longest recording that are searched ahead; what has not come by then counts as never."""
+"""How far ahead is searched, in lengths of the longest recording; what does not occur by then counts as never."""
 
 _WINDOWS = 8
-"""Windows in which each of these lengths is searched where recordings of different length are repeated."""
+"""Windows into which each of these lengths is split in the search over repeated recordings of different lengths."""
 
 
 class Coincidence:
-    """Starts and ends of all intervals in order of time."""
+    """The starts and ends of all intervals in order of time, for questions about several devices at once."""
 
     def __init__(self, intervals: Intervals, wraps: bool) -> None:
         lengths_s = np.unique(intervals.length_s)
@@ -24,7 +24,7 @@ class Coincidence:
         self._length_s = float(lengths_s[-1]) if wraps else np.inf
         self._apart = intervals if wraps and len(lengths_s) > 1 else None
         self.in_step = self._apart is None
-        """Whether all devices are at the same place of their recordings at any instant."""
+        """Whether all devices are always at the same position in their recordings (equal lengths, or no repetition)."""
         if self.in_step:
             device = intervals.device.astype(np.int32)
             by_start, by_end = np.argsort(intervals.start_s), np.argsort(intervals.end_s)
@@ -36,21 +36,24 @@ class Coincidence:
     def present_at(self, t_s: float) -> Booleans:
         """Which of all devices are available at an instant within the recording, [devices].
 
-        From the snapshot before it on by counting starts and ends: cheaper than a search for each device.
+        Counts starts and ends since the last snapshot before the instant, which is cheaper than a search per device.
         """
         begun = int(np.searchsorted(self._starts_s, t_s, "right"))
         ended = int(np.searchsorted(self._ends_s, t_s, "right"))
         return self._counts(begun // self._stride, begun, ended) > 0
 
     def _take_snapshots(self) -> None:
-        """After every so many starts: how many ends came until then, and who is there, [devices]."""
+        """After every ``_stride`` starts: how many ends there were until then, and which devices are available."""
         self._snapshots = [(0, np.zeros(self._device_count, dtype=np.int8))]
         for begun in range(self._stride, len(self._starts_s) + 1, self._stride):
             ended = int(np.searchsorted(self._ends_s, self._starts_s[begun - 1], "right"))
             self._snapshots.append((ended, self._counts(len(self._snapshots) - 1, begun, ended).astype(np.int8)))
 
     def _counts(self, number: int, begun: int, ended: int) -> Integers:
-        """Intervals of each device among the first so many starts but not among the first so many ends, [devices]."""
+        """Open intervals of each device after the first ``begun`` starts and the first ``ended`` ends, [devices].
+
+        Counted from snapshot ``number`` on.
+        """
         ended_before, counts = self._snapshots[number]
         starting = self._starting[number * self._stride : begun]
         ending = self._ending[ended_before:ended]
@@ -61,7 +64,7 @@ class Coincidence:
     def next_time_with(self, count: int, t_s: float) -> float:
         """First instant >= ``t_s`` with at least ``count`` devices available; inf if there is none.
 
-        Also where recordings are repeated and it does not come in `LENGTHS_LIMIT` lengths of the longest.
+        For repeated recordings inf also if there is none within `LENGTHS_LIMIT` lengths of the longest.
         """
         if count > self._device_count:
             return np.inf
@@ -79,15 +82,15 @@ class Coincidence:
                 return later_s
             when_s = float(instants_s(cycle, self._length_s, later_s))
             cycle, phase_s = self._cycle_and_phase(when_s)
-            # A stay shorter than a step of the clock may hold at no instant that the clock can show.
+            # A stay shorter than the spacing of floating-point numbers may contain no instant of the clock.
             if self.count_at(phase_s) >= count:
                 return when_s
         return np.inf
 
     def next_change(self, t_s: float) -> float:
-        """First instant > ``t_s`` at which anybody comes or leaves; inf if there is none.
+        """First instant > ``t_s`` at which any device's availability changes; inf if there is none.
 
-        Of recordings in step alone; where they are repeated, the seam counts too.
+        Only for recordings `in_step`. For repeated ones the instant at which they begin again counts as a change.
         """
         cycle, phase_s = self._cycle_and_phase(t_s)
         edges_s = [self._length_s]
@@ -100,25 +103,25 @@ class Coincidence:
         return divmod(t_s, self._length_s) if np.isfinite(self._length_s) else (0.0, t_s)
 
     def count_at(self, t_s: ArrayLike) -> Integers:
-        """Devices available at instants within the recording, of their shape."""
+        """Number of devices available at instants within the recording, of the shape of ``t_s``."""
         begun = np.searchsorted(self._starts_s, t_s, "right")
         return np.asarray(begun - np.searchsorted(self._ends_s, t_s, "right"))
 
     def ever_has(self, count: int) -> bool:
-        """Whether ``count`` devices may be available at one instant; False only where that is known to never be."""
+        """Whether ``count`` devices may be available at one instant; False only if they certainly never are."""
         if self._apart is not None:
             return count <= self.most_at_once()
         return bool(np.isfinite(self._first_start_with(count, 0)))
 
     def most_at_once(self) -> int:
-        """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
+        """Most devices available at one instant; an upper bound for repeated recordings of different lengths."""
         if self._apart is not None:
             return len(np.unique(self._apart.device))
         ended = np.searchsorted(self._ends_s, self._starts_s, "right")
         return int((np.arange(1, len(ended) + 1) - ended).max(initial=0))
 
     def _first_start_with(self, count: int, first: int) -> float:
-        """The first of the starts from a place in their order on that brings ``count`` devices; inf if none."""
+        """Time of the first start, from number ``first`` on, at which ``count`` devices are available; inf if none."""
         size = _AT_ONCE
         while first < len(self._starts_s):
             starts_s = self._starts_s[first : first + size]
@@ -129,7 +132,7 @@ class Coincidence:
         return np.inf
 
     def _search(self, apart: Intervals, count: int, t_s: float) -> float:
-        """As `next_time_with`, window by window: recordings of different lengths need not repeat together."""
+        """As `next_time_with`, window by window, for recordings of different lengths, which have no common period."""
         if len(np.unique(apart.device)) < count:
             return np.inf
         for window in range(_WINDOWS * LENGTHS_LIMIT):
@@ -144,13 +147,13 @@ class Coincidence:
 
 
 def _unrolled(apart: Intervals, begin_s: float, until_s: float) -> tuple[Floats, Floats]:
-    """Sorted starts and ends of the repeated periods that overlap a window, and of some around it."""
+    """Sorted starts and ends of the repeated intervals that overlap a window, and of some next to it."""
     lengths_s = apart.length_s[apart.device]
     starts_s, ends_s = [np.empty(0)], [np.empty(0)]
-    # Rounding may add repetitions that do not overlap the window, which changes no count, but must leave none out.
+    # The slack may add intervals next to the window, which changes no count; without it rounding could leave one out.
     slack_s = 8 * np.spacing(until_s)
     cycle = np.floor((begin_s - slack_s - apart.end_s) / lengths_s) + 1
-    # A short recording comes round several times within a window.
+    # A short recording repeats several times within a window.
     while np.any(inside := cycle * lengths_s + apart.start_s <= until_s + slack_s):
         laps, length_s = cycle[inside], lengths_s[inside]
         starts_s.append(instants_s(laps, length_s, apart.start_s[inside]))

@@ -29,8 +29,8 @@ def convert(
 ) -> Recorded:
     """Read a recording, write it as Parquet and return what was written; raises `EdgesimError`, with nothing written.
 
-    ``observed`` is an interval file of when the devices were observed, where the recording itself does not say; its
-    devices are those of the same keys where both have keys, else those of the same numbers.
+    ``observed`` is an interval file of when the devices were observed, for recordings that do not say. If both files
+    have keys, devices are matched by them, else by their numbers.
     """
     recorded = read_recording(source, format, **options)
     need_availability(source, recorded, observed)
@@ -48,15 +48,15 @@ def convert(
 
 
 def need_availability(source: Path, recorded: Recorded, observed: Path | None) -> None:
-    """Raises `EdgesimError` where periods of observation are given for a recording of something else."""
+    """Raises `EdgesimError` if periods of observation are given but the recording is not of availability."""
     if observed is not None and not isinstance(recorded, RecordedAvailability):
-        raise EdgesimError(f"--observed: is for availability recording, which {source} is not")
+        raise EdgesimError(f"--observed: is for recordings of availability, which {source} is not")
 
 
 def settle(
     recorded: RecordedAvailability, observed: Path | None = None, unobserved: Unobserved = "absent"
 ) -> Intervals:
-    """The available periods, with time in which nobody looked counted as absent or as present, and noted."""
+    """The available periods, with unobserved time counted as ``unobserved`` says, and noted in the result."""
     available, seen = recorded.available, recorded.observed
     if observed is not None:
         seen = read_intervals(observed)
@@ -75,10 +75,10 @@ def settle(
 
 
 def _numbered_alike(seen: Intervals, available: Intervals) -> tuple[Intervals, Texts | None]:
-    """``seen`` with the numbers that devices have in ``available``, further ones behind them, and all their keys."""
+    """``seen`` renumbered as in ``available``, devices that are not in it numbered after them; and the keys of all."""
     known = available.device_count
     if available.keys is None or seen.keys is None:
-        # Names for some of the devices only would be names for none.
+        # Keys must name all devices or none.
         return seen, available.keys if seen.device_count <= known else None
     number, keys = numbered(available.keys, seen.keys)
     length_s = np.append(available.length_s, seen.length_s[number >= known])
@@ -92,11 +92,11 @@ def _columns(intervals: Intervals) -> tuple[Integers, Floats, Floats]:
 
 
 def _lengths_s(available: Intervals, seen: Intervals) -> Floats:
-    """Length of each device's recording, up to where the device was seen at least, [devices]."""
+    """Length of each device's recording, extended to the end of its observation, [devices]."""
     known = available.device_count
     length_s = np.append(available.length_s, seen.length_s[known:])
     np.maximum.at(length_s, seen.device, seen.end_s)
-    # Recordings that end together did so by one clock, and still do where it went on.
+    # Recordings of equal length were ended by one clock, so they are extended together and stay equal.
     return np.full(len(length_s), length_s.max()) if np.ptp(available.length_s) == 0 else length_s
 
 

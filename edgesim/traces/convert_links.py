@@ -1,4 +1,4 @@
-"""From recordings of capacity to one file of uplinks, a device for each recording."""
+"""From recordings of capacity to one file of uplinks, one device for each recording."""
 
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -22,9 +22,10 @@ def convert_links(
 ) -> LinkRows:
     """Write the recordings as the links of devices 0, 1, ..., in the order given, and return what was written.
 
-    What the recordings are called is what the devices are called, where no two are of one name. The files of a folder
-    come in the order of their names, the traces of a file in their own. ``names`` is a pattern of those to take, such
-    as ``*-up``. ``length_s`` is where recordings end that do not say. Raises `EdgesimError`, with nothing written.
+    The names of the recordings become the keys of the devices, unless two have the same name. The files of a folder
+    come in the order of their names, the traces within a file in the file's order. ``names`` is a pattern of the
+    recordings to take, such as ``*-up``. ``length_s`` is the length of recordings that do not state one. Raises
+    `EdgesimError`, with nothing written.
     """
     taken: list[str] = []
     tables: list[Rows] = []
@@ -41,11 +42,11 @@ def convert_links(
     known_s = [end_s for end_s in ends_s if end_s is not None]
     if known_s and len(known_s) < len(ends_s):
         raise EdgesimError(
-            f"{taken[ends_s.index(None)]}: does not say where it ends, as other recordings do; give a --length-s"
+            f"{taken[ends_s.index(None)]}: does not say where it ends, while other recordings do; give a --length-s"
         )
     device = np.repeat(np.arange(len(tables)), [len(t_s) for t_s, _ in tables])
     t_s, bps = (np.concatenate(column) for column in zip(*tables, strict=True))
-    # Names that are there twice tell no device from another.
+    # Keys must be unique.
     keys = texts(taken) if len(set(taken)) == len(taken) else None
     links = LinkRows(device, t_s, bps, np.array(known_s) if known_s else None, keys)
     write_links(target, links)
@@ -68,5 +69,5 @@ def _read(path: Path, format: str | None, length_s: float | None) -> Capacity:
     takes_length = name in FORMATS and "length_s" in FORMATS[name].options
     recorded = read_recording(path, name, length_s=length_s if takes_length else None)
     if not isinstance(recorded, Capacity):
-        raise EdgesimError(f"{path}: is read as {name}, which is no recording of capacity, as links are made of")
+        raise EdgesimError(f"{path}: expected a recording of capacity, to make links of (read as {name})")
     return recorded

@@ -20,7 +20,7 @@ class Original:
 
     repository: str
     path: str
-    """From the repository's root, with the branch before it."""
+    """Branch, and path from the repository's root."""
     size: int
     """Bytes."""
     sha256: str
@@ -49,9 +49,9 @@ ORIGINALS = {
 
 
 def fetch(name: str, folder: Path, host: str = HOST) -> Path:
-    """Download an original into a folder unless it is there already, and return its path.
+    """Download an original into a folder unless the folder has it already, and return its path.
 
-    Raises `EdgesimError` for an unknown name, a failed download or a wrong checksum; then nothing is left behind.
+    Raises `EdgesimError` for an unknown name, a failed download or a wrong checksum; then no file is left behind.
     """
     import pooch
     import requests
@@ -79,7 +79,7 @@ def fetch(name: str, folder: Path, host: str = HOST) -> Path:
 
 
 def _reason(error: "requests.exceptions.RequestException", url: str) -> str:
-    """Why a download failed, in few words: requests' own are hundreds of characters."""
+    """Why a download failed, in a few words; requests' own messages are hundreds of characters long."""
     import requests
 
     if error.response is not None:

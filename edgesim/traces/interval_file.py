@@ -1,12 +1,12 @@
 """Interval files: CSV or Parquet with the columns device, start_s, end_s, one row per available period.
 
-A column ``length_s``, the same in all rows of a device, says where the device's recording ends; without it that is
-the last end in the file. A Parquet file may also carry how many devices it is of (those that are never available
-have no rows), for how long they were recorded, what they are called and of which model they are, for how long nobody
-looked at each, and what that time counts as.
+A column ``length_s``, the same in all rows of a device, says when the device's recording ends; without it all
+recordings end at the last end in the file. The notes of a Parquet file may hold the number of devices (those that are
+never available have no rows), the length of each recording, the devices' keys and models, for how long each was not
+observed, and whether that time counts as absent or present (`edgesim.files.table_facts`).
 
-A column ``device_id`` may stand in place of ``device``: ids from 0, or from 1 where no row has 0; they are what the
-devices are called.
+A column ``device_id`` may stand in place of ``device``: ids from 0, or from 1 if no row has 0; they are the devices'
+keys.
 """
 
 import json
@@ -34,10 +34,10 @@ NAMES = ("keys", "models")
 def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     """Read and check an interval file; touching periods of a device are merged.
 
-    Rows of different devices may come in any order, those of one device by time. ``length_s`` takes the place of
-    the last end where the file has no such column. A device without rows was recorded for as long as the longest that
-    has some, unless the file says otherwise. Raises `EdgesimError` that names the file, the line (CSV, the header is
-    line 1) or row (Parquet, from 1) or that it is the metadata, the field and what was expected.
+    Rows of different devices may come in any order, those of one device by time. ``length_s`` is the length of the
+    recordings if the file has no such column. A device without rows has the longest recording of those with rows,
+    unless the file says otherwise. Raises `EdgesimError` that names the file, the line (CSV, the header is line 1), row
+    (Parquet, from 1) or metadata, the field and what was expected.
     """
     check_length(length_s)
     id_column = id_column_of(path)
@@ -76,7 +76,7 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
 
 
 def _check_facts(path: Path, facts: Facts, count: int, last: int) -> None:
-    """Raises `EdgesimError` for notes that do not fit each other or the rows, whose last device is given."""
+    """Raises `EdgesimError` for notes that contradict each other or the rows; ``last`` is the rows' highest device."""
     if count <= last:
         raise EdgesimError(
             f"{path}: metadata {PREFIX}devices: expected at least {last + 1}, since the rows have device {last} "
@@ -94,7 +94,7 @@ def _check_facts(path: Path, facts: Facts, count: int, last: int) -> None:
 
 
 def write_intervals(path: Path, intervals: Intervals) -> None:
-    """Write a Parquet file that `read_intervals` reads back as it was; raises `EdgesimError` where it cannot."""
+    """Write a Parquet file from which `read_intervals` reads the same; raises `EdgesimError` if it cannot write."""
     columns = {
         "device": intervals.device.astype(np.int32),
         "start_s": intervals.start_s,
@@ -102,7 +102,7 @@ def write_intervals(path: Path, intervals: Intervals) -> None:
         LENGTH: intervals.length_s[intervals.device],
     }
     facts = {"devices": str(intervals.device_count)}
-    # Devices without rows are taken for as long as the longest that has some, unless told.
+    # The note is needed only if a device without rows has another length than `read_intervals` assumes.
     without = np.delete(intervals.length_s, intervals.device)
     if np.any(without != intervals.length_s[intervals.device].max(initial=0.0)):
         facts[LENGTH] = json.dumps(intervals.length_s.tolist())
@@ -117,13 +117,13 @@ def write_intervals(path: Path, intervals: Intervals) -> None:
 
 
 def id_column_of(path: Path) -> str:
-    """Which of the two columns names the devices of a file; raises `EdgesimError` for one that cannot be read."""
+    """Which of the two columns identifies the devices of a file; raises `EdgesimError` for an unreadable file."""
     names = column_names(path) if path.suffix in (".csv", ".parquet") else []
     return DEVICE_ID if DEVICE_ID in names and DEVICE not in names else DEVICE
 
 
 def _checked(frame: pd.DataFrame, path: Path, length_s: float | None) -> tuple[Integers, Floats, Floats, Floats]:
-    """The columns as arrays, ordered by device, with the lengths; refuses the first row that breaks a rule."""
+    """Devices, starts, ends and recording lengths, [rows] each, ordered by device; refuses the first invalid row."""
 
     def refuse(bad: Booleans, numbers: Integers, field: str, expected: str) -> None:
         if bad.any():

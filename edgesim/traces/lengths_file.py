@@ -1,4 +1,4 @@
-"""How long each device was recorded: CSV or Parquet with the columns device and length_s, one row per device.
+"""Files of recording lengths: CSV or Parquet with the columns device and length_s, one row per device.
 
 A column ``device_id`` may stand in place of ``device``, as in interval files, and ``period_s`` in place of
 ``length_s``; other columns are ignored.
@@ -23,12 +23,12 @@ PERIOD = "period_s"
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Lengths of recordings, a row for each device, [n]."""
+    """Lengths of recordings, one row per device, [n]."""
 
     ids: Integers
     length_s: Floats
     are_keys: bool
-    """Whether the ids are what the devices are called (``device_id``), or their numbers."""
+    """Whether the ids are the devices' keys (``device_id``), or their numbers (``device``)."""
     file: str
 
 
@@ -45,16 +45,16 @@ def read_lengths(path: Path) -> Lengths:
 
 
 def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
-    """The same periods, each device's recording as long as a file says, and further devices that were never there.
+    """The same periods with recording lengths from a file, and the file's further devices, which are never available.
 
-    A period without an end (``inf``) lasts as long as the recording. Devices are those of the same keys where both
-    files have keys, else those of the same numbers; ids count from 0, or from 1 if no row has 0. Raises `EdgesimError`
-    for a device without a length or one that comes or leaves after it, and for a recording that says in what time
-    nobody looked.
+    A period without an end (``inf``) lasts to the end of the recording. If both files have keys, devices are matched by
+    them, else by their numbers; ids count from 0, or from 1 if no row has 0. Raises `EdgesimError` for a device without
+    a length, a start or end after a device's length, and a recording that has notes of unobserved time.
     """
     if recorded.unobserved_s is not None:
         raise EdgesimError(
-            f"{recorded.name}: knows already in what time nobody looked; give the lengths along with --observed"
+            f"{recorded.name}: expected a recording without notes of unobserved time; give --lengths and --observed "
+            "together for the original"
         )
     known = recorded.device_count
     if recorded.keys is not None and lengths.are_keys:
@@ -62,7 +62,7 @@ def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
         number, keys = numbered(recorded.keys, texts(map(str, lengths.ids.tolist())))
     else:
         number = lengths.ids - int(lengths.are_keys and lengths.ids.min() > 0)
-        # Names for some of the devices only would be names for none.
+        # Keys must name all devices or none.
         keys = recorded.keys if number.max() < known else None
     count = max(known, int(number.max()) + 1)
     length_s = np.full(count, np.nan)
@@ -76,13 +76,13 @@ def with_lengths(recorded: Intervals, lengths: Lengths) -> Intervals:
         row = int(np.argmax(beyond))
         device = int(recorded.device[row])
         raise EdgesimError(
-            f"{lengths.file}: {_name(device, recorded)}: expected a length up to its last change at least, but one is "
-            f"at {change_s[row]:.10g} s in {recorded.name} (got {length_s[device]:.10g})"
+            f"{lengths.file}: {_name(device, recorded)}: expected a length of at least {change_s[row]:.10g} s, when it "
+            f"starts or ends a period in {recorded.name} (got {length_s[device]:.10g})"
         )
     ended = joined(recorded.device, recorded.start_s, recorded.end_s, length_s, count, recorded.name)
     return replace(ended, keys=keys, models=models_of_all(recorded.models, count))
 
 
 def _name(device: int, recorded: Intervals) -> str:
-    called = "" if recorded.keys is None or device >= recorded.device_count else f", called {recorded.keys[device]!r}"
+    called = "" if recorded.keys is None or device >= recorded.device_count else f", key {recorded.keys[device]!r}"
     return f"device {device}{called}"

@@ -1,4 +1,4 @@
-"""What a availability trace is like: sessions, durations, gaps, hours of the day."""
+"""Statistics of an availability trace: sessions, durations, gaps, hours of the day."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,24 +13,24 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class Anatomy:
-    """The figures of FedDance's fig. 3 for any trace, and the rhythm of its days."""
+    """The statistics of FedDance's fig. 3 for any trace, and its availability over the hours of the day."""
 
     intervals: Intervals
     length_s: float
-    """The longest recording."""
+    """Length of the longest recording."""
     unobserved_share: float
     online_share: Floats
-    """Of each device's recording, [devices]."""
+    """Share of each device's recording in which it is available, [devices]."""
     sessions: Integers
-    """Periods of each device, [devices]."""
+    """Number of available periods of each device, [devices]."""
     duration_s: Floats
-    """Of every period, [n]."""
+    """Duration of every period, [n]."""
     gap_s: Floats
-    """Between consecutive periods of one device, [m]."""
+    """Gaps between consecutive periods of one device, [m]."""
     mean_gap_s: Floats
-    """Of each device that has gaps."""
+    """Mean gap of each device that has gaps."""
     longest_gap_s: Floats
-    """Of each device, [devices]; 0 for one without gaps."""
+    """Longest gap of each device, [devices]; 0 for a device without gaps."""
     online_by_hour_s: Floats
     """Device-seconds online in each hour of the day, [24], hour 0 at the trace's zero."""
     recorded_by_hour_s: Floats
@@ -53,7 +53,7 @@ class Anatomy:
 
     @property
     def observed_share(self) -> float:
-        """Share of the observed device-time that is online; nan where nobody ever looked."""
+        """Share of the observed device-time that is online; nan if no time was observed."""
         unseen = self.unobserved_share
         if unseen >= 1:
             return float("nan")
@@ -68,7 +68,7 @@ class Anatomy:
 
 
 def anatomy(intervals: Intervals) -> Anatomy:
-    """Statistics of a trace of finite length; nothing is counted across its end."""
+    """Statistics of a trace of finite length; no gap or period continues across its end."""
     count = intervals.device_count
     duration_s = intervals.end_s - intervals.start_s
     online_s = np.bincount(intervals.device, duration_s, minlength=count)
@@ -95,14 +95,14 @@ def anatomy(intervals: Intervals) -> Anatomy:
 
 
 def _by_hour_s(start_s: Floats, end_s: Floats) -> Floats:
-    """Seconds of all periods in each hour of the day, [24], exactly."""
+    """Seconds that all periods together have in each hour of the day, [24]."""
     if not len(end_s):
         return np.zeros(24)
     hours = int(-(-end_s.max() // HOUR_S))
     edges_s = np.arange(hours + 1) * HOUR_S
 
     def passed_s(instants_s: Floats) -> Floats:
-        """Sum over instants of the time since each, at every edge."""
+        """For every edge, the sum of the times passed since those ``instants_s`` that lie before it."""
         ordered_s = np.sort(instants_s)
         sums_s = np.append(0.0, np.cumsum(ordered_s))
         before = np.searchsorted(ordered_s, edges_s, "right")

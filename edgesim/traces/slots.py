@@ -10,22 +10,22 @@ from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 
 SLOT_LIMIT = 100_000
-"""Slots that each device is followed ahead before the search for a change is given up."""
+"""How many slots ahead a change is searched for before the search is given up."""
 
 _AT_ONCE = 2**18
-"""Draws that are looked at together while stays are followed, which bounds the memory."""
+"""Most draws evaluated at once while searching for the ends of stays, which bounds the memory."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Who is there in each slot of equal length in seconds; `Availability` for every such model."""
+    """The `Availability` of all models that decide for each device and slot, with slots of ``slot_s`` seconds."""
 
     device_count: int
     slot_s: float
     in_slot: Callable[[Integers, Integers], Booleans]
-    """Whether devices, [n], are there in slots, [n]; a pure function."""
+    """Whether devices, [n], are available in slots, [n]; a pure function."""
     remedy: str
-    """What to change when too few are ever there."""
+    """Advice for an error message when too few devices are ever available."""
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""
@@ -39,7 +39,7 @@ class Slots:
         slot = np.broadcast_to(self._slot(t_s), len(ids)).copy()
         here = self.in_slot(ids, slot)
         until_s = np.where(here, np.inf, np.asarray(t_s, dtype=np.float64))
-        # Counted from each device's own slot: whom else one asks about changes no answer.
+        # The limit counts from each device's own slot, so that answers do not depend on the other devices in ``ids``.
         last = slot + SLOT_LIMIT
         if np.isfinite(horizon_s):
             last = np.minimum(last, self._slot(np.nextafter(horizon_s, -np.inf)))
@@ -59,7 +59,7 @@ class Slots:
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` (a scalar or [n]) at which each device is available, [n].
 
-        Raises `EdgesimError` for a device that is not there in `SLOT_LIMIT` slots.
+        Raises `EdgesimError` for a device that is not available within `SLOT_LIMIT` slots.
         """
         when_s = np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)).copy()
         slot = np.broadcast_to(self._slot(t_s), len(ids)).copy()
@@ -70,7 +70,7 @@ class Slots:
             slot[away] += 1
             when_s[away] = slot[away] * self.slot_s
             away = away[~self.in_slot(ids[away], slot[away])]
-        raise self._never(f"device {ids[away[0]]}", float(np.min(t_s)))
+        raise self._never(f"device {ids[away[0]]} is", float(np.min(t_s)))
 
     def next_time_with(self, count: int, t_s: float) -> float:
         """As `Availability` says, slot by slot; raises `EdgesimError` after `SLOT_LIMIT` slots."""
@@ -81,22 +81,22 @@ class Slots:
         for slot in range(first, first + SLOT_LIMIT):
             if np.count_nonzero(self.in_slot(ids, np.broadcast_to(np.int64(slot), len(ids)))) >= count:
                 return t_s if slot == first else slot * self.slot_s
-        raise self._never(f"{count} of {self.device_count} devices at once", t_s)
+        raise self._never(f"{count} of {self.device_count} devices at once are", t_s)
 
     def next_change(self, t_s: float) -> float:
-        """The next edge."""
+        """The start of the next slot."""
         return (int(self._slot(t_s)) + 1) * self.slot_s
 
     def _slot(self, t_s: ArrayLike) -> Integers:
-        """The slot of each instant: slot k begins at the floating-point product k ``slot_s``, and nowhere before."""
+        """The slot of each instant; slot k begins exactly at the floating-point product k ``slot_s``."""
         instants_s = np.asarray(t_s, dtype=np.float64)
         slots: Integers = np.floor(instants_s / self.slot_s).astype(np.int64)
-        # The division is rounded, and may name the slot on the other side of an edge.
+        # The division is rounded, and may give the neighbouring slot for an instant at an edge.
         slots = slots - (slots * self.slot_s > instants_s)
         return np.asarray(slots + ((slots + 1) * self.slot_s <= instants_s))
 
-    def _never(self, who: str, t_s: float) -> EdgesimError:
+    def _never(self, what: str, t_s: float) -> EdgesimError:
         return EdgesimError(
-            f"availability: in {SLOT_LIMIT} slots from {t_s:g} s on, never {who}; "
+            f"availability: {what} never available in {SLOT_LIMIT} slots from {t_s:g} s on; "
             f"{self.remedy} or lower round.min_candidates"
         )

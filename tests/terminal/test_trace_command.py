@@ -229,7 +229,7 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
     ("arguments", "words"),
     [
         (["show", "nowhere"], ["traces: no file 'nowhere'", "sample-week"]),
-        (["show", "notes.txt"], ["notes.txt: the format cannot be told"]),
+        (["show", "notes.txt"], ["notes.txt: the format cannot be detected"]),
         (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
         (["convert", "cut.json", "x.parquet"], ["cut.json: not a readable JSON file"]),
         (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: is read as flash, which is no recording of"]),
@@ -244,7 +244,7 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
             ["convert", "log.json", "x.parquet", "--lengths", "up"],
             ["--lengths: is for the formats intervals, on-off, but log.json"],
         ),
-        (["show", "up", "--observed", "on.csv"], ["--observed: is for availability recording, which up is not"]),
+        (["show", "up", "--observed", "on.csv"], ["--observed: is for recordings of availability, which up is not"]),
         (["show", "on.csv", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),
         (["fetch", "flash"], ["no recording 'flash' to fetch; known: fedscale-behaviour"]),
     ],

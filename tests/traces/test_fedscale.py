@@ -81,13 +81,13 @@ def test_a_phone_of_50_ms_per_inference_trains_24_images_in_3_6_seconds(tmp_path
     [
         (
             {1: client([0, 5], [10, 20])},
-            "client 1: active[1]: expected an instant not before the period ahead of it ends (got 5)",
+            "client 1: active[1]: expected an instant not before the end of the previous period (got 5)",
         ),
         (
             {1: client([0, 9], [3, 8])},
             "client 1: inactive[1]: expected an instant not before active at the same place (got 8)",
         ),
-        ({1: client([30, 0], [40, 10])}, "client 1: active[1]: expected an instant not before the period"),
+        ({1: client([30, 0], [40, 10])}, "client 1: active[1]: expected an instant not before the end of"),
         (
             {1: client([0], [4]), 2: client([-3], [4])},
             "client 2: active[0]: expected finite seconds, 0 or more (got -3)",

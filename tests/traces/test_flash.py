@@ -149,7 +149,7 @@ GOOD = "2020-01-29 00:00:05\tscreen_on"
         ),
         (
             f"{GOOD}\n2020-01-29 00:00:06\twifi\n2020-01-29 00:00:07\tscreen_off",
-            "nothing is known of any device: none has told of idle, charging, wifi before its last event",
+            "expected a device with an event of each of idle, charging, wifi before its last event",
         ),
         (7, "device '0': messages: expected text, one event a line"),
         ("", "holds no events"),
@@ -169,7 +169,10 @@ def test_a_bad_log_is_refused_with_device_line_and_what_was_expected(
     ("text", "said"),
     [
         ('{"0": {"messages": "', "not a readable JSON file: Unterminated string"),
-        ('{"0": {"messages": ""}, "1": {"messages": ""}, "0": {"messages": ""}}', "'0' is there twice; expected each"),
+        (
+            '{"0": {"messages": ""}, "1": {"messages": ""}, "0": {"messages": ""}}',
+            "expected each key once (got '0' twice)",
+        ),
         ('{"a": {"messages": ""}}', 'expected an object of devices with the keys "0", "1"'),
         ('{"%s": {"messages": ""}}' % ("1" * 5000), "expected an object of devices"),
         ("[1]", "expected an object of devices"),

@@ -65,8 +65,8 @@ def test_ids_of_a_file_of_lengths_count_from_0_or_1_where_the_recording_has_none
     ("lengths", "words"),
     [
         ("device,length_s\n0,10\n", "lengths.csv: has no length of device 1"),
-        ("device,length_s\n0,10\n1,7\n", "lengths.csv: device 1: expected a length up to its last change at least, "
-         "but one is at 8 s in "),
+        ("device,length_s\n0,10\n1,7\n", "lengths.csv: device 1: expected a length of at least 8 s, "
+         "when it starts or ends a period in "),
         ("device,length_s\n0,10\n0,20\n", "lengths.csv: line 3: device: expected each device once (got 0)"),
         ("device,length_s\n0,10\nx,20\n", "lengths.csv: line 3: device: expected a whole number from 0 to 9999999"),
         ("device,length_s\n0,10\n1,0\n", "lengths.csv: line 3: length_s: expected a finite number above 0, up to"),
@@ -90,7 +90,7 @@ def test_lengths_come_before_what_was_observed_not_after(tmp_path):
     lengths = tmp_path / "lengths.csv"
     convert(tmp_path / "periods.csv", tmp_path / "out.parquet", observed=tmp_path / "seen.csv", lengths=lengths)
     assert read_intervals(tmp_path / "out.parquet").unobserved_share == pytest.approx(0.2)
-    with pytest.raises(EdgesimError, match=r"out\.parquet: knows already in what time nobody looked"):
+    with pytest.raises(EdgesimError, match=r"out\.parquet: expected a recording without notes of unobserved"):
         convert(tmp_path / "out.parquet", tmp_path / "again.parquet", lengths=lengths)
     with pytest.raises(EdgesimError, match="--length-s, --lengths: expected one of them at most"):
         read_recording(tmp_path / "periods.csv", lengths=lengths, length_s=9.0)
@@ -152,11 +152,11 @@ def test_the_last_state_of_an_on_off_list_holds_as_long_as_each_devices_own_reco
     [
         (
             "device,length_s\n0,12\n1,19\n",
-            "device 1: expected a length up to its last change at least, but one is at 20 s",
+            "device 1: expected a length of at least 20 s, when it starts or ends",
         ),
         (
             "device,length_s\n0,9\n1,30\n",
-            "device 0: expected a length up to its last change at least, but one is at 10 s",
+            "device 0: expected a length of at least 10 s, when it starts or ends",
         ),
         ("device,length_s\n1,30\n", "has no length of device 0"),
     ],

@@ -151,7 +151,7 @@ def test_counted_packets_become_a_table_for_each_trace_and_direction_with_an_end
         ("a,up,0,1\na,up,1,-1\n", "line 3: packets: expected a whole number from 0 to 1000000 (got -1)"),
         ("a,up,0,1.5\n", "line 2: packets: expected a whole number from 0 to 1000000 (got 1.5)"),
         ("a,up,0,\n", "line 2: packets: expected a whole number"),
-        ("a,up,0,1\na,down,0,0\n", "a-down: packets: expected a bin above 0"),
+        ("a,up,0,1\na,down,0,0\n", "a-down: packets: expected a bin with packets"),
         ("", "holds no rows"),
     ],
 )
@@ -193,7 +193,7 @@ def test_recorded_phones_get_the_scores_of_their_models_and_the_median_where_the
 def test_phones_of_which_no_model_has_a_score_and_a_bad_map_are_refused(tmp_path: Path) -> None:
     scores = text(tmp_path, "model,ai_score\nA,4000\n", "ai.csv")
     for body, said in (
-        (MAP + "SM-A,A\n", "map.csv: leads from none of the phones' models to a score in"),
+        (MAP + "SM-A,A\n", "map.csv: expected at least one of the phones' models with a score in"),
         (MAP + "SM-A,A\nSM-A,B\n", "map.csv: line 3: android_model: expected each model once (got SM-A)"),
         ("android_model\nSM-A\n", "column 'benchmark_model' is missing"),
     ):
@@ -237,7 +237,7 @@ def test_a_format_is_told_by_columns_or_first_bytes(name: str, body: str, format
 
 def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        EdgesimError, match="the format cannot be told; name it with --format: intervals, on-off, flash"
+        EdgesimError, match="the format cannot be detected; give it with --format: intervals, on-off, flash"
     ):
         read_recording(text(tmp_path, "hello\n", "a.txt"))
     with pytest.raises(EdgesimError, match="unknown format 'flush'; known: intervals"):

@@ -1,4 +1,4 @@
-"""Models of availability and their registry: who is there when, drawn, programmed or recorded."""
+"""The registry of availability models: drawn at random, programmed or recorded."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,16 +35,16 @@ MODELS: dict[str, type[Model]] = {
 def make_availability(
     config: AvailabilityConfig, device_count: int, streams: Streams, stop_at_s: float | None = None
 ) -> Availability:
-    """The model that the config asks for; raises `EdgesimError` for an unknown name, a bad option or a bad file.
+    """The model that the config names; raises `EdgesimError` for an unknown name, a bad option or a bad file.
 
-    With ``stop_at_s`` known, a recording that ends earlier and is not to be repeated is refused at once.
+    If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well.
     """
     made = _checked(config.model, config.options).make(device_count, streams)
     return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable) else made
 
 
 def facts(availability: Availability) -> dict[str, Any]:
-    """What a run notes of its availability: the unobserved share of a recording's time, and what it counts as."""
+    """Facts for ``run.json``: the unobserved share of a recording's time, and what that time counts as."""
     if not isinstance(availability, IntervalTable):
         return {}
     share = availability.unobserved_share
@@ -52,7 +52,7 @@ def facts(availability: Availability) -> dict[str, Any]:
 
 
 def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float, has_rounds: bool) -> dict[str, Any]:
-    """All options of a model, with defaults and what hangs on the protocol written out; raises `EdgesimError`."""
+    """All options of a model, with all defaults, also those that depend on the protocol; raises `EdgesimError`."""
     return _checked(model, options).resolved(tmax_s, has_rounds).model_dump()
 
 

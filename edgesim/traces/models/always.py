@@ -1,4 +1,4 @@
-"""Every device, all the time."""
+"""Every device is available all the time."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from edgesim.traces.models.options import Model
 
 @dataclass(frozen=True)
 class Always:
-    """Every device, all the time."""
+    """The `Availability` of devices that are always available."""
 
     device_count: int
 
@@ -34,7 +34,7 @@ class Always:
         return t_s if count <= self.device_count else np.inf
 
     def next_change(self, t_s: float) -> float:
-        """Never: ``inf``."""
+        """``inf``: nothing changes."""
         return np.inf
 
 
@@ -42,5 +42,5 @@ class AlwaysModel(Model):
     """No options."""
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Always, for so many devices."""
+        """`Always` for ``device_count`` devices."""
         return Always(device_count)

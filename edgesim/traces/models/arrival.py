@@ -11,17 +11,17 @@ from edgesim.traces.models.options import Model
 
 
 class Arrival(Model):
-    """In the order of their ids; no draws. Who would leave before it joins never comes."""
+    """Devices join and leave in the order of their ids; no draws. One that would leave before it joins never joins."""
 
     at_start: int = Field(1, ge=0)
-    """Devices that are there from the beginning; the next one joins ``join_every_s`` later, and so on."""
+    """Number of devices available from the start; each further one joins ``join_every_s`` after the one before."""
     join_every_s: float = Field(60.0, ge=0)
     leave_from_s: float | None = Field(None, gt=0)
-    """Instant at which the first device leaves; nobody does when absent."""
+    """Instant at which the first device leaves; if absent, no device leaves."""
     leave_every_s: float = Field(60.0, ge=0)
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """One stretch of every device."""
+        """One available period for every device."""
         ids = np.arange(device_count, dtype=np.int64)
         start_s = np.maximum(ids - self.at_start + 1, 0) * self.join_every_s
         end_s = np.full(device_count, np.inf)

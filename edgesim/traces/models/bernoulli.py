@@ -1,4 +1,4 @@
-"""In each slot each device is there with the same probability, independently of all else."""
+"""In each slot each device is available with the same probability, independently of other slots and devices."""
 
 from pydantic import Field
 
@@ -15,14 +15,14 @@ class Bernoulli(Slotted):
     probability: float = Field(1.0, gt=0, le=1)
 
     def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
-        """Whether each device is there in its slot, [n]."""
+        """Whether each device is available in its slot, [n]."""
         return streams.uniform("availability", ids, slots) < self.probability
 
     def remedy(self) -> str:
-        """More of it."""
+        """Advice to raise the probability."""
         return f"raise availability.probability ({self.probability:g})"
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Independent availability in every slot."""
-        # Else the end of a stay that has none would be looked for in each call.
+        # With probability 1 no stay ends, and every call would search for its end up to the limit.
         return Always(device_count) if self.probability == 1.0 else super().make(device_count, streams)

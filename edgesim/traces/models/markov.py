@@ -12,16 +12,16 @@ class Markov(Slotted):
     """Draws: stream ``availability``, indexed by the slot; the first slot is drawn from the stationary law."""
 
     join_probability: float = Field(0.2, gt=0, lt=1)
-    """Chance that an absent device is there in the next slot."""
+    """Probability that an absent device is available in the next slot."""
     leave_probability: float = Field(0.2, gt=0, lt=1)
-    """Chance that a device that is there is absent in the next slot."""
+    """Probability that an available device is absent in the next slot."""
 
     def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
-        """Whether each device is there in its slot, [n].
+        """Whether each device is available in its slot, [n].
 
-        With p, q the chances to join and to leave, a slot forgets the past with probability 1 - |1 - p - q| and is
-        drawn anew; otherwise it keeps the state of the slot before, or flips it where p + q > 1. This is the same
-        chain, but a slot's state is known from the draws back to the last one that forgot.
+        With p, q the probabilities to join and to leave, the state of a slot is drawn anew with probability
+        1 - |1 - p - q|; otherwise it is that of the slot before, or its opposite if p + q > 1. This is the same chain,
+        but the state of a slot depends on the draws back to the last slot drawn anew only.
         """
         joins, leaves = self.join_probability, self.leave_probability
         flips = joins + leaves > 1
@@ -44,5 +44,5 @@ class Markov(Slotted):
         return there
 
     def remedy(self) -> str:
-        """More who join."""
+        """Advice to raise the probability to join."""
         return f"raise availability.join_probability ({self.join_probability:g})"

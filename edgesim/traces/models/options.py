@@ -1,4 +1,4 @@
-"""What all availability model have in common."""
+"""The base classes of the availability models' options."""
 
 from typing import Literal, Self
 
@@ -20,17 +20,17 @@ WEEK_S = 7 * DAY_S
 
 
 class Model(Section):
-    """A model's own keys of ``[availability]``; adding a model is a file with one of these and its registry's line."""
+    """A model's own keys of ``[availability]``; to add a model, write a subclass in a file and register it."""
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """The same with what hangs on the protocol written out: the deadline, and whether there are rounds at all.
+        """The options with the defaults that depend on the deadline, or on whether the protocol has rounds, filled in.
 
         Raises `EdgesimError`.
         """
         return self
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """The model for so many devices; raises `EdgesimError`."""
+        """The availability of ``device_count`` devices; raises `EdgesimError`."""
         raise NotImplementedError
 
 
@@ -38,9 +38,9 @@ class Slotted(Model):
     """A model whose slots are rounds, or lengths of time."""
 
     slots: Literal["rounds"] | None = None
-    """A slot is a round: what is drawn for it holds from its start to its end. The default of runs with rounds."""
+    """``rounds``: a slot is a round. The default of runs with rounds."""
     slot_s: float | None = Field(None, gt=0)
-    """Length of a slot that is a length of time; without rounds the deadline when absent."""
+    """Length of slots that are lengths of time; the default of runs without rounds is ``round.tmax_s``."""
 
     @model_validator(mode="after")
     def _one_kind_of_slot(self) -> Self:
@@ -49,18 +49,18 @@ class Slotted(Model):
         return self
 
     def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
-        """Whether each device is there in its slot, counted from 0, [n]."""
+        """Whether each device is available in its slot, counted from 0, [n]."""
         raise NotImplementedError
 
     def remedy(self) -> str:
-        """What to change when too few devices are ever there."""
+        """Advice for an error message when too few devices are ever available."""
         raise NotImplementedError
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With its slots written out; raises `EdgesimError` for slots by rounds that do not exist."""
+        """With the kind of slots filled in; raises `EdgesimError` for slots by rounds in a protocol without rounds."""
         if self.slots is not None and not has_rounds:
             raise EdgesimError(
-                "availability.slots = 'rounds' is for round.protocol = 'synchronous', which alone has rounds; give "
+                "availability.slots = 'rounds' is for round.protocol = 'synchronous', the only one with rounds; give "
                 "availability.slot_s, the length of a slot in s"
             )
         if self.slots is not None or self.slot_s is not None:
@@ -68,7 +68,7 @@ class Slotted(Model):
         return self.model_copy(update={"slots": "rounds"} if has_rounds else {"slot_s": tmax_s})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Availability in slots of either kind, drawn alike."""
+        """Availability in slots of either kind, from the same draws."""
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
             return self.in_slot(ids, slots, streams)
@@ -79,21 +79,21 @@ class Slotted(Model):
 
 
 class Repeated(Model):
-    """A model that lays down a table of intervals of finite length."""
+    """A model that makes a table of intervals of finite length, which may be repeated."""
 
     after_end: AfterEnd = "wrap"
-    """What follows the table's end: it begins again, everyone is absent, or the run may not come there."""
+    """What follows the table's end: it begins again (``wrap``), all devices are absent, or an error (``raise``)."""
     order: Literal["given", "rising", "falling"] = "given"
-    """How devices are numbered: as they come, or by their time online, so that a partition whose skew goes by the
-    number (FedDance's figs. 4b and 5) goes with or against availability. Profile and links with the keys of a recording
-    go along; any but ``given`` parts device k from row k of those without keys."""
+    """How devices are numbered: as given, or by rising or falling time online, so that a partition whose skew depends
+    on the number (FedDance's figs. 4b and 5) correlates with availability. Profiles and links with keys follow the new
+    numbers; those without keys do not: their row k is then another device than row k of the recording."""
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
-        """The periods of so many devices."""
+        """The available periods of ``device_count`` devices."""
         raise NotImplementedError
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """The table of the intervals."""
+        """The table of the intervals, with devices numbered by ``order``."""
         intervals = self.intervals(device_count, streams)
         if self.order != "given":
             share = intervals.online_s / intervals.length_s
@@ -102,7 +102,7 @@ class Repeated(Model):
 
 
 def slot_length_s(slot_s: float | None) -> float:
-    """The length of a slot in s; raises `EdgesimError` where it was left open."""
+    """The length of a slot in s; raises `EdgesimError` if it is None."""
     if slot_s is None:
         raise EdgesimError("availability.slot_s: expected the length of a slot in s; resolve the config or give one")
     return slot_s

@@ -1,4 +1,4 @@
-"""Each device is there for a fixed time in every period, at its own phase."""
+"""Each device is available for a fixed time in every period, at its own phase."""
 
 from typing import Self
 
@@ -15,7 +15,7 @@ class Periodic(Repeated):
 
     period_s: float = Field(DAY_S, gt=0)
     on_s: float = Field(DAY_S / 3, gt=0)
-    """Time that a device is there in each period."""
+    """Time that a device is available in each period."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -24,7 +24,7 @@ class Periodic(Repeated):
         return self
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
-        """One period of every device; what runs over its end lies at its start."""
+        """One period of every device; available time that passes its end continues at its start."""
         ids = np.arange(device_count, dtype=np.int64)
         start_s = self.period_s * streams.uniform("availability-phase", ids)
         device = np.concatenate([ids, ids])

@@ -1,4 +1,4 @@
-"""Groups of devices take turns, each overlapping with the next."""
+"""Groups of devices are available in turn; each turn may overlap with the next."""
 
 from typing import Self
 
@@ -17,7 +17,7 @@ class RoundRobin(Repeated):
     turn_s: float = Field(600.0, gt=0)
     """Time from the start of one group's turn to the start of the next one's."""
     overlap_s: float = Field(0.0, ge=0)
-    """How long a group stays on in the turn of the next."""
+    """How long a group stays available in the turn of the next."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -29,7 +29,7 @@ class RoundRobin(Repeated):
         return self
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
-        """One cycle of turns; what runs over its end lies at its start."""
+        """One cycle of turns; available time that passes its end continues at its start."""
         ids = np.arange(device_count, dtype=np.int64)
         cycle_s = self.groups * self.turn_s
         start_s = (ids % self.groups) * self.turn_s

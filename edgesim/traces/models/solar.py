@@ -1,8 +1,8 @@
-"""Devices that run on sunlight: each is there with a probability that follows its own day.
+"""Solar-powered devices: each is available with a probability that follows its own day.
 
 The timed-random participation of the DPFL benchmark, p_i(t), for clients spread over longitudes: the sun's height,
-p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over the day. The sun goes by the clock, so its
-slots are lengths of time, of which each has one draw: a device can leave in the middle of a round.
+p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over the day. Its slots are always lengths of
+time, not rounds, with one draw each: a device can leave in the middle of a round.
 """
 
 from typing import Self
@@ -24,19 +24,19 @@ class Solar(Model):
     """Probability at the device's noon."""
     day_s: float = Field(DAY_S, gt=0)
     slot_s: float | None = Field(None, gt=0)
-    """Length of a slot; the round's deadline when absent."""
+    """Length of a slot; the default is the deadline ``round.tmax_s``."""
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With its slot written out."""
+        """With the length of a slot filled in."""
         return self if self.slot_s is not None else self.model_copy(update={"slot_s": tmax_s})
 
     def probability(self, ids: Integers, t_s: Floats, streams: Streams) -> Floats:
-        """Chance of availability in a slot that begins at ``t_s``, [n]."""
+        """Probability of availability in a slot that begins at ``t_s``, [n]."""
         phase = streams.uniform("availability-phase", ids)
         return np.asarray(self.peak * np.maximum(0.0, np.cos(2 * np.pi * (t_s / self.day_s - phase))))
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Availability by the day curve of each device, drawn anew in every slot."""
+        """Availability drawn in every slot with the probability at the slot's start."""
         slot_s = slot_length_s(self.slot_s)
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:

@@ -1,4 +1,4 @@
-"""Recorded or programmed availability: a file of intervals."""
+"""Recorded availability: a file of intervals."""
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ class Table(Repeated):
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, start_s, end_s."""
     after_end: AfterEnd = "raise"
     length_s: float | None = Field(None, gt=0)
-    """Where the recording ends, if the file does not say; the last end in the file when absent."""
+    """When the recording ends, if the file does not say; the default is the last end in the file."""
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """The file's periods; raises `EdgesimError` for a bad file or one of too few devices."""

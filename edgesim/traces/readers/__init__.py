@@ -1,4 +1,4 @@
-"""Readers of recorded formats, and how a file's format is told."""
+"""Readers of recorded formats, and the detection of a file's format."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Format:
 
     read: Callable[..., Recorded]
     options: frozenset[str] = frozenset()
-    """Options of its reader."""
+    """Names of the options of ``read``."""
 
 
 FORMATS = {
@@ -51,7 +51,7 @@ FORMATS = {
 
 
 def read_recording(path: Path, format: str | None = None, **options: Any) -> Recorded:
-    """Read a file of any of the `FORMATS`, told by its content when not named; options of None count as not given.
+    """Read a file of any of the `FORMATS`, detected if ``format`` is None; options of None count as not given.
 
     Raises `EdgesimError` for an unknown format, an option that the format does not have, both a length and a file of
     lengths, or a bad file.
@@ -72,7 +72,7 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
 
 
 def detect(path: Path) -> str:
-    """The format of a file, told by its columns or its first bytes; raises `EdgesimError` where neither tells."""
+    """The format of a file, detected by its columns or its first bytes; raises `EdgesimError` if that fails."""
     try:
         with path.open("rb") as file:
             head = file.read(4096)
@@ -81,7 +81,7 @@ def detect(path: Path) -> str:
     tabular = path.suffix in (".csv", ".parquet")
     name = _by_columns(column_names(path)) if tabular else _by_content(head)
     if name is None:
-        raise EdgesimError(f"{path}: the format cannot be told; name it with --format: {', '.join(FORMATS)}")
+        raise EdgesimError(f"{path}: the format cannot be detected; give it with --format: {', '.join(FORMATS)}")
     return name
 
 

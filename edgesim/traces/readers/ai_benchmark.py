@@ -1,11 +1,12 @@
 """AI-Benchmark scores as seconds per sample (Ignatov et al., ICCV Workshops 2019).
 
-The site gives scores, no times. A phone of twice the score is taken to be twice as fast, and the median phone of the
-list to need a stated time: seconds per sample = median_s x median score / score. Relative speeds are the information.
+The site gives scores but no times. A phone with twice the score is assumed to be twice as fast, and the phone with the
+median score to need ``median_s`` per sample: seconds per sample = median_s x median score / score. Only the relative
+speeds come from the data.
 
-Recorded phones get their scores by their models, as in FLASH (Yang et al., WWW 2021): a map leads from the code that
-Android gives to the name in the list. FLASH draws a speed for a phone whose model has no score; here it gets the
-median score of the recorded phones that have one.
+Recorded phones get their scores by their models, as in FLASH (Yang et al., WWW 2021): a map translates Android's model
+code to the name in the list. FLASH draws a random speed for a phone whose model has no score; here such a phone gets
+the median score of the recorded phones that have one.
 """
 
 from pathlib import Path
@@ -26,11 +27,12 @@ CODE, LISTED = "android_model", "benchmark_model"
 def read_ai_benchmark(
     path: Path, median_s: float = 0.05, phones: Intervals | Profile | None = None, model_map: Path | None = None
 ) -> Profile:
-    """A profile with a device per row, in the file's order, from its columns ai_score and, if there, model.
+    """A profile with one device per row, in the file's order, from the columns ai_score and, if present, model.
 
-    ``median_s`` is the median time per sample over the list. With ``phones``, whose models are known, it has a device
-    for each of them instead; ``model_map`` is a file with the columns android_model and benchmark_model, the latter
-    empty for a phone that is not listed. Raises `EdgesimError` that names the file, the line and what was expected.
+    ``median_s`` is the median time per sample over the list. With ``phones``, whose models are known, the profile has
+    one device for each of them instead; ``model_map`` is a file with the columns android_model and benchmark_model, the
+    latter empty for a phone that is not listed. Raises `EdgesimError` that names the file, the line and what was
+    expected.
     """
     if not 0 < median_s < np.inf:
         raise EdgesimError(f"--median-s: expected finite seconds per sample above 0 (got {median_s:g})")
@@ -50,22 +52,22 @@ def read_ai_benchmark(
         return Profile(scale / score, None, models=names)
     assert names is not None
     assert phones.models is not None
-    # Of a name listed with several chips the last, as in FLASH's own table of scores.
+    # A name may be listed several times, with different chips: the last one counts, as in FLASH's table of scores.
     of_phones = _scores(phones.models, _listed_names(model_map), dict(zip(names, score.tolist(), strict=True)))
     unknown = np.isnan(of_phones)
     if unknown.all():
-        raise EdgesimError(f"{model_map}: leads from none of the phones' models to a score in {path}")
+        raise EdgesimError(f"{model_map}: expected at least one of the phones' models with a score in {path}")
     of_phones[unknown] = np.median(of_phones[~unknown])
     return Profile(scale / of_phones, None, None, phones.keys, phones.models, int(np.count_nonzero(unknown)))
 
 
 def _scores(models: Texts, listed: dict[str, str], score_of: dict[str, float]) -> Floats:
-    """Score of each phone's model, [n]; nan for one without."""
+    """Score of each phone's model, [n]; nan for a model without a score."""
     return np.array([score_of.get(listed.get(model, ""), np.nan) for model in models])
 
 
 def _listed_names(path: Path) -> dict[str, str]:
-    """Name in the list of each Android model that is there."""
+    """Name in the list of scores by Android model code; codes without a name are left out."""
     frame = read_columns(path, (CODE, LISTED), text=(CODE, LISTED))
     again = frame[CODE].duplicated().to_numpy()
     if again.any():

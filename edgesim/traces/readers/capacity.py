@@ -9,7 +9,7 @@ from edgesim.traces.readers.results import Capacity
 
 
 def read_capacity_tables(path: Path, length_s: float | None = None) -> Capacity:
-    """The tables of a file; their last rows end at ``length_s``, or nobody knows where.
+    """The tables of a file; their last rows end at ``length_s``, or at an unknown instant if it is None.
 
     Raises `EdgesimError` that names the file and the line or row, or a length that is too short.
     """
@@ -19,5 +19,5 @@ def read_capacity_tables(path: Path, length_s: float | None = None) -> Capacity:
         return Capacity(tables)
     last_s = max(float(t_s[-1]) for t_s, _ in tables.values())
     if length_s <= last_s:
-        raise EdgesimError(f"{path}: the last row begins at {last_s:g} s; give a --length-s behind it")
+        raise EdgesimError(f"{path}: the last row begins at {last_s:g} s; give a --length-s above it")
     return Capacity(tables, dict.fromkeys(tables, length_s))

@@ -1,4 +1,4 @@
-"""FedScale's pickles: ``client_behave_trace`` (who charges when) and ``client_device_capacity`` (how fast each is).
+"""FedScale's pickles: ``client_behave_trace`` (availability) and ``client_device_capacity`` (speed and link rate).
 
 Lai et al., "FedScale: Benchmarking Model and System Performance of Federated Learning at Scale", ICML 2022.
 """
@@ -24,10 +24,9 @@ TRAINING_PER_INFERENCE = 3.0
 
 
 def read_fedscale(path: Path) -> Recorded:
-    """Either of the two files, whichever it is; devices in ascending order of their keys, which are kept.
+    """Read either of the two files; devices come in ascending order of FedScale's keys, which are kept.
 
-    Raises `EdgesimError` that names the file, the device, the field and what
-    was expected.
+    Raises `EdgesimError` that names the file, the device, the field and what was expected.
     """
     clients = read_plain(path)
     if not isinstance(clients, dict) or not clients or not all(_is_key(key) for key in clients):
@@ -54,7 +53,7 @@ def _texts(keys: list[int]) -> Texts:
 
 
 def _number(value: Any) -> float:
-    """A value as a number; nan where it is none, inf where it is too large for a float."""
+    """A value as a float; nan if it is not a number, inf if it is too large for a float."""
     try:
         return float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
     except OverflowError:
@@ -66,12 +65,12 @@ def _shown(value: Any) -> str:
     try:
         return f"{value!r:.60}"
     except ValueError:
-        # Python prints no integers of more than 4,300 digits.
+        # Python refuses to print integers of more than 4,300 digits.
         return "an integer too long to print"
 
 
 def _column(path: Path, keys: list[int], records: list[Any], field: str) -> Floats:
-    """A number above 0 of every client, [n]."""
+    """A field of every client's record, [n], checked to be a finite number above 0."""
     values = [record.get(field) if isinstance(record, dict) else None for record in records]
     numbers = np.array([_number(value) for value in values])
     bad = ~(np.isfinite(numbers) & (numbers > 0))
@@ -115,8 +114,8 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> RecordedAvail
     before_s = np.where(place > 0, np.roll(end_s, 1), 0.0)
     check(~np.isfinite(start_s) | (start_s < 0), "active", start_s, "finite seconds, 0 or more")
     check(~np.isfinite(end_s) | (end_s < start_s), "inactive", end_s, "an instant not before active at the same place")
-    check(start_s < before_s, "active", start_s, "an instant not before the period ahead of it ends")
-    # The original repeats at finish_time, so what lies beyond never comes; zero-length periods are dropped.
+    check(start_s < before_s, "active", start_s, "an instant not before the end of the previous period")
+    # FedScale repeats the recording at finish_time, so periods after it never occur; empty periods are dropped.
     cut = int(np.count_nonzero((end_s > lengths_s[device]) & (end_s > start_s)))
     available = joined(device, start_s, end_s, lengths_s, len(keys), str(path))
     models = models_of(record.get("model") for record in records)
@@ -124,7 +123,7 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> RecordedAvail
 
 
 def _flat(path: Path, keys: list[int], lists: list[list[Any]], device: Integers, field: str) -> Floats:
-    """All lists end to end as numbers."""
+    """All lists concatenated, as numbers."""
     try:
         return np.fromiter(chain.from_iterable(lists), np.float64, len(device))
     except (TypeError, ValueError, OverflowError):

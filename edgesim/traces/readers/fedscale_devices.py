@@ -1,6 +1,6 @@
-"""FedScale's phones as a table: what ``client_device_capacity`` holds of each, with its id and model.
+"""FedScale's phones as a table: the fields of ``client_device_capacity`` with the id and model of each phone.
 
-FLOAT (Khan et al., EuroSys 2024) delivers the 100 most available ones so. The units are FedScale's.
+FLOAT (Khan et al., EuroSys 2024) publishes the 100 most available phones in this form. The units are FedScale's.
 """
 
 from pathlib import Path

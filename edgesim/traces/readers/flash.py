@@ -1,4 +1,4 @@
-"""FLASH ``state_traces.json``: what phones said of their screen, charger and network (Yang et al., WWW 2021)."""
+"""FLASH ``state_traces.json``: events of phones' screens, chargers and networks (Yang et al., WWW 2021)."""
 
 import json
 import re
@@ -17,10 +17,10 @@ from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.readers.results import RecordedAvailability
 
 PARTS = ("idle", "charging", "wifi")
-"""The parts of the rule: screen off or locked; on the charger; on Wi-Fi."""
+"""Conditions of availability: screen off or locked; on the charger; on Wi-Fi."""
 
 Span = tuple[Integers, Floats, Floats]
-"""Device, start and end, in s, of some periods."""
+"""Devices, starts and ends of some periods, [n] each, in s."""
 
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\t(\S+)")
 _LINES = re.compile(rf"^{_LINE.pattern}\s*$", re.MULTILINE)
@@ -44,10 +44,10 @@ _YEAR_S = 366 * _DAY_S
 def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailability:
     """Available while all the required `PARTS` hold; devices in ascending order of their keys, which are kept.
 
-    A state holds until its next event, events of one second are applied together. Times count from the midnight before
-    the first event of the file to the midnight after the last one. A device is observed from the instant when every
-    required part has been heard of to its last event. Raises `EdgesimError` that names the file, the device, the line
-    of its messages and what was expected.
+    A state holds until its next event; events of one second are applied together. Times count from the midnight before
+    the first event of the file to the midnight after the last one. A device is observed from the instant at which every
+    required part has had an event until the device's last event. Raises `EdgesimError` that names the file, the device,
+    the line of its messages and what was expected.
     """
     unknown = [part for part in require if part not in PARTS]
     if unknown or not require:
@@ -76,15 +76,15 @@ def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailabili
     seen = whole(observed)
     if not len(seen.device):
         raise EdgesimError(
-            f"{path}: nothing is known of any device: none has told of {', '.join(require)} before its last event; "
-            "--require fewer parts"
+            f"{path}: expected a device with an event of each of {', '.join(require)} before its last event; --require "
+            "fewer parts"
         )
     models = models_of(devices[key].get("model") for key in keys)
     return RecordedAvailability(replace(whole(available), keys=texts(keys), models=models), seen)
 
 
 def _refuse_a_span_above_a_year(path: Path, keys: list[str], logs: Sequence[tuple[Integers, NDArray[np.str_]]]) -> None:
-    """A clock that is set wrong is told by its distance from the other devices' or its own other events."""
+    """Raises `EdgesimError` if events are more than a year apart, which shows that a device's clock was set wrong."""
     spans = [(int(when_s[0]), int(when_s[-1]), key) for key, (when_s, _) in zip(keys, logs, strict=True) if len(when_s)]
     first_s, _, first_key = min(spans)
     _, last_s, last_key = max(spans, key=lambda span: span[1])
@@ -102,7 +102,7 @@ def _devices(path: Path) -> dict[str, Any]:
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
-            raise EdgesimError(f"{path}: {twice!r} is there twice; expected each device once")
+            raise EdgesimError(f"{path}: expected each key once (got {twice!r} twice)")
         return found
 
     try:
@@ -155,7 +155,7 @@ def _is_time(stamp: str) -> bool:
 
 
 def _rule(events: NDArray[np.str_], require: Sequence[str]) -> tuple[Booleans, Booleans]:
-    """From each event to the next, [n]: whether the required parts hold, and whether all have been heard of."""
+    """Between each event and the next, [n]: whether all required parts hold, and whether each has had an event."""
     kinds, kind = np.unique(events, return_inverse=True)
     state = {signal: _UNKNOWN + np.zeros(len(events), dtype=np.int64) for signal in _SIGNALS}
     for signal in _SIGNALS:

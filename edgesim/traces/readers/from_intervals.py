@@ -1,4 +1,4 @@
-"""Interval files as availability recording, with lengths from a file beside them."""
+"""Interval files as recordings of availability, with recording lengths from a second file if wanted."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from edgesim.traces.readers.results import RecordedAvailability
 def read_interval_availability(
     path: Path, length_s: float | None = None, lengths: Path | None = None
 ) -> RecordedAvailability:
-    """As `read_intervals`; with a file of ``lengths`` each recording is as long as that says, whatever else does.
+    """As `read_intervals`; the recording lengths in a file of ``lengths`` replace those of the interval file.
 
     Raises `EdgesimError` for a bad file.
     """

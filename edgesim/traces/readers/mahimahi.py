@@ -16,10 +16,10 @@ _YEAR_MS = 366 * 86_400 * _MS_PER_S
 
 
 def read_mahimahi(path: Path) -> Capacity:
-    """Capacity per millisecond up to the last line, at which the original begins again.
+    """Capacity per millisecond up to the instant of the last line, at which mahimahi repeats the recording.
 
-    An opportunity at m is the capacity of the millisecond that ends there, so that its packet is through at m; one at
-    0 goes into the first millisecond. Raises `EdgesimError` that names the file, the line and what was expected.
+    An opportunity at m ms counts as capacity of the millisecond that ends at m, so that its packet is sent by m; one at
+    0 counts for the first millisecond. Raises `EdgesimError` that names the file, the line and what was expected.
     """
     try:
         lines = path.read_text(encoding="ascii").splitlines()
@@ -32,7 +32,7 @@ def read_mahimahi(path: Path) -> Capacity:
             continue
         if not text.isdecimal():
             raise EdgesimError(f"{path}: line {number}: expected whole milliseconds, 0 or more (got {text:.60})")
-        # As a float, for a number of thousands of digits is none that int() reads.
+        # Compared as a float, since int() refuses numbers of more than 4,300 digits.
         if float(text) > _YEAR_MS:
             raise EdgesimError(f"{path}: line {number}: expected milliseconds of at most a year (got {text:.60})")
         if at_ms and int(text) < at_ms[-1]:
@@ -41,7 +41,7 @@ def read_mahimahi(path: Path) -> Capacity:
     if not at_ms or at_ms[-1] == 0:
         raise EdgesimError(f"{path}: holds no opportunity after 0 ms, so no upload would ever end")
     ends_ms, packets = np.unique(np.maximum(at_ms, 1), return_counts=True)
-    # A row where a busy millisecond begins, and one where an idle stretch does.
+    # One row at the start of each busy millisecond, and one at the start of each idle stretch.
     begins_ms = ends_ms - 1
     idle_ms = np.setdiff1d(np.append(0, ends_ms[:-1]), begins_ms)
     t_ms = np.concatenate([begins_ms, idle_ms])

@@ -1,4 +1,4 @@
-"""mahimahi recordings counted in bins: a table of trace, direction, bin, packets, for links in both directions.
+"""mahimahi recordings as packet counts per bin: a table of trace, direction, bin, packets.
 
 A bin is 0.1 s; a packet is the opportunity to send 1,500 bytes, as in the packet-opportunity files of
 Netravali et al., "Mahimahi: Accurate Record-and-Replay for HTTP", USENIX ATC 2015.
@@ -22,8 +22,8 @@ _MOST_PACKETS = 1_000_000
 def read_mahimahi_bins(path: Path) -> Capacity:
     """A capacity table for each trace and direction, named TRACE-DIRECTION, which ends with its last bin.
 
-    The bins of each are 0, 1, 2, ... in the file's order. Raises `EdgesimError` that names the file, the line (CSV) or
-    row (Parquet), the column and what was expected.
+    The bins of each trace and direction must be 0, 1, 2, ... in the file's order. Raises `EdgesimError` that names the
+    file, the line (CSV) or row (Parquet), the column and what was expected.
     """
     frame = read_columns(path, COLUMNS, text=COLUMNS[:2])
     if frame.empty:
@@ -48,5 +48,5 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     }
     empty = [key for key, (_, carried) in tables.items() if not carried.any()]
     if empty:
-        raise EdgesimError(f"{path}: {empty[0]}: packets: expected a bin above 0; no upload would ever end")
+        raise EdgesimError(f"{path}: {empty[0]}: packets: expected a bin with packets; no upload would ever end")
     return Capacity(tables, {key: len(t_s) / _BINS_PER_S for key, (t_s, _) in tables.items()})

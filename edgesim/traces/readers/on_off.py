@@ -15,9 +15,8 @@ from edgesim.traces.readers.results import RecordedAvailability
 def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None = None) -> RecordedAvailability:
     """One row per device; a first row that begins with ``device`` is a header.
 
-    The last state holds to ``length_s``, to where a file of ``lengths`` says that the device's recording ends, or else
-    to the last change in the file. Raises `EdgesimError` that names the file, the line, the field and what was
-    expected.
+    The last state holds until ``length_s``, until the device's length in a file of ``lengths``, or else until the last
+    change in the file. Raises `EdgesimError` that names the file, the line, the field and what was expected.
     """
     check_length(length_s)
     changes_s: dict[int, list[float]] = {}
@@ -51,13 +50,13 @@ def read_on_off(path: Path, length_s: float | None = None, lengths: Path | None 
     last_s = max((instants_s[-1] for instants_s in changes_s.values() if instants_s), default=0.0)
     length_s = last_s if length_s is None else length_s
     if length_s <= 0 or length_s < last_s:
-        raise EdgesimError(f"{path}: the last change is at {last_s:g} s; give a --length-s at or behind it, above 0")
+        raise EdgesimError(f"{path}: the last change is at {last_s:g} s; give a --length-s of at least that, above 0")
     return RecordedAvailability(joined(*columns, length_s, count, str(path)))
 
 
 def _checked(place: str, fields: list[str]) -> tuple[int, list[float]]:
-    """The device, and the instants at which it comes, leaves, comes, ..."""
-    # As a float, for a number of thousands of digits is none that int() reads.
+    """The device, and the instants at which its available periods start and end: start, end, start, ..."""
+    # Compared as a float, since int() refuses numbers of more than 4,300 digits.
     if not fields[0].isdecimal() or float(fields[0]) >= MOST_DEVICES:
         raise EdgesimError(
             f"{place}: device: expected a whole number from 0 to {MOST_DEVICES - 1} (got {fields[0]:.60})"

@@ -1,4 +1,4 @@
-"""What a recording turns into."""
+"""The results of the readers."""
 
 from dataclasses import dataclass, field
 
@@ -10,23 +10,23 @@ from edgesim.traces.intervals import Intervals
 
 @dataclass(frozen=True)
 class RecordedAvailability:
-    """Who was available when, and when anybody looked."""
+    """When each device was available, and when it was observed."""
 
     available: Intervals
     observed: Intervals | None = None
-    """Periods in which each device was observed; all of the recording when absent."""
+    """Periods in which each device was observed; None if that is the whole recording."""
     cut: int = 0
-    """Periods that the original holds, of which all or the last part lies beyond the end of its device's recording."""
+    """Number of the original's periods that were cut, or left out, because they pass the end of the recording."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What links carried."""
+    """Recorded capacities of links."""
 
     tables: dict[str, Rows]
     """Times and capacities of each trace; they hold up to the next row."""
     ends_s: dict[str, float] = field(default_factory=dict)
-    """Where the last row of each trace ends; not known of one that is absent."""
+    """When the last row of each trace ends; a trace whose end is not known is left out."""
 
 
 Recorded = RecordedAvailability | Capacity | LinkRows | Profile
