@@ -1,4 +1,4 @@
-"""Test accuracy over rounds and over simulated seconds, means over seeds and, of those compared, 95 % bands."""
+"""Test accuracy over rounds and over simulated seconds: means over seeds, with 95 % bands for the compared series."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ from edgesim.plots.line_panels import line_panels
 Over = Literal["rounds", "seconds"]
 
 _MOST_BANDS = 3
-"""Series up to which all have a band; of more, two are compared and the others are thin lines."""
+"""Most series that all get a band; of more, two are compared and the others are thin lines."""
 
 _LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
 _HOUR_S = 3600.0
@@ -29,10 +29,10 @@ def draw_accuracy(
 ) -> Figure:
     """Accuracy curves from the start accuracy on, a line per series, the target as a thin line.
 
-    Over rounds, the rounds that every seed of a series evaluated; over seconds, each seed keeps its last
-    value until the next evaluation, up to the time that every seed reached. Seconds are shown as hours where a run
-    lasts for one. The series that are `compared` have bands of the 95 % t interval over seeds, from three seeds on; the
-    others are thin lines with few marks.
+    Over rounds: the rounds that every seed of a series evaluated. Over seconds: each seed keeps its last value until
+    the next evaluation, up to the time that every seed reached. Seconds are shown as hours if a run lasts an hour or
+    more. The series that are `compared` have bands of the 95 % t interval over seeds, from three seeds on; the others
+    are thin lines with few markers.
     """
     note = spread_note(panels, "95 % bands").removeprefix("\n")
     texts = [] if target is None else [f"target {target:g}"]
@@ -46,7 +46,7 @@ def draw_accuracy(
                 bands = [drawn_interval(column).within(0, 1) for column in values.T]
                 look, thick = drawn.styles[series.label], series.label in foremost
                 step_between = max(1, places.size // (6 if thick else 3))
-                # Each series has its marks at other places, so that none hides another's.
+                # The markers of each series are shifted, so that they do not hide those of another.
                 first_mark = int(step_between * drawn.labels.index(series.label) / len(drawn.labels))
                 (drawn.lines[series.label],) = axes.plot(
                     places,
@@ -73,10 +73,10 @@ def draw_accuracy(
 
 
 def compared(panels: Sequence[Panel], reference: str) -> set[str]:
-    """Labels of the series that a figure sets off: all where they are few.
+    """Labels of the series that a figure highlights: all of them if there are at most `_MOST_BANDS`.
 
-    Of more than three, the reference policy's first one (the first of all where that is missing) and the best one:
-    that of the highest final accuracy, as a mean over panels and seeds.
+    Otherwise two: the first series of the reference policy (or the first of all if the policy has none) and the one
+    with the highest final accuracy, as a mean over panels and seeds.
     """
     labels = labels_of(panels)
     if len(labels) <= _MOST_BANDS:
@@ -97,7 +97,7 @@ def longest_s(panels: Sequence[Panel]) -> float:
 
 
 def curve(series: Series, over: Over) -> tuple[Floats, Floats]:
-    """Places on the axis [p] and the accuracy of every seed there [seeds, p]."""
+    """Positions on the x axis [p] and the accuracy of every seed there [seeds, p]."""
     paths = [_path(run, over) for run in series.runs]
     if over == "rounds":
         places = paths[0][0]

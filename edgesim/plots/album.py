@@ -1,4 +1,4 @@
-"""The figures of one folder, each drawn only when what it shows has changed, or it has."""
+"""The figures of one folder; each is drawn only if its file or the data that it shows have changed."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from edgesim.plots.style import save
 
 
 class Album:
-    """Figures that are being put into a folder; ``files`` are the paths of all of them, drawn now or before."""
+    """The figures of a folder; ``files`` are the paths of all that were added, whether drawn now or kept."""
 
     def __init__(self, out: Path) -> None:
         self.files: list[Path] = []
@@ -19,7 +19,7 @@ class Album:
         self._made = Made(out)
 
     def add(self, stem: str, draw: Callable[[], Figure], runs: Sequence[Run], *facts: object) -> None:
-        """The figure ``stem`` of these runs and of whatever else decides what it shows, as PNG and SVG."""
+        """Add the figure ``stem`` as PNG and SVG; it depends on the runs and on further ``facts``."""
         digest = digest_of(runs, *facts)
         files = [self._out / f"{stem}.{kind}" for kind in ("png", "svg")]
         if self._made.current(stem, digest) is None:

@@ -1,4 +1,4 @@
-"""How much of each station's band is in use, instant by instant."""
+"""Share of each station's band that is in use, over time."""
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,9 @@ MOST_STATIONS = 8
 def draw_band_use(run: Run, round: int | None = None) -> Figure:
     """Share of the band in use over simulated time, a panel per station, with the rounds' ends as dotted lines.
 
-    Shows ten rounds from ``round`` on, or from the first one that scheduled somebody; the dashed line is the mean over
-    the whole run. Of many stations the first `MOST_STATIONS`. Raises `EdgesimError` for a round that the run does not
-    have.
+    Shows ten rounds from ``round`` on, or from the first round that scheduled a device; the dashed line is the mean
+    over the whole run. At most `MOST_STATIONS` stations are shown, the first ones. Raises `EdgesimError` for a round
+    that the run does not have.
     """
     rounds, stations = run.rounds, run.stations.head(MOST_STATIONS)
     first = round_drawn(run, rounds, round)
@@ -41,7 +41,7 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
 
 
 def _uploads(run: Run) -> pd.DataFrame:
-    """Uploads with the station that each goes to."""
+    """The uploads of a run, with the station of each."""
     activities, devices = run.activities, run.devices
     where = devices.loc[devices["frame"] == devices["frame"].max(), ["device", "station"]]
     return activities[activities["activity"] == "upload"].merge(where, on="device")

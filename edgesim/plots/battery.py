@@ -1,4 +1,4 @@
-"""How much the batteries hold, over a run."""
+"""The charge of the batteries over a run."""
 
 from matplotlib.figure import Figure
 

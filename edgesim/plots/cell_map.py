@@ -9,7 +9,7 @@ from edgesim.analysis.runs import Run
 from edgesim.plots import style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
-"""Devices of different stations differ in shape; stations beyond these share them."""
+"""Marker shapes of the devices, one per station; further stations use the same shapes again."""
 
 
 def draw_cell_map(run: Run) -> Figure:

@@ -20,8 +20,8 @@ _MOST_POINTS = 400
 def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     """CDFs of compute, upload and round durations: a row per panel, a column per kind, a line per series.
 
-    Work that was cut short (by the deadline, the close or a drop-out) is counted as lasting longer than seen:
-    the Kaplan-Meier estimate, whose curve ends below 1 when the longest durations were all cut.
+    Work that was cut short (by the deadline, the close or a drop-out) counts as lasting longer than observed:
+    the Kaplan-Meier estimate, whose curve ends below 1 if the longest durations were all cut short.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
@@ -59,7 +59,7 @@ def _curves(series: Series) -> list[tuple[Floats, Floats]]:
 
 
 def _durations(run: Run) -> dict[str, tuple[Floats, Floats]]:
-    """Durations in seconds of one run, by kind: those seen to their end, and those cut short."""
+    """Durations in seconds of one run, by kind: those that were complete, and those cut short."""
     rounds = run.rounds
     close_s = rounds[["round", "t_end_s"]].rename(columns={"t_end_s": "close_s"})
     activities = run.activities.merge(close_s, on="round")

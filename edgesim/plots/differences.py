@@ -1,4 +1,4 @@
-"""What the values of a knob are worth against a reference: paired differences with their intervals."""
+"""Paired differences between the values of a knob and a reference value, with their intervals."""
 
 from collections.abc import Sequence
 
@@ -16,15 +16,15 @@ from edgesim.plots.intervals import drawn_interval
 
 _NAMES_IN = 1.65
 _HALF_SPREAD = 0.3
-"""How far from its row's middle the outermost of several deadlines stands."""
+"""Distance from the middle of a row to the outermost of several deadlines, in rows."""
 
 
 def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
     """A panel per measure, a row per combination of knobs, a colour per deadline: mean and 95 % t interval over seeds.
 
     Zero is the reference; a bar that does not cross it is a difference that the seeds agree on. Fewer than three pairs
-    have no interval. What it took to reach the target is compared in the pairs alone of which both runs reached it;
-    where that leaves pairs out, a row says how many of its pairs count, and the panel how many were left out.
+    have no interval. Rounds, seconds and joules to the target are compared only in pairs of which both runs reached it;
+    if pairs are left out, a row says how many of its pairs count, and the panel how many were left out.
     """
     panels = panels_of([one.run for one in found])
     rows = labels_of(panels)
@@ -58,7 +58,7 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
             note = f"\n{left_out} of {len(found)} pairs left out:\nthe target was not reached" if left_out else ""
             axes.set_xlabel(f"difference ({quantity(measure).unit}){note}")
         if {"scheduled", "arrived"} <= grid.keys():
-            # Devices per round, both of them: how many get lost between the two is what is asked.
+            # Both are devices per round: one scale shows how many are lost between scheduling and arrival.
             _share_scale(grid["scheduled"], grid["arrived"])
         every = list(grid.values())
         every[0].set_yticks(range(len(rows)), names)
@@ -79,7 +79,7 @@ def _draw_row(axes: Axes, place: float, values: Sequence[float], look: style.Lin
 
 
 def _say_how_many(axes: Axes, place: float, values: Sequence[float], text: str) -> None:
-    """Above the mean of those that count, or in its place where there are none."""
+    """Write the number of pairs that count above their mean, or in its place if there are none."""
     lift, middle = (2.5, float(np.mean(values))) if values else (0.0, 0.0)
     box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
     axes.annotate(text, (middle, place), (0, lift), textcoords="offset points", fontsize=5, ha="center",

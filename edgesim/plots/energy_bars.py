@@ -1,4 +1,4 @@
-"""What the energy of a round was spent on."""
+"""Energy of a round by activity."""
 
 from collections.abc import Sequence
 
@@ -40,5 +40,5 @@ def joules_per_round(run: Run) -> dict[str, float]:
 
 
 def _by_round(run: Run) -> pd.DataFrame:
-    """Joules by round and activity; those of work that the run's end cancelled are of no round."""
+    """Joules by round and activity, without work that the end of the run cancelled, which belongs to no round."""
     return energy_by_activity_j(run.activities, run.metrics).reindex(pd.Index(run.rounds["round"]), fill_value=0.0)

@@ -1,4 +1,4 @@
-"""How evenly the devices took part."""
+"""How evenly the updates used came from the devices."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ from edgesim.plots.line_panels import line_panels
 def draw_fairness(panels: Sequence[Panel]) -> Figure:
     """Share of all updates used that came from the k devices with the most: mean over seeds, a line per series.
 
-    The number of devices that, all used alike, would be as uneven (`effective_devices`) marks each line, as a mean over
-    the seeds that used any update.
+    Each line is marked at its `effective_devices` (as many equally used devices would be as uneven), a mean over the
+    seeds that used any update.
     """
     with line_panels(panels, "share of the updates used (1)", 2.3) as drawn:
         for axes, panel in drawn.each:

@@ -15,8 +15,7 @@ from edgesim.plots.row_panels import row_panels
 def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     """Mean of the last five evaluations with the 95 % t interval over three seeds or more, a bar per series.
 
-    What of an interval is no accuracy is cut off. The axis begins below the least bar: the differences are what is
-    asked for.
+    Intervals are cut to the range of an accuracy. The axis begins just below the least bar, to show the differences.
     """
     least, most = 1.0, 0.0
     with row_panels(panels, "final test accuracy (1)" + spread_note(panels)) as drawn:

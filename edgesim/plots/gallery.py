@@ -38,24 +38,24 @@ from edgesim.plots.training_loss import draw_training_loss, has_training_loss
 from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
 MOST_PANELS = 6
-"""Above this, or `MOST_SERIES`, figures with a line or bar per series are not drawn: nobody could read them."""
+"""Above this, or `MOST_SERIES`, figures with a line or bar per series are not drawn: they would be unreadable."""
 
 
 _ALL = "all figures"
-"""Under this name the notes of a folder have the list of its figures."""
+"""Name of the list of a folder's figures in its notes (`edgesim.analysis.made`)."""
 
 
 def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     """Draw all figures that the run folders or the one study folder support, as PNG and SVG, into ``out``.
 
-    One run: Gantt chart of ``round`` (or of the first busy one), the band's use from that round on, map of the cell,
-    who holds which classes, delay CDFs, energy, wasted work and the batteries' charge over its rounds, accuracy when
-    evaluated. Several runs: accuracy, scheduled clients, CDFs, energy, wasted work, how evenly devices took part and
-    staleness by policy, and participation over the day where all last for one. A study: those, Gantt
-    chart, band use and classes held of its first run, a map of the first run on every topology, with a target rounds
-    to reach it, and over two or more numeric knobs heat maps. A figure that lies there already, drawn by this version
-    from the same results, is left as it is. Returns the paths of all files. Raises `EdgesimError` for a folder that is
-    neither, or an unknown round.
+    One run: Gantt chart of ``round`` (or of the first round that scheduled a device), band use from that round on, map
+    of the cell, classes held by the devices, delay CDFs; energy, wasted work and battery charge over its rounds;
+    accuracy if evaluated. Several runs: accuracy, scheduled clients, delay CDFs, energy, wasted work, fairness and
+    staleness by policy, and participation over the day if all runs last a day. A study: the figures of several runs;
+    Gantt chart, band use and classes held of its first run; a map of the first run on every topology; with a target
+    rounds to reach it; with two or more numeric knobs heat maps. A figure that this version has drawn from the same
+    results is kept. Returns the paths of all files. Raises `EdgesimError` for a folder that is neither a run's nor a
+    study's, or an unknown round.
     """
     if not paths:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
@@ -66,7 +66,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     if studies and len(paths) > 1:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
     if round is not None and (studies or len(paths) > 1):
-        raise EdgesimError("a round is chosen for the Gantt chart of one run; give one run folder with it")
+        raise EdgesimError("--round chooses the round of one run's Gantt chart; give one run folder with it")
     study = read_study(paths[0]) if studies else None
     runs = study.finished if study else runs_of(paths)
     if not runs:
@@ -97,7 +97,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
 
 
 def _draw_one_run(run: Run, album: Album, round: int | None = None) -> None:
-    """Figures of one run: a round, those that follow it and, where the run knows classes, who holds which."""
+    """Figures of one run: a round, the band use from it on and, if the run has classes, those that devices hold."""
     album.add("gantt", lambda: draw_gantt(run, round), [run], round)
     album.add("band_use", lambda: draw_band_use(run, round), [run], round)
     if holdings(run.devices):
@@ -105,7 +105,7 @@ def _draw_one_run(run: Run, album: Album, round: int | None = None) -> None:
 
 
 def _draw_runs(runs: Sequence[Run], album: Album, study: Study | None = None) -> None:
-    """Figures over series of runs: delays, scheduled clients, energy and, when evaluated, what was learnt."""
+    """Figures over series of runs: delays, scheduled clients, energy and, if evaluated, accuracy."""
     panels = panels_of(runs)
     if len(panels) > MOST_PANELS or len(labels_of(panels)) > MOST_SERIES:
         return
@@ -164,10 +164,10 @@ def _draw_study(study: Study, album: Album) -> None:
 
 
 def _draw_heat_maps(study: Study, album: Album) -> None:
-    """Heat maps of a study's summary over its numeric knobs, apart for each combination of its other knobs.
+    """Heat maps of a study's summary over its numeric knobs, one for each combination of its other knobs.
 
-    The deadline lies across when it varies, the next varying knob goes up, the others make panels. Measures
-    that say nothing new are left out: arrivals equal to the scheduled, a miss rate of zero everywhere.
+    The deadline, if it varies, is the x axis, the next varying knob the y axis, the others make panels. Measures
+    that add nothing are left out: arrivals equal to the scheduled, a miss rate of zero everywhere.
     """
     summary, knobs = summarise(study.folder), study.knob_names
     numeric = [name for name in knobs if _is_numeric(summary[name])]

@@ -1,4 +1,4 @@
-"""Gantt chart of one round: what every device did, when, and how it ended."""
+"""Gantt chart of one round: the activities of every device and their outcomes."""
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,8 @@ _HATCHES = {"late": "////", "dropped": "xxxx", "cancelled": "....", "unscheduled
 def draw_gantt(run: Run, round: int | None = None) -> Figure:
     """Bars of one round's activities per device over seconds since the round's start, and its deadline.
 
-    Without a ``round`` the first one that scheduled somebody is drawn. Colour is the activity, hatching a bad
-    end; pale bars are work that was not scheduled. Of more than `MOST_DEVICES` devices those scheduled go
+    Without a ``round`` the first one that scheduled a device is drawn. Colour shows the activity, hatching an outcome
+    other than done; pale bars are work that was not scheduled. At most `MOST_DEVICES` devices are drawn, scheduled ones
     first. Raises `EdgesimError` for a round that the run does not have.
     """
     rounds, activities = run.rounds, run.activities
@@ -70,7 +70,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
 
 
 def round_drawn(run: Run, rounds: pd.DataFrame, wanted: int | None) -> int:
-    """The wanted round, or the first one that scheduled somebody; raises `EdgesimError` where there is none."""
+    """The wanted round, or the first one that scheduled a device; raises `EdgesimError` for an unknown round."""
     if wanted is None:
         busy = rounds[rounds["selected"] > 0]
         return int((busy if len(busy) else rounds)["round"].iloc[0])

@@ -1,4 +1,4 @@
-"""Which runs share a panel and which share a line: one panel per deadline, one line per policy."""
+"""Grouping of runs into panels and series: one panel per deadline, one line or bar per policy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from edgesim.analysis.runs import Knob, Run
 _TITLE_KNOB = "tmax_s"
 
 MOST_SERIES = 9
-"""More lines or bars in one panel nobody could read."""
+"""Most lines or bars that a panel can show readably."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Panel:
 
 
 def panels_of(runs: Sequence[Run]) -> list[Panel]:
-    """Panels by ascending deadline; a series is named by its policy, and by the other knobs where needed.
+    """Panels by ascending deadline; a series is named by its policy, and by other knobs where needed.
 
-    Another knob is needed where runs of one policy in one panel differ in it; the policy is left out where
-    there is but one. The title is empty when there is one panel. Where one deadline would have more than `MOST_SERIES`
-    series of several policies, the first of the knobs needed makes the panels instead.
+    Another knob is needed if runs of one policy in one panel differ in it; the policy is left out if there is only one.
+    The title is empty if there is one panel. If one deadline would have more than `MOST_SERIES` series of several
+    policies, the first of the knobs needed makes the panels instead.
     """
     needed = _distinguishing(runs)
     one_policy = len({run.knobs.get("policy") for run in runs}) == 1
@@ -105,7 +105,7 @@ _NAMES = {
     "devices": "number of devices",
 }
 _SYMBOLS = {"plan_quantile": "$q$"}
-"""Names that are too long beside a value."""
+"""Short symbols for names that are too long beside a value."""
 _WHOLE_UNITS = {
     "devices": "count",
     "spectral_efficiency_bps_per_hz": "bit/s/Hz",

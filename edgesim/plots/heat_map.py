@@ -31,7 +31,7 @@ COLUMNS = (
 
 _NARROWEST_IN = 0.24
 _AROUND_IN = 1.3
-"""Width beside the cells of a figure: names of the rows, the colour bar."""
+"""Width in inches that the names of the rows and the colour bar take."""
 _NOT_DATA = "#E4E4E4"
 _NOT_REACHED = "target not reached by every run (how many did)"
 
@@ -39,9 +39,9 @@ _NOT_REACHED = "target not reached by every run (how many did)"
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 
-    ``summary`` has one row per cell and panel; a cell without a row stays empty. Colours go by the logarithm where the
-    values, all above zero, differ by more than a factor of ten. A cell of a measure to the target that not every run
-    reached has no colour, but says what the mean lies above, and how many runs got there.
+    ``summary`` has one row per cell and panel; a cell without a row stays empty. The colour scale is logarithmic if the
+    values are all above zero and differ by more than a factor of ten. If some runs of a cell never reached the target,
+    its measures to the target have no colour, but a text with the mean's lower bound and how many runs reached it.
     """
     what = quantity(column)
     across, up = (quantity(name, float(summary[name].abs().max())) for name in (x, y))
@@ -70,7 +70,7 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
     panel_in = max(1.8, 0.8 + 0.28 * len(index))
     any_censored = bool(summary["_censored"].any())
     height = panel_in * -(-len(groups) // abreast) + (style.legend_height_in([_NOT_REACHED], width) * any_censored)
-    # What is left of the figure for a cell decides whether names stand level and how small texts are.
+    # The width of a cell decides whether names are horizontal and how small texts are.
     share = min(1.0, (width - _AROUND_IN) / abreast / len(columns) / cell_in)
     with style.figure(width, height) as figure:
         grid = style.panel_grid(figure, titles, abreast)
@@ -99,12 +99,12 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
 
 
 def _is_censored(row: Mapping[Hashable, Any], column: str) -> bool:
-    """Whether a cell's value would stand for runs that never reached the target."""
+    """Whether a cell includes runs that never reached the target, so that its mean is only bounded."""
     return column in TO_TARGET and bool(row.get("not_reached", 0) > 0)
 
 
 def _text(row: Mapping[Hashable, Any], column: str) -> str:
-    """What a cell says, on one line or two; nothing where it has no runs."""
+    """Text of a cell, on one line or two; empty if it has no runs."""
     if _is_censored(row, column):
         runs, bound = int(row["seeds"]), f"> {_number(row[f'{column}_bound'])} {quantity(column).unit}"
         return f"{bound}\n{runs - int(row['not_reached'])} of {runs}"
@@ -116,7 +116,7 @@ def _number(value: float) -> str:
 
 
 def _shape(panels: int, panel_in: float) -> tuple[float, int]:
-    """Width of a figure whose panels take so much, and how many of them stand side by side."""
+    """Width of a figure in inches, and how many of its panels stand side by side."""
     if panels == 1:
         return (style.COLUMN_IN if panel_in + _AROUND_IN <= style.COLUMN_IN else style.PAGE_IN), 1
     return style.PAGE_IN, max(1, min(style.abreast(panels), int((style.PAGE_IN - _AROUND_IN) / panel_in)))

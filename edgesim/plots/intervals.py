@@ -1,4 +1,4 @@
-"""When a figure draws the spread over seeds, and how it says so."""
+"""The spread over seeds in figures: from how many seeds on it is drawn, and the note about it."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def drawn_interval(values: ArrayLike) -> Interval:
 
 
 def spread_note(panels: Sequence[Panel], spread: str = "95 % interval") -> str:
-    """What an axis says of the mean over seeds and its spread, below its label; empty where each series is one run."""
+    """Note below an axis label about the mean over seeds and its spread; empty if each series is one run."""
     seeds = {len(series.runs) for panel in panels for series in panel.series}
     if max(seeds) == 1:
         return ""

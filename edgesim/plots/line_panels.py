@@ -19,20 +19,20 @@ class LinePanels:
     figure: Figure
     labels: list[str]
     styles: dict[str, style.LineStyle]
-    """Of each series, by its label."""
+    """Line style of each series, by its label."""
     each: list[tuple[Axes, Panel]]
     lines: dict[str, Line2D] = field(default_factory=dict)
-    """What stands for each text of the legend; to be filled in."""
+    """The line that stands for each text of the legend, to be filled in by the caller."""
 
 
 @contextmanager
 def line_panels(
     panels: Sequence[Panel], y_label: str, panel_height_in: float = 2.0, further: Sequence[str] = ()
 ) -> Iterator[LinePanels]:
-    """Axes for each panel; afterwards the first ones of each row get their label and the figure its legend.
+    """Context with the axes of each panel; at its end the first panel of each row gets a label, the figure a legend.
 
-    ``further`` are texts of the legend after the labels, whose lines are to be filled in as well.
-    All panels share both scales: a limit that is set while some panel is not drawn yet freezes that of all.
+    ``further`` are texts of the legend after the labels; the caller fills in their lines as well. All panels share both
+    scales: a limit that is set before all panels are drawn freezes the limits of all.
     """
     labels = labels_of(panels)
     texts = [*labels, *further]

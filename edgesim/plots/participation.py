@@ -1,4 +1,4 @@
-"""Who was there, who took part and who arrived, over the hours of the day."""
+"""Numbers of candidates, participants and arrivals over the hours of the day."""
 
 from collections.abc import Sequence
 
@@ -18,16 +18,15 @@ _COLUMNS = {"candidates": "checked in", "selected": "selected", "arrived": "arri
 
 
 def spans_a_day(run: Run) -> bool:
-    """Whether a run lasts for a day of simulated time, so that its hours say something."""
+    """Whether a run lasts a day of simulated time or more, so that all hours of the day occur."""
     return float(run.rounds["t_end_s"].iloc[-1]) >= DAY_S
 
 
 def draw_participation(runs: Sequence[Run]) -> Figure:
     """Mean devices per round, checked in above, selected and arrived below, by the hour of the round's start.
 
-    Bands are 95 % over three seeds or more.
-    Hour 0 is the start of the run's clock, and with it of its trace. The lower axis does not begin at 0: how many
-    arrive differs little from how many are selected.
+    Bands are 95 % t intervals over three seeds or more. Hour 0 is the start of the run's clock and of its trace. The
+    lower axis does not begin at 0, since arrivals differ little from selected devices.
     """
     tables = [by_hour(run.rounds) for run in runs]
     styles = style.line_styles(list(_COLUMNS.values()))
@@ -49,7 +48,7 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
 
 
 def _draw_hours(axes: Axes, seeds: Sequence[Floats], label: str, look: style.LineStyle) -> None:
-    """Mean over seeds of a quantity of each hour, [24] each, and its interval where there are three or more."""
+    """Draw the mean over seeds of a quantity by hour, [24] per seed, with its interval for three seeds or more."""
     bands = [drawn_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5
     axes.plot(hours, [band.mean for band in bands], label=label, **look.marked(every=4))

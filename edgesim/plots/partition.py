@@ -1,4 +1,4 @@
-"""Which device holds how many samples of which class."""
+"""Number of samples of each class that each device holds."""
 
 import matplotlib
 import numpy as np
@@ -13,16 +13,16 @@ from edgesim.arrays import Integers
 from edgesim.plots import style
 
 MOST_DEVICES = 400
-"""Of more devices some are drawn, evenly spaced by id: columns of more could not be told apart."""
+"""Most devices drawn, evenly spaced by id; more columns would be too narrow to distinguish."""
 
-#: From a blue that is told from the blank to a dark one.
+#: From a light blue, distinguishable from blank, to a dark one.
 _COLORS = ListedColormap(matplotlib.colormaps["Blues"](np.linspace(0.2, 1.0, 256)))
 
 
 def draw_partition(run: Run) -> Figure:
-    """Devices across, classes up, darker where more samples lie, blank where none; a panel per change of the data.
+    """Devices on the x axis, classes on the y axis, darker for more samples, blank for none; a panel per new data.
 
-    The scale is logarithmic. A panel's title gives the mean earth mover's distance. The run must know classes.
+    The colour scale is logarithmic. A panel's title gives the mean earth mover's distance. The run must have classes.
     """
     held = holdings(run.devices)
     devices, classes = held[0].counts.shape

@@ -13,7 +13,7 @@ from edgesim.plots import style
 
 
 class Score(NamedTuple):
-    """How right a predictor was with one pair of windows."""
+    """The scores of a predictor with one pair of windows."""
 
     accuracy: float
     f1: float
@@ -49,7 +49,7 @@ def draw_sensitivity(
 
 
 def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tuple[Floats, Floats]]) -> Figure:
-    """Accuracy of each predictor at its hours (above) and the share of devices online at ``t_h`` hours, [n] (below)."""
+    """Accuracy of each predictor over time in hours (above) and the share of devices online at ``t_h``, [n] (below)."""
     names = list(accuracy)
     styles = style.line_styles(names)
     with style.figure(style.COLUMN_IN, 2.8 + style.legend_height_in(names, style.COLUMN_IN)) as figure:
@@ -69,9 +69,9 @@ def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tup
 
 
 def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floats], without: Sequence[str]) -> Figure:
-    """Distributions of wall time: a prediction's, per device (left), and a selector's own work on a device (right).
+    """CDFs of wall time: of a prediction, per device (left), and of the work on a device that a selector adds (right).
 
-    Selectors ``without`` such work are named only, since the axis has no place for 0.
+    Selectors ``without`` such work are only named, since the logarithmic axis has no 0.
     """
     names = [*prediction_s, *overhead_s]
     styles = style.line_styles(names)
@@ -103,7 +103,7 @@ def _cdf(axes: Axes, seconds: Floats, **line: object) -> object:
 
 
 def _whole_decades(axes: Axes) -> None:
-    """Let a logarithmic axis end at powers of ten, so that it has two labels at least, and label nothing else."""
+    """Let a logarithmic axis end at powers of ten, so that it has at least two labels, and label only these."""
     low, high = axes.get_xlim()
     axes.set_xlim(10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high)))
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -34,9 +34,9 @@ def levels_around(target: float, runs: Sequence[Run]) -> list[float]:
 def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> Figure:
     """Grouped bars: mean rounds over seeds with one standard deviation, a group per level, a bar per series.
 
-    No deviation is drawn below 0, nor of fewer than three seeds. Where some run never gets to a level there is no mean:
-    an empty, hatched bar, in which how many of the runs got there, ends at what it lies above: the mean in which the
-    others count as the last round that they tested. Every level must lie above every run's start accuracy.
+    Deviations are cut at 0, and not drawn for fewer than three seeds. If some runs never reach a level, there is no
+    mean but an empty, hatched bar with the number of runs that reached it. It ends at the mean's lower bound, in which
+    the other runs count with the last round that they tested. Every level must lie above every run's start accuracy.
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
@@ -75,7 +75,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
 
 
 def _draw_mean(axes: Axes, place: float, rounds: Floats, bar: float, color: str) -> None:
-    """A bar of the mean over runs [n] that all got there."""
+    """A bar of the mean over runs [n] that all reached the level."""
     spread = float(rounds.std(ddof=1)) if rounds.size >= LEAST_SEEDS else 0.0
     drawn = axes.bar(
         place,
@@ -92,7 +92,7 @@ def _draw_mean(axes: Axes, place: float, rounds: Floats, bar: float, color: str)
 
 
 def _draw_censored(axes: Axes, place: float, bound: float, reached: str, bar: float, color: str) -> None:
-    """An empty bar of a mean that is only known to lie above its end."""
+    """An empty bar that ends at the lower bound of an unknown mean."""
     axes.bar(place, bound, bar, facecolor="white", hatch=_HATCH, edgecolor=color, linewidth=0.5)
     axes.annotate(
         reached,

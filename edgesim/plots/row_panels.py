@@ -1,4 +1,4 @@
-"""The frame of figures with a panel per setting and in each a row, named once at the left, per series."""
+"""The frame of figures with a panel per setting and, in each, a row per series, named once at the left."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ class RowPanels:
 
 @contextmanager
 def row_panels(panels: Sequence[Panel], x_label: str, legend: Sequence[str] = ()) -> Iterator[RowPanels]:
-    """Axes for each panel, on one scale, with room for a legend of these texts; they are named afterwards."""
+    """Context with the axes of each panel, on one scale, with room for a legend; at its end the rows get names."""
     labels = labels_of(panels)
     names = [style.folded(label, _NAMES_IN) for label in labels]
     row_in = 0.08 + 0.115 * max(name.count("\n") + 1 for name in names)

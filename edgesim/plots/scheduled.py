@@ -19,7 +19,7 @@ _PARTS = ("with a new class", "only old classes")
 def draw_scheduled(panels: Sequence[Panel]) -> Figure:
     """Stacked bars of mean scheduled clients per round, over rounds and seeds, a bar per series.
 
-    Where no device ever gets a new class, or no run knows classes, the bars are plain.
+    If no device ever gets a new class, or the runs have no classes, the bars are not divided.
     """
     split = _is_split([run for panel in panels for series in panel.series for run in series.runs])
     with row_panels(panels, "scheduled clients (count per round)", _PARTS if split else ()) as drawn:
@@ -46,6 +46,6 @@ def mean_by_class(series: Series) -> tuple[float, float]:
 
 
 def _is_split(runs: Sequence[Run]) -> bool:
-    """Whether all runs know which classes their devices hold, frame after frame, and some device gets a new one."""
+    """Whether all runs have the classes that their devices hold in each frame, and some device gets a new one."""
     tables = [new_class_devices(run.devices) for run in runs]
     return all(not table.empty for table in tables) and any(table["has_new_class"].any() for table in tables)

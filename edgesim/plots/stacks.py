@@ -1,4 +1,4 @@
-"""Stacked bars: what a whole is made of, a bar per series of runs or along a run's rounds."""
+"""Stacked bars: the parts of a whole, one bar per series of runs or per round of a run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ MOST_BARS = 60
 
 @dataclass(frozen=True)
 class Part:
-    """How one part of the whole looks and is called."""
+    """The look and name of one part of the whole."""
 
     label: str
     color: str
     hatch: str = ""
 
     def patch(self) -> dict[str, Any]:
-        """Keyword arguments of its bars and of its place in the legend."""
+        """Keyword arguments of the part's bars and of its entry in the legend."""
         return {"facecolor": self.color, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0}
 
 
@@ -43,9 +43,9 @@ def draw_stacks(
 ) -> Figure:
     """A bar per series: the mean over its seeds of each part of its runs, stacked in the order of ``parts``.
 
-    ``of`` gives the parts of one run by name, which add up to ``most`` at most. The 95 % t interval over seeds of the
-    whole, between 0 and ``most``, stands on each bar of three seeds or more, where the whole has any spread. The legend
-    names the parts that occur.
+    ``of`` gives the parts of one run by name; their sum, the whole, is at most ``most``. Bars of three seeds or more
+    have the 95 % t interval of the whole over seeds, cut to 0 and ``most``, unless the whole is the same in all seeds.
+    The legend names the parts that occur.
     """
     values = [
         np.array([_mean_parts([of(run) for run in series.runs], parts, most) for series in panel.series])
@@ -76,8 +76,8 @@ def draw_stacks(
 def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], label: str, *, share: bool) -> Figure:
     """The parts of every round of one run, stacked; a long run in blocks of rounds, each by its mean.
 
-    ``table`` has a row per round (its number is the index, without gaps) and a column per part. With ``share`` each
-    block's parts are divided by its whole; a block of which the whole is zero stays empty.
+    ``table`` has a row per round (its number is the index, without gaps) and a column per part. With ``share`` the
+    parts of each block are divided by their sum; a block whose sum is zero stays empty.
     """
     block = -(-len(table) // MOST_BARS)
     starts = np.arange(0, len(table), block)
@@ -104,14 +104,14 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
 
 
 def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], most: float) -> Floats:
-    """Mean of each part over runs, and how far the interval of their whole goes below and above it, [parts + 2]."""
+    """Mean of each part over runs, then the distances from the mean whole to the ends of its interval, [parts + 2]."""
     table = np.array([[amounts[name] for name in parts] for amounts in runs])
     whole = drawn_interval(table.sum(axis=1)).within(0, most)
     return np.append(table.mean(axis=0), [whole.mean - whole.low, whole.high - whole.mean])
 
 
 def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:
-    """Parts above zero somewhere in values [any, parts]."""
+    """The parts with a value above zero in any row of ``values`` [rows, parts]."""
     return {name: part for (name, part), column in zip(parts.items(), values.T, strict=True) if (column > 0).any()}
 
 

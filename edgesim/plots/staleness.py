@@ -1,4 +1,4 @@
-"""How old the models were from which merged updates had started."""
+"""Staleness of the merged updates."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def draw_staleness(panels: Sequence[Panel]) -> Figure:
 
 
 def cumulative(series: Series) -> tuple[Integers, Floats]:
-    """Stalenesses from 0 to the largest, and the share of a series' updates that are not staler."""
+    """Stalenesses from 0 to the largest, and the share of a series' updates that are at most as stale."""
     ages = np.concatenate([run.updates["staleness"].to_numpy(dtype=np.int64) for run in series.runs])
     counts = np.bincount(ages, minlength=1)
     return np.arange(len(counts)), np.cumsum(counts) / max(1, counts.sum())

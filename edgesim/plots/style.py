@@ -49,7 +49,7 @@ grey above) also as seen without red or green cones (Machado, Oliveira and Ferna
 """
 
 _HANDLE_IN = 0.45
-"""What an entry of a legend takes besides its text: the handle and the gaps."""
+"""Width in inches of a legend entry without its text: the handle and the gaps."""
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 8,
@@ -76,7 +76,7 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How one policy looks in every figure."""
+    """The look of one policy in every figure."""
 
     color: str
     marker: str
@@ -87,7 +87,7 @@ class LineStyle:
         return {"color": self.color, "linestyle": self.linestyle}
 
     def marked(self, every: int | tuple[int, int]) -> dict[str, Any]:
-        """Keyword arguments for a line with a marker on every so-manieth point, or the first marked and the step."""
+        """Keyword arguments for a line with markers at every ``every``-th point, or at (first, step)."""
         return self.line() | {"marker": self.marker, "markevery": every}
 
 
@@ -113,8 +113,8 @@ POLICIES = {
     "availability-first": LineStyle(PALETTE["slate"], "h", ":"),
     "feddance": LineStyle(PALETTE["ultramarine"], "8", "-"),
 }
-"""Every policy has a colour and a marker of its own, since bars have no dash and a line's dash is hard to see; those
-that papers compare (FedTeddi's eight, and FedDance's with random) differ in dash too."""
+"""Every policy has its own colour and marker, since bars have no dashes and the dashes of lines are hard to see;
+policies that papers compare (FedTeddi's eight, and FedDance's with random) differ in dashes too."""
 
 _SPARE_COLORS = (
     "blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey",
@@ -124,7 +124,7 @@ _SPARE_SHAPES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", _LONG_D
 
 
 def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
-    """A style per name: its own for a known policy, the next that is not taken for any other name.
+    """A style per name: a known policy has its own, any other name gets the next spare style.
 
     Neighbours among the spare styles differ in colour, marker and dash at once.
     """
@@ -146,14 +146,14 @@ def _spares(colors: Sequence[str]) -> Iterator[LineStyle]:
 
 
 def paper() -> AbstractContextManager[None]:
-    """Settings of all figures, for the time of a ``with``; the user's own come back afterwards."""
+    """Context with matplotlib's settings for all figures; the user's own are restored at its end."""
     context: AbstractContextManager[None] = matplotlib.style.context(["default", _SETTINGS])
     return context
 
 
 @contextmanager
 def figure(width_in: float, height_in: float) -> Iterator[Figure]:
-    """A new figure under the paper's settings, tied to no window and to no global state."""
+    """A new figure under the settings of `paper`, without a window or global state."""
     with paper():
         new = Figure(figsize=(width_in, height_in), layout="constrained")
         FigureCanvasAgg(new)
@@ -166,18 +166,18 @@ def abreast(panels: int) -> int:
 
 
 def rows_of(panels: int) -> int:
-    """Rows that so many panels take."""
+    """Number of rows that a figure with ``panels`` panels has."""
     return -(-panels // abreast(panels))
 
 
 def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None) -> list[Axes]:
     """Axes of one panel per title, row by row, lettered (a), (b), ... when there are several.
 
-    As many stand ``across`` as given, or as `abreast` says. A title that is wider than its panel takes several lines.
+    A row has ``across`` panels, by default as many as `abreast` says. A title wider than its panel takes several lines.
     """
     columns = across or abreast(len(titles))
     rows = -(-len(titles) // columns)
-    # Names of the axes and a colour bar take an inch; titles are set in larger type than what is measured.
+    # Axis labels and a colour bar take an inch; titles are in a larger type than `text_width_in` measures.
     title_in = 0.8 * (figure.get_figwidth() - 1) / columns
     grid = figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True).ravel()
     for axes in grid[len(titles) :]:
@@ -189,7 +189,7 @@ def panel_grid(figure: Figure, titles: Sequence[str], across: int | None = None)
 
 
 def panel_size(panels: int, height_in: float) -> tuple[float, float]:
-    """Width and height in inches of a figure of that many panels, each row ``height_in`` high."""
+    """Width and height in inches of a figure with ``panels`` panels, each row ``height_in`` high."""
     return (COLUMN_IN if panels == 1 else PAGE_IN), height_in * rows_of(panels)
 
 
@@ -210,9 +210,9 @@ def text_width_in(text: str) -> float:
 
 
 def folded(text: str, width_in: float) -> str:
-    """The text in as many lines as it takes in small type of that width, broken between words where possible.
+    """The text broken into lines of at most ``width_in`` inches in small type, between words where possible.
 
-    A value stays beside the name that it is given to.
+    Lines are not broken between a knob's name and its value.
     """
     text = text.replace(" = ", "\u00a0=\u00a0")
     lines, most = [text], len(text)
@@ -237,7 +237,7 @@ def legend_height_in(texts: Sequence[str], width_in: float) -> float:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -> None:
-    """One legend for all panels, under them, as wide as the figure allows; a text that is wider takes several lines."""
+    """One legend for all panels, below them, at most as wide as the figure; wider texts take several lines."""
     width_in = figure.get_figwidth()
     columns, _ = legend_shape(texts, width_in)
     lines = [folded(text, width_in - _HANDLE_IN) for text in texts]
@@ -245,12 +245,12 @@ def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -
 
 
 def name_run(figure: Figure, name: str) -> None:
-    """Say above all panels which run the figure shows."""
+    """Write the name of the run above all panels."""
     figure.suptitle(folded(name, 0.85 * figure.get_figwidth()), fontsize=8)
 
 
 def show_error_bars(errors: ErrorbarContainer) -> None:
-    """Give error bars a white seam: they are black, and so may be the bar behind them."""
+    """Give error bars a white outline, since they are black and may lie on a black bar."""
     _, caps, whiskers = errors.lines
     for line in (*caps, *whiskers):
         line.set_path_effects([withStroke(linewidth=1.4, foreground="white")])
@@ -268,7 +268,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
     with paper():
         figure.savefig(own_file(png), dpi=300, metadata={"Software": None})
-        # Every panel is in its place by now, and to lay them out takes as long as to draw them.
+        # The layout is done by now, and doing it again would take as long as drawing.
         figure.set_layout_engine("none")
         figure.savefig(own_file(svg), metadata={"Date": None, "Creator": None})
     return [png, svg]

@@ -14,10 +14,11 @@ from edgesim.plots import style
 
 ONLINE_SHARE = 0.2026
 LONG_GAP_SHARE = 0.65
-"""Of all time, and of the devices with gaps above an hour, in 136,000 phones (FedDance, section 2.2)."""
+"""Share of all time that is online, and share of the devices with gaps above an hour, of 136,000 phones (FedDance,
+section 2.2)."""
 
 MOST_TABLES = 9
-"""Capacity tables that are drawn."""
+"""Most capacity tables that are drawn."""
 
 _MOST_POINTS = 400
 _WIDE: dict[str, Any] = {"linewidth": 2.2, "alpha": 0.45}
@@ -30,11 +31,11 @@ _TIMES = {
 
 
 class Anatomy(Protocol):
-    """What is drawn of a availability trace."""
+    """The statistics of an availability trace that are drawn."""
 
     @property
     def sessions(self) -> Integers:
-        """Periods of each device, [devices]."""
+        """Number of available periods of each device, [devices]."""
 
     @property
     def duration_s(self) -> Floats:
@@ -42,11 +43,11 @@ class Anatomy(Protocol):
 
     @property
     def gap_s(self) -> Floats:
-        """Between consecutive periods of one device, [m]."""
+        """Gaps between consecutive periods of one device, [m]."""
 
     @property
     def mean_gap_s(self) -> Floats:
-        """Of each device that has gaps."""
+        """Mean gap of each device that has gaps."""
 
     @property
     def length_s(self) -> float:
@@ -71,9 +72,9 @@ class Anatomy(Protocol):
 def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:
     """Sessions per device, durations, gaps, and share online by hour of the day and over time, a line per trace.
 
-    Gaps are drawn twice: all of them, and the mean of each device. Shares online are of the devices still recorded;
-    where recordings differ in length, a thin line says how many of all devices these are. ``published`` marks what
-    FedDance reports.
+    Gaps are drawn twice: all of them, and the mean of each device. Shares online are shares of the devices still
+    recorded; if recordings differ in length, a thin line shows the share of all devices that is still recorded.
+    ``published`` marks what FedDance reports.
     """
     labels = list(traces)
     styles = style.line_styles(labels)
@@ -135,9 +136,9 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
 
 
 def _over_time(trace: Anatomy) -> tuple[Floats, Floats, Floats]:
-    """Equal parts of a trace, as their edges [p + 1] in s, and two mean shares in each, [p].
+    """Edges of equal parts of a trace, [p + 1] in s, and two mean shares in each part, [p].
 
-    The first is that of the devices online among those whose own recording has not ended yet, the second that of these
+    The first is the share of devices online among those still recorded, the second the share of devices still recorded
     among all.
     """
     instants_s, counts = trace.counts_over_time
@@ -149,7 +150,7 @@ def _over_time(trace: Anatomy) -> tuple[Floats, Floats, Floats]:
 
 
 def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) -> None:
-    """FedDance's words as grey marks: dozens to hundreds of sessions, of minutes, long gaps, one share online."""
+    """Grey marks of what FedDance states: dozens to hundreds of sessions, of minutes, long gaps, one share online."""
     for axes, low, high, text in (
         (sessions, 12, 999, "dozens to\nhundreds"),
         (durations, _MINUTE_S, 10 * _MINUTE_S, "a few minutes"),
@@ -206,7 +207,7 @@ def _cdf(axes: Axes, values: Floats, **line: object) -> None:
 
 
 def _by_second(t_s: Floats, bps: Floats) -> tuple[Floats, Floats]:
-    """Means over whole seconds where the rows are finer than that: a line per millisecond is a black block."""
+    """Means over whole seconds if the rows are finer, since a line of every millisecond would be a black block."""
     if len(t_s) < 2 * _MOST_POINTS or np.median(np.diff(t_s)) >= 1.0:
         return t_s, bps
     bits = np.append(0.0, np.cumsum(np.diff(t_s) * bps[:-1]))

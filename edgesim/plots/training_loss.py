@@ -12,7 +12,7 @@ from edgesim.plots.groups import Panel
 from edgesim.plots.line_panels import line_panels
 
 _SMOOTHED = 20
-"""Points of a line: each is a mean over as many rounds as that leaves, since those who train differ by round."""
+"""Most points of a line: each is a mean over several rounds, since the devices that train differ between rounds."""
 
 
 def has_training_loss(runs: Sequence[Run]) -> bool:
@@ -35,9 +35,9 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
 
 
 def smoothed(losses: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Middles of equal stretches of rounds and the mean loss in each, over all seeds; rounds without updates count not.
+    """Middles of equal blocks of rounds and the mean loss in each, over all seeds, without rounds that have no updates.
 
-    ``losses`` are by round, [rounds] of each seed; the rounds that all of them have are used.
+    ``losses`` are the losses by round, [rounds], of each seed; only rounds that all seeds have are used.
     """
     rounds = min(len(loss) for loss in losses)
     table = np.stack([loss[:rounds] for loss in losses])

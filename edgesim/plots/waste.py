@@ -1,4 +1,4 @@
-"""Which share of the devices' time, bits and energy led somewhere, and why the rest did not."""
+"""Share of the devices' time, bits and energy that was useful, and how the rest was wasted."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def draw_waste_over_rounds(run: Run, amount: str) -> Figure:
 
 
 def shares(run: Run, amount: str) -> dict[str, float]:
-    """Share of an amount of the run's work by kind; zeros when there was none."""
+    """Share of an amount of the run's work by kind; zeros if there was no work."""
     of_kinds = totals(run.work_by_kind)[amount]
     whole = float(of_kinds.sum()) or 1.0
     return {str(kind): float(part) / whole for kind, part in of_kinds.items()}
