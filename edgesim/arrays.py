@@ -1,4 +1,4 @@
-"""The array types that signatures name: their shapes stand in the docstrings."""
+"""The array types of signatures; docstrings give the shapes."""
 
 import numpy as np
 from numpy.typing import NDArray

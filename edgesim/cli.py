@@ -48,10 +48,10 @@ def _options(
 
 
 class _RunCommand(Command):
-    """Knows the keys of a config, which are no options of its own."""
+    """A command that suggests ``--set`` for a key of the config given as an option."""
 
     def remedy(self, option: str) -> str:
-        """The ``--set`` that an option was meant to be."""
+        """Advice to use ``--set`` for the keys that an unknown option may mean."""
         keys = keys_called(option.lstrip("-").replace("-", "_"), RunConfig().model_dump())
         return f"; {' or '.join(f'--set {key}=VALUE' for key in keys)} sets it in the config" if keys else ""
 
@@ -62,7 +62,7 @@ def run(
     config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what is finished.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if it is finished.")] = False,
 ) -> None:
     """Simulate one run."""
     settings = load(config, set_ or [])
@@ -157,6 +157,6 @@ def list_() -> None:
 
 def main() -> None:
     """Entry point of the command."""
-    # A model of the user's own, given as a dotted path, most often lies where the command is typed.
+    # The module of a user's own model, given as a dotted path, is usually in the current folder.
     sys.path.insert(0, "")
     app()

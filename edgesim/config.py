@@ -21,7 +21,7 @@ class LinksConfig(Section):
     end_s: float | None = Field(None, gt=0)
     """Instant at which the last row of every device ends, for a file that does not say."""
     after_end: Literal["wrap", "hold"] | None = None
-    """``wrap``: each link begins again at its end; ``hold``: its last row never ends; otherwise nothing is known."""
+    """``wrap``: each link begins again at its end; ``hold``: its last row never ends; None: unknown after its end."""
 
     @model_validator(mode="after")
     def _the_last_row_has_one_end(self) -> Self:
@@ -31,11 +31,11 @@ class LinksConfig(Section):
 
 
 _BATTERY_DEFAULTS = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w": 0.0}
-"""What is resolved for devices with a battery where these are absent."""
+"""Defaults of these keys for devices with a battery."""
 
 
 class DevicesConfig(Section):
-    """Where the devices are and what they can do (FedTeddi, section V-A; energy defaults of our own)."""
+    """Positions and abilities of the devices (FedTeddi, section V-A; the energy defaults are edgesim's own)."""
 
     count: int = Field(30, ge=1, le=2**31 - 1)
     radius_m: float = Field(250.0, gt=0)
@@ -47,7 +47,7 @@ class DevicesConfig(Section):
     """Switched capacitance of a processor whose clock the profile gives: it draws kappa f^3 W; 1e-28 when absent."""
     download_power_w: float = Field(0.9, ge=0)
     idle_power_w: float = Field(0.0, ge=0)
-    """What every device draws all the time, whatever it does; the other powers come on top."""
+    """Power that every device draws all the time; the other powers are added to it."""
     a_s_per_sample: float = Field(0.0005, ge=0)
     mu_samples_per_s: float = Field(2000.0, gt=0)
     battery_j: float | None = Field(None, gt=0)
@@ -57,16 +57,16 @@ class DevicesConfig(Section):
     battery_reserve: float | None = Field(None, gt=0, le=1)
     """Least charge to check in with, as a share of the capacity; 0.2 when absent."""
     recharge_w: float | None = Field(None, ge=0)
-    """What a charger feeds each battery all the time; nothing when absent."""
+    """Power with which each battery is charged all the time; 0 when absent."""
     profile: str | None = None
-    """File of recorded seconds per sample, a path or a name under ``traces/``: device k of the run computes exactly as
-    fast as device k of the file, whatever the two values above."""
+    """File of recorded seconds per sample, a path or a name under ``traces/``, instead of ``a_s_per_sample`` and
+    ``mu_samples_per_s``: device k of the run computes as fast as device k of the file, without randomness."""
     links: LinksConfig | None = None
-    """Uplinks that vary over time: device k of the run sends over link k of the file, whatever ``link_bps`` the profile
-    has."""
+    """Uplinks that vary over time, instead of the profile's ``link_bps``: device k of the run sends over link k of the
+    file."""
     match: Literal["position"] | None = None
-    """Availability, profile and links of a device are found by its key where two of the files have keys; ``position``
-    takes row k of each for device k, whatever its key."""
+    """Files of availability, profile and links that have keys are matched by them; ``position`` takes row k of each
+    file for device k, whatever its key."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -83,19 +83,20 @@ class DevicesConfig(Section):
         if isinstance(self.battery_start, float) and self.battery_start < reserve and not self.recharge_w:
             raise ValueError(
                 f"battery_start ({self.battery_start:g}) is below battery_reserve ({reserve:g}) and nothing recharges "
-                "the batteries, so nobody would ever check in; give recharge_w"
+                "the batteries, so no device would ever check in; give recharge_w"
             )
         return self
 
 
 class RadioConfig(Section):
-    """The shared uplink band and the environment file that it lives in."""
+    """The uplink: its band, its environment file, and how uploads share the band."""
 
     channel: str = "fedteddi-macro"
     bandwidth_hz: float = Field(20e6, gt=0)
     sharing: Literal["reserved", "reshared", "own"] = "reserved"
-    """Whether an upload keeps its reservation, the active ones split the band anew at every change, or nothing is
-    shared: each device has a link of its own, recorded in ``devices.links`` or as one rate in ``devices.profile``."""
+    """``reserved``: an upload keeps the bandwidth reserved for it; ``reshared``: the active uploads split the band anew
+    whenever one begins or ends; ``own``: each device has its own link, recorded in ``devices.links`` or as one rate in
+    ``devices.profile``."""
     shadowing: Literal["per_round", "per_run"] | None = None
     """How often shadowing is drawn; the environment file decides when absent."""
     fading: Literal["none", "rayleigh"] | None = None
@@ -108,7 +109,7 @@ class TopologyConfig(Section):
     file: str | None = None
     """A file under ``topologies/``; one station at the centre, with the server beside it, when absent."""
     attach: Literal["strongest", "nearest", "least_loaded"] = "strongest"
-    """The station that serves a device, for the whole run: by lasting gain, distance or devices per hertz."""
+    """How a device's station, the same for the whole run, is chosen: by lasting gain, distance or devices per hertz."""
     aggregation: Literal["flat", "hierarchical"] = "flat"
     """Whether updates are merged in the cloud, or in edge servers first."""
     cloud_every: int | None = Field(None, ge=1)
@@ -124,13 +125,14 @@ class TopologyConfig(Section):
 
 
 class AvailabilityConfig(BaseModel):
-    """Who is available when; the other keys are the model's own options, checked by the model."""
+    """When devices are available; the other keys are the model's own options, checked by the model."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
     model: str = "always"
     interruption: Literal["abort", "pause", "ignore"] = "abort"
-    """What becomes of the work of a device that leaves: it is lost, it goes on where it stopped when the device is
-    back, or the device works on unseen. Without rounds a paused device keeps its place among the ``count`` at work."""
+    """What becomes of the work of a device that leaves. ``abort``: it is lost; ``pause``: it goes on where it stopped
+    when the device is back; ``ignore``: it goes on as if the device had stayed. Without rounds a paused device remains
+    one of the ``count`` at work."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -139,20 +141,21 @@ class AvailabilityConfig(BaseModel):
 
 
 class RoundConfig(Section):
-    """The protocol: rounds with a deadline, or updates that are merged as they come."""
+    """The protocol: rounds with a deadline, or updates that are merged as they arrive."""
 
     protocol: Literal["synchronous", "buffered", "asynchronous"] = "synchronous"
-    """Rounds; or ``count`` devices always at work, whose updates are merged so many at a time (FedBuff) or one by one
-    (FedAsync). Without rounds ``tmax_s`` closes nothing; the scheduler's least bandwidths still refer to it."""
+    """``synchronous``: rounds. Otherwise ``count`` devices are always at work, and their updates are merged several at
+    a time (``buffered``, FedBuff) or one by one (``asynchronous``, FedAsync). Without rounds ``tmax_s`` is no deadline;
+    the scheduler's least bandwidths still refer to it."""
     protocol_options: dict[str, Any] = {}
     """The protocol's own options, checked by it (`edgesim.algorithms.MERGE_RULES`)."""
     over_commitment: float = Field(1.0, ge=1)
-    """Invite so many times ``count`` and close at the ``count``-th arrival (FedScale: 1.3)."""
+    """Take this many times ``count`` devices and close the round at the ``count``-th arrival (FedScale: 1.3)."""
     moving_deadline: float | None = Field(None, ge=0, lt=1)
-    """a of REFL: the deadline follows (1 - a) times the last round's length + a times itself; fixed when absent.
-    Since no round is longer than its deadline, it only ever falls, in the end below what devices need: it is for
-    ``late = "keep"``, as REFL has it, and rounds that close at the last arrival. With ``over_commitment`` it falls
-    within a few rounds; there REFL has no moving deadline, only a moving window for its selector
+    """a of REFL: the next deadline is (1 - a) times the last round's length + a times the last deadline; fixed when
+    absent. Since no round is longer than its deadline, the deadline can only fall, in the end below what devices need:
+    it is for ``late = "keep"``, as in REFL, and rounds that close at the last arrival. With ``over_commitment`` it
+    falls within a few rounds; in that setting REFL moves no deadline but only the window of its selector
     (``selection.window``)."""
     tmax_s: float = Field(1.0, gt=0)
     computes: Literal["candidates", "selected"] = "candidates"
@@ -160,27 +163,27 @@ class RoundConfig(Section):
     report_by_s: float | None = Field(None, gt=0)
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
     plan_quantile: float | None = Field(None, gt=0, lt=1)
-    """Quantile of each device's delay law to plan on (``planned``); 0.95 when absent."""
+    """Quantile of each device's delay law that the scheduler plans with (``planned``); 0.95 when absent."""
     outage: float | None = Field(None, gt=0, lt=1)
-    """Each upload is planned on the gain that its fading falls below with this probability, such as 0.05, so that this
-    share of reserved uploads misses the deadline; on the average gain when absent."""
+    """Each upload is planned with the gain that its fading falls below with this probability, such as 0.05, so that
+    this share of reserved uploads misses the deadline; with the average gain when absent."""
     admission: Literal["band", "count"] = "band"
     """Which offered devices are taken: those whose least bandwidth still fits the band, or the first ``count``."""
     count: int | None = Field(None, ge=1)
     allocator: Literal["least", "equal_share", "proportional"] = "least"
-    """How the uploads share the band. ``proportional`` goes by payload, so as long as all devices send as many bits it
-    gives what ``equal_share`` gives."""
+    """How the uploads share the band. ``proportional`` shares by payload, so it equals ``equal_share`` if all payloads
+    are equal."""
     leftover: Literal["idle", "equal_finish"] = "idle"
-    """What becomes of the band that least bandwidths leave over: nothing, or a common earlier finish. Uploads that do
-    not fit into the band have a common finish after the deadline."""
+    """What becomes of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
+    together earlier. With ``equal_finish``, uploads that do not fit into the band end together after the deadline."""
     close: Literal["arrivals", "deadline"] = "arrivals"
     late: Literal["drop", "keep"] = "drop"
-    """Whether the work of devices taken that have not arrived at the close is broken off, or goes on into the next
-    rounds on its own reservation and is merged in the round in which it arrives. A frame's last round ends it all."""
+    """What becomes of latecomers' work at the close: it is dropped, or goes on into the next rounds with its own
+    reservation and is merged in the round in which it arrives. A frame's last round ends all work."""
     min_candidates: int = Field(1, ge=1)
     download_s: Annotated[float, Field(ge=0)] | Literal["link"] = 0.0
-    """How long a device takes to fetch the model: as long as all others, or as its payload takes over the ``link_bps``
-    of ``devices.profile`` (``"link"``, for ``radio.sharing = "own"``)."""
+    """How long the download of the model takes: the same for all devices, or (``"link"``, for ``radio.sharing =
+    "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
     payload_bits: Literal["model"] | float = "model"
     """Bits of one upload; ``"model"`` is 32 times the number of trainable parameters."""
 
@@ -189,8 +192,8 @@ class RoundConfig(Section):
     def _one_name_for_equal_finish(cls, value: object) -> object:
         if value == "equal_finish":
             raise ValueError(
-                "'equal_finish' is what becomes of the band that least bandwidths leave over; set round.leftover = "
-                "'equal_finish' and leave allocator out"
+                "'equal_finish' is a use of the bandwidth that 'least' leaves over; set round.leftover = "
+                "'equal_finish' and remove allocator"
             )
         return value
 
@@ -201,7 +204,7 @@ class RoundConfig(Section):
         if (self.admission == "count") != (self.count is not None):
             raise ValueError("count is needed by, and only by, admission = 'count'")
         if self.leftover != "idle" and self.allocator != "least":
-            raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; leave leftover out")
+            raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; remove leftover")
         if self.outage is not None and self.admission == "count" and self.allocator != "least":
             raise ValueError(
                 f"outage is for uploads planned by least bandwidths; admission = 'count' with allocator = "
@@ -250,18 +253,18 @@ _OF_ROUNDS = {
 
 
 class StalenessConfig(Section):
-    """What updates count that started from an older model (`edgesim.algorithms.staleness`)."""
+    """Weights of stale updates, which started from an older model (`edgesim.algorithms.staleness`)."""
 
     weight: Literal["constant", "polynomial", "hinge", "refl"] | None = None
-    """By protocol when absent: constant where latecomers are kept, polynomial for the two others."""
+    """When absent ``constant`` for synchronous rounds and ``polynomial`` for the other protocols."""
     a: float | None = Field(None, gt=0)
-    """Exponent (``polynomial``, 0.5) or slope (``hinge``, 10); FedAsync's."""
+    """Exponent (``polynomial``, default 0.5) or slope (``hinge``, default 10) of FedAsync."""
     b: int | None = Field(None, ge=0)
-    """Staleness up to which an update counts in full (``hinge``, 4); FedAsync's."""
+    """Staleness up to which an update counts in full (``hinge``, default 4) in FedAsync."""
     beta: float | None = Field(None, ge=0, le=1)
-    """Share of the part that looks at the update (``refl``, 0.35); REFL's."""
+    """Share of the part of REFL's weight that depends on the update itself (``refl``, default 0.35)."""
     limit: int | None = Field(None, ge=0)
-    """Updates that are staler are dropped; none are when absent."""
+    """Updates with a higher staleness are dropped; no update is when absent."""
 
     @model_validator(mode="after")
     def _of_the_weight(self) -> Self:
@@ -272,7 +275,7 @@ class StalenessConfig(Section):
         return self
 
     def resolved(self, protocol: str) -> "StalenessConfig":
-        """With the defaults of the papers written out."""
+        """The section with the papers' defaults filled in."""
         weight = self.weight or ("constant" if protocol == "synchronous" else "polynomial")
         defaults = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "refl": {"beta": 0.35}}.get(weight, {})
         given = {key: value for key, value in self.model_dump().items() if value is not None}
@@ -280,28 +283,28 @@ class StalenessConfig(Section):
 
 
 class DataConfig(Section):
-    """Which images, and how they are spread over devices and frames."""
+    """The data set, and its division among devices and frames."""
 
     dataset: str = "digits"
     """A name of `edgesim.learning.datasets.DATASETS` (``edgesim list`` prints them), a path to an ``.npz`` or to a
     folder of images or of spoken words (wav files), or ``none`` (timing only)."""
     folder: str = "data"
-    """Where the files of torchvision's data sets lie."""
+    """Folder of the files of torchvision's data sets."""
     download: bool = False
-    """Whether torchvision's data sets are fetched when they are not there."""
+    """Whether torchvision's data sets are downloaded if they are not in ``folder``."""
     image_size: int | None = Field(None, ge=1, le=4096)
-    """Height and width to which images are brought: those of a folder when they are decoded (all must have one size
-    when absent), all others, bilinearly, on the training device."""
+    """Height and width to which images are resized: those of a folder when they are decoded (when absent, all must have
+    the same size), all others, bilinearly, on the training device."""
     augment: Literal["none", "flip", "crop-flip"] = "none"
-    """What training does to each image: turn it over, left to right, half the time; and cut it out at random after
-    padding it by 4 pixels (He et al., CVPR 2016, section 4.2)."""
+    """Augmentation of training images: a horizontal flip with probability 1/2 (``flip``), and a random crop after
+    padding by 4 pixels too (``crop-flip``; He et al., CVPR 2016, section 4.2)."""
     partition: str = "fedteddi"
     """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards`` or ``quantity``."""
     partition_options: dict[str, Any] = {}
     """The partition's own options, checked by the partition."""
     samples_per_device: int | None = Field(None, ge=2)
-    """When absent 60 (``fedteddi``, ``iid`` and no dataset), else what dealing the whole training set gives. The laws
-    with sizes of their own deal this many per device on average."""
+    """When absent 60 (``fedteddi``, ``iid`` and no dataset), else as many as dividing the whole training set gives. For
+    partitions that draw the sizes this is the average."""
     permute_labels: bool = False
     """Control: labels permuted over the whole training set before pre-training and partition."""
 
@@ -318,10 +321,10 @@ class LearningConfig(Section):
     """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
     lr_decay_every: int = Field(1, ge=1)
     lr_min: float = Field(0.0, ge=0)
-    """What decay does not go below."""
+    """Least learning rate of the decay."""
     momentum: float = Field(0.5, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
-    """Added to each gradient times the weights themselves, as by `torch.optim.SGD`, in local training."""
+    """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD`."""
     batch_size: int = Field(32, ge=1)
     steps: int | None = Field(None, ge=1)
     """Local SGD steps per round (tau); 5 when neither steps nor epochs are given."""
@@ -331,11 +334,11 @@ class LearningConfig(Section):
     """Start a further frame from the best model of the frame before (FedTeddi, Algorithm 1)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     back_end: Literal["auto", "loop", "workers", "stacked"] = "auto"
-    """How jobs run: one after another, on several processes, or as one model; ``auto`` goes by model and device."""
+    """How jobs run: one after another, in several processes, or as one model; ``auto`` chooses by model and device."""
     workers: int | None = Field(None, ge=1, le=1024)
-    """Processes of ``workers``; as many as the run may use cores when absent."""
+    """Number of processes of ``workers``; when absent, the number of cores that the run may use."""
     memory_budget_mib: int = Field(4096, ge=1)
-    """Memory that ``stacked`` may fill with clients that train at once, and a pass for gradients with devices' own."""
+    """Memory for the clients that ``stacked`` trains at once, and for the devices in one pass of gradients."""
     precision: Literal["float32", "mixed"] = "float32"
     """``mixed``: forward passes of training run in bfloat16 where that is safe, by torch's autocast."""
     pretrain: bool = True
@@ -380,8 +383,8 @@ class EvaluationConfig(Section):
     """Test at the end of every so many rounds (without rounds: models made); 1 when neither this nor every_s is given.
     The last round of a frame is tested in any case."""
     every_s: float | None = Field(None, ge=0.001)
-    """Test, at each multiple of so many simulated seconds, the model in force then, each model once: how often one
-    looks does then not hang on the protocol. The last model of a frame is tested in any case, at its row's end."""
+    """Test the server's model at each multiple of so many simulated seconds, each model once, so that the number of
+    tests does not depend on the protocol. The last model of a frame is tested in any case, at its row's end."""
     samples: int | None = Field(None, ge=1)
     """Size of a fixed sample of the test images; all of them when absent."""
 
@@ -405,7 +408,7 @@ class SelectionConfig(BaseModel):
 
 
 class RunConfig(Section):
-    """One run, complete: rerunning it reproduces the run."""
+    """The complete config of one run, which reproduces it."""
 
     seed: int = Field(0, ge=0, lt=2**63)
     rounds: int | list[int] | None = None
@@ -453,14 +456,14 @@ class RunConfig(Section):
                 "devices.profile",
             )
         if self.radio.sharing == "own" and (self.round.allocator != "least" or self.round.leftover != "idle"):
-            raise ValueError("radio.sharing = 'own' leaves no band to allocate; leave allocator and leftover out")
+            raise ValueError("radio.sharing = 'own' has no band to allocate; remove allocator and leftover")
         if self.round.outage is not None and self.radio.sharing == "own":
             raise Contradiction(
                 "round.outage is for bands whose uploads fade; radio.sharing = 'own' has neither", "round.outage"
             )
         if self.round.outage is not None and self.radio.fading == "none":
             raise Contradiction(
-                "round.outage plans on fading: set radio.fading = 'rayleigh', or leave outage out", "round.outage"
+                "round.outage plans on fading: set radio.fading = 'rayleigh', or remove outage", "round.outage"
             )
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")
@@ -468,9 +471,7 @@ class RunConfig(Section):
         if stale and self.round.protocol == "synchronous" and self.round.late == "drop":
             raise ValueError("staleness is for updates that come late; give round.late = 'keep'")
         if self.staleness.weight == "refl" and self.learning.training == "none":
-            raise ValueError(
-                "staleness.weight = 'refl' looks at updates, which learning.training = 'none' does not have"
-            )
+            raise ValueError("staleness.weight = 'refl' needs updates, which learning.training = 'none' does not have")
         if self.round.min_candidates > self.devices.count:
             raise Contradiction("round.min_candidates must not be above devices.count", "devices.count")
         if self.round.count is not None and self.round.count > self.devices.count:
@@ -482,7 +483,7 @@ class RunConfig(Section):
         return self
 
     def resolved(self) -> "RunConfig":
-        """The same run with every default that hangs on another value written out."""
+        """The same run with every default that depends on another value filled in."""
         devices = self.devices
         if devices.battery_j is not None:
             absent = {key: value for key, value in _BATTERY_DEFAULTS.items() if getattr(devices, key) is None}

@@ -21,9 +21,9 @@ def parse(values: Mapping[str, Any], where: str) -> RunConfig:
 
 
 def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: Sequence[str], where: str) -> RunConfig:
-    """As `parse`, of the ``values`` under ``section.key=value`` overrides; raises `EdgesimError`.
+    """As `parse`, of ``values(overrides)``, the mapping with ``section.key=value`` overrides; raises `EdgesimError`.
 
-    A mistake that is not there without the overrides is told of those that name its key, or else of all.
+    An error that the overrides cause names those that set its key, or else all of them.
     """
     given = values(overrides)
     try:
@@ -44,7 +44,7 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
 
 
 def _lie_together(one: str, other: str) -> bool:
-    """Whether two keys are the same, or one is a section or list that the other is in."""
+    """Whether two keys are equal, or one is a section or list that contains the other."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
 
@@ -89,8 +89,8 @@ def set_value(values: dict[str, Any], override: str) -> None:
 
 
 def set_key(values: dict[str, Any], key: str, value: object) -> None:
-    """Set the value at a dotted key of a nested mapping, None by leaving it out; raises `EdgesimError` where a value is
-    no section.
+    """Set the value at a dotted key of a nested mapping, or remove the key for None; raises `EdgesimError` if a part of
+    the key before the last one is a value, not a section.
     """
     *sections, last = (part.strip() for part in key.split("."))
     for section in sections:

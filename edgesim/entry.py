@@ -1,4 +1,4 @@
-"""Where the `edgesim` command begins: small, so that Ctrl-C is plain even while the libraries load."""
+"""Entry point of the `edgesim` command: small, so that Ctrl-C prints one line even while the libraries load."""
 
 import sys
 

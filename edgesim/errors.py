@@ -1,11 +1,11 @@
-"""The one kind of error that a user is meant to read, and how the validation of a config comes to it."""
+"""The errors that users are meant to read."""
 
 
 class EdgesimError(Exception):
     """Bad input or a run that cannot go on; the message is one line that names the place and the remedy.
 
-    ``fields`` are the fields of a config that it names (``round.tmax_s``), for scenarios to tell their options. The
-    command line and the scenarios print the message without a traceback and end with ``status``.
+    ``fields`` are the config fields that the message names (``round.tmax_s``), from which scenarios derive the names of
+    their options. The command line and the scenarios print the message without a traceback and exit with ``status``.
     """
 
     status = 2
@@ -16,7 +16,7 @@ class EdgesimError(Exception):
 
 
 class Contradiction(ValueError):  # noqa: N818 - reads as what it is
-    """Values of a config that do not go together, found while it is validated; ``fields`` as of `EdgesimError`."""
+    """Values of a config that contradict each other, found during validation; ``fields`` as of `EdgesimError`."""
 
     def __init__(self, message: str, *fields: str) -> None:
         super().__init__(message)

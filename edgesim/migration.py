@@ -13,7 +13,7 @@ RENAMED = {
     "round.server_lr": "round.protocol_options.server_lr",
     "round.mixing": "round.protocol_options.mixing",
 }
-"""Keys that are no longer known, and where their values stand now."""
+"""Keys that are no longer known, and the keys that have replaced them."""
 
 
 def migrated(values: Mapping[str, Any]) -> dict[str, Any]:

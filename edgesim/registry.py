@@ -1,4 +1,4 @@
-"""Things known by name: the entry of a name, or a hint for a name that is not among them."""
+"""Look-up in registries by name, with a hint for an unknown name."""
 
 import difflib
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ Entry = TypeVar("Entry")
 
 
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
-    """``, did you mean 'NAME'?`` with the known name that is nearest; empty where none is near."""
+    """``, did you mean 'NAME'?`` with the most similar known name; empty if none is similar enough."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
     return f", did you mean {near[0]!r}?" if near else ""
 
@@ -24,6 +24,6 @@ def look_up(entries: Mapping[str, Entry], name: str, field: str) -> Entry:
 
 
 def kind_of(field: str) -> str:
-    """What a field names: a ``policy`` for ``selection.policy``, an ``algorithm`` for ``algorithm.name``."""
+    """The kind that a field names: ``policy`` for ``selection.policy``, ``algorithm`` for ``algorithm.name``."""
     section, _, key = field.rpartition(".")
     return section if key == "name" else key

@@ -1,4 +1,4 @@
-"""What every scenario script needs: lists from the command line, plain errors, the table and the figures at the end."""
+"""Helpers of the scenario scripts: lists from the command line, plain errors, tables and figures at the end."""
 
 import functools
 import inspect
@@ -36,8 +36,8 @@ __all__ = [
     "stop_if_failed",
 ]
 
-Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what is finished.")]
-"""The option of a scenario that its `run_study` gets."""
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run finished runs again.")]
+"""The option ``--fresh`` of a scenario, for ``fresh`` of `run_study`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,14 +67,14 @@ _OPTIONS = (
     ("selection.policy", "selectors"),
     ("topology.cloud_every", "cloud_every"),
 )
-"""Fields of a config, and what the option that sets them is called in every scenario that has it."""
+"""Fields of a config, and the names of the scenarios' options that set them."""
 
 
 def quick_option(**values: Any) -> Any:
-    """The option ``--quick`` of a scenario, by which the parameters named get other defaults.
+    """The option ``--quick`` of a scenario, which gives the named parameters these ``values`` as defaults.
 
-    The values make the whole comparison small enough for some seconds, on data that comes with edgesim. Options that
-    are typed beside ``--quick`` count.
+    The values should make the whole comparison take some seconds, on data that comes with edgesim. Options given
+    together with ``--quick`` override them.
     """
     typed = " ".join(
         f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}") for name, value in values.items()
@@ -85,7 +85,7 @@ def quick_option(**values: Any) -> Any:
             context.default_map = values
         return wanted
 
-    return typer.Option("--quick", is_eager=True, callback=use, help=f"Small and soon done, as by {typed}.")
+    return typer.Option("--quick", is_eager=True, callback=use, help=f"A small, quick comparison, as by {typed}.")
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -111,7 +111,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def names(text: str) -> list[str]:
-    """A list of names separated by commas; raises `EdgesimError` when there is none."""
+    """A list of names separated by commas; raises `EdgesimError` if there is none."""
     found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
         raise EdgesimError(f"{text!r}: expected at least one value, several separated by commas")
@@ -135,7 +135,7 @@ def counts(text: str) -> list[int]:
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """What tables and figures call files: their names without suffixes, or all of a path where two would be alike."""
+    """Names of files in tables and figures: without folder and suffix, or the whole path if two would be equal."""
     stems = [Path(name).stem for name in files]
     return [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, files, strict=True)]
 
@@ -143,9 +143,9 @@ def short_names(files: Sequence[str]) -> list[str]:
 def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
     """Print a study's tables and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
 
-    What its policies differ by from its reference stands in ``differences-policy.csv``. For every knob with one of its
-    values ``against`` which to hold the others, also their paired differences to it: a table, ``differences-KNOB.csv``
-    and a figure. ``answers`` are what the study found, a sentence or two each; they stand below the tables.
+    The differences of the policies from the reference policy are written to ``differences-policy.csv``. For every pair
+    (knob, reference value) in ``against``, the paired differences of the other values from it are printed, drawn and
+    written to ``differences-KNOB.csv``. ``answers`` are findings, one or two sentences each, printed at the end.
     """
     console = Console()
     write_differences(study_folder, "policy", read_study(study_folder).reference)
@@ -161,7 +161,7 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
 
 
 def stop_if_failed(study_folder: Path, console: Console) -> None:
-    """End with status 1 and a line about the first failure if a run of the study did not finish."""
+    """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
     failed = [
         run for run in json.loads((study_folder / "study.json").read_text())["runs"] if run["status"] != "finished"
     ]

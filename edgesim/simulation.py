@@ -1,4 +1,4 @@
-"""The composition root: from a config to a world, a server and a trainer, and through one run."""
+"""The composition root: builds world, learner and server from a config and runs them."""
 
 import platform
 import subprocess
@@ -50,11 +50,11 @@ class Result:
     reason: str
     reused: bool = False
     restarted: str = ""
-    """Why a run that the folder held was run again from the start, if it held one."""
+    """Why a run that was in the folder was run again from the start; empty if there was none."""
 
 
 def complete(config: RunConfig) -> RunConfig:
-    """The config with every default written out, those of policy, algorithm, availability and partition too.
+    """The config with every default filled in, also those of policy, algorithm, availability and partition.
 
     Raises `EdgesimError`.
     """
@@ -100,21 +100,21 @@ def run(
 ) -> Result:
     """Simulate one run into a folder.
 
-    A finished run of the same config on the same files and code is reused unless a ``fresh`` one is wanted, an
-    unfinished one is run again. ``on_round`` hears of every round, ``on_start`` of what is being prepared. ``target``
-    is an accuracy that the start model must not have yet. ``cores`` is how many processor cores the run may keep busy,
-    all of this process's when absent. ``on_note`` hears before the first round what a user should know of the run, each
-    with what it is about.
+    A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
+    is run again. ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note``
+    before the first round with the subject and text of each note. ``target`` is an accuracy that the start model must
+    not have reached. ``cores`` is the number of processor cores that the run may use, all of this process's when
+    absent.
 
-    Raises `EdgesimError`: on bad input before anything is written, and when the start model is good enough or
-    training cannot be done. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
-    raised again. In all these cases the finished rounds are kept.
+    Raises `EdgesimError` for bad input before anything is written, and if the start model reaches the target or
+    training fails. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is raised again.
+    In all these cases the finished rounds are kept.
     """
     config = complete(config)
     restarted = why_run(folder, config, fresh)
     if restarted is None:
         return Result(folder, "finished", "finished before", reused=True)
-    # Before any of them is read: one that changes meanwhile has another hash the next time.
+    # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     digests = input_digests(config, digest_when_loaded)
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
@@ -173,7 +173,7 @@ def run(
 
 
 def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:
-    """Let simulated time pass until the rounds are done or ``stop_at_s``, and stop; the reason why it ended."""
+    """Simulate until the rounds are done or ``stop_at_s``, then stop the server; returns why the run ended."""
     reason, clock = _pass(server, numbers), server.parts.clock
     clock.run(clock.process(server.stop()))
     return reason
@@ -193,8 +193,8 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
             if not str(error).startswith("No scheduled events left"):
                 raise
             raise EdgesimError(
-                f"from {clock.now:g} s on, all uploads wait for capacity that never comes; end the run earlier "
-                '(stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
+                f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
+                'earlier (stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
             ) from None
         if isinstance(availability, IntervalTable) and ends and reason != ALL_DONE:
             availability.refuse_to_go_on()
@@ -242,10 +242,10 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
 
 
 def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
-    """Why a complete config is to be run into a folder, in words; None when its run is there, finished and current.
+    """Why a complete config has to be run into a folder; None if the folder has its run, finished and current.
 
-    Empty for a folder that holds nothing. Where a ``fresh`` run is wanted, one that is finished is reason enough.
-    Raises `EdgesimError` for a folder that holds anything else.
+    The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
+    `EdgesimError` for a folder that holds anything else.
     """
     try:
         if folder.exists() and not folder.is_dir():
@@ -260,27 +260,27 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )
-    # Killed between the two files, a run has a config and nothing else.
+    # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
     if run.get("status") != "finished":
         return "was unfinished"
     if fresh:
         return "finished before"
-    # The version stands beside the hashes in runs of before it was one of them.
+    # Older runs have the version as a fact of its own and not among the hashes.
     then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
-    # A file that has gone has not changed, and without it nothing can be run again.
+    # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.
     changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
     code = code_modules(config)
     told = [f"the code of {key}" if key in code else key for key in changed]
     return f"{', '.join(told)} changed since it was finished" if told else None
 
 
-OLDER = "older than the hashes of code, so what was edited since is not seen (--fresh runs it again)"
-"""What to say of a run that is reused and did not note which code it ran."""
+OLDER = "from before code was hashed, so later changes of the code are not noticed (--fresh runs it again)"
+"""Note about a reused run that has no hashes of the code that it ran."""
 
 
 def notes_code(folder: Path) -> bool:
-    """Whether a finished run noted the hashes of the code that it ran; one by an older edgesim did not."""
+    """Whether a finished run has hashes of the code that it ran; runs of older versions of edgesim do not."""
     return "selection.policy" in records.read_run(folder).get("inputs", {})
 
 
@@ -314,7 +314,7 @@ def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str |
 
 @cache
 def _cpu() -> str:
-    """The processor's own name, where the system tells it."""
+    """The processor's model name, or its architecture if the system does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -324,9 +324,9 @@ def _cpu() -> str:
 
 @cache
 def _git_commit() -> str | None:
-    """Commit of the checkout that runs, with ``+`` where files were changed since; None for an installed copy.
+    """Commit of the checkout that runs, with ``+`` if files were changed since; None for an installed copy.
 
-    Asked once per process: what it runs was loaded then.
+    Asked once per process, since the process goes on with the code that it has loaded.
     """
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():

@@ -2,7 +2,7 @@
 
 A draw is one block of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011):
 the key is a digest of (seed, name), the counter is (device, round, index). Two policies therefore see the same
-world, and a new draw somewhere shifts no draw elsewhere.
+world, and adding a draw does not change any other draw.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) ->
     Returns four arrays of 32-bit words, held in uint64.
     """
     shape = np.broadcast_shapes(*(word.shape for word in counter))
-    # Words 0 and 2, then 1 and 3: a round does the same to both of a pair, in one call.
+    # Words 0 and 2, then 1 and 3: a round treats both words of a pair alike, in one call.
     words = np.empty((2, 2, *shape), dtype=np.uint64)
     for place, word in enumerate(counter):
         words[place % 2, place // 2] = word
     pairs, keys = words.reshape(2, 2, -1), _round_keys(key)
-    # In pieces that stay in a processor's cache, which a million devices would not.
+    # In pieces that fit into the processor's cache, unlike the words of a million devices.
     for first in range(0, pairs.shape[-1], _AT_ONCE):
         _mix(pairs[..., first : first + _AT_ONCE], keys)
     return words[0, 0], words[1, 0], words[0, 1], words[1, 1]
@@ -108,10 +108,10 @@ class Streams:
         return (self._words(name, devices, round, 1)[..., 0] >> np.uint64(1)).astype(np.int64)
 
     def generator(self, name: str, device: int = 0, round: int = 0) -> np.random.Generator:
-        """A NumPy generator for draws of unforeseeable number made while a run is set up."""
+        """A NumPy generator, for set-up code that needs an unknown number of draws."""
         return next(self.generators(name, [device], round))
 
     def generators(self, name: str, devices: ArrayLike, round: int = 0) -> Iterator[np.random.Generator]:
-        """The `generator` of each of several devices, in a fraction of the time that one by one they would take."""
+        """The `generator` of each of several devices, in a fraction of the time of making them one by one."""
         for seed in self.seeds(name, devices, round).tolist():
             yield np.random.Generator(np.random.Philox(seed))

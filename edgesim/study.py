@@ -1,4 +1,4 @@
-"""A study: a grid of runs (knobs x seeds) on a common world, in processes, with a summary.
+"""A study: a grid of runs (knobs x seeds) that run in several processes, with a summary.
 
 A study's folder holds one folder per run, ``study.json`` (the plan and how each run ended) and ``summary.csv``.
 """
@@ -45,7 +45,7 @@ _KNOBS = {
     "round.count": "participants",
     "topology.file": "topology",
 }
-"""Names of knobs whose key's last part does not tell what is meant."""
+"""Names of knobs for keys whose last part is not clear by itself."""
 
 _NAMES_FILES = {"availability", "devices", "radio", "topology"}
 
@@ -62,7 +62,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Study:
-    """A named list of runs, the accuracy they race to, and the policy they are compared with."""
+    """A named list of runs, their target accuracy, and the policy that the others are compared with."""
 
     name: str
     runs: Sequence[PlannedRun]
@@ -78,9 +78,9 @@ class Ending:
     status: str
     reason: str
     reused: bool = False
-    """Whether it was finished before."""
+    """Whether the run was finished before and not run again."""
     fields: tuple[str, ...] = ()
-    """As of the `EdgesimError` that it ended with."""
+    """``fields`` of the `EdgesimError` with which the run ended."""
 
 
 def grid(
@@ -93,10 +93,10 @@ def grid(
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
 
     ``base`` is a nested mapping as in a config file. The values of an axis are texts, numbers or booleans, or None for
-    a run that leaves the key out. A run's folder is named by its knobs and seed, such as ``fedteddi-tmax0.8-known-s3``;
-    without axes it is the seed alone. ``overrides`` are further ``section.key=value``, for keys that do not vary.
-    ``labels`` are further knobs that name what ``base`` says in several keys at once, or in a list. Raises
-    `EdgesimError` when a combination is not a valid config, and for an axis without values.
+    a run without the key. A run's folder is named by its knobs and seed, such as ``fedteddi-tmax0.8-known-s3``;
+    without axes by the seed alone. ``overrides`` are further ``section.key=value``, for keys that do not vary.
+    ``labels`` are further knobs, the same in all runs, that name settings of ``base`` which no axis can hold (several
+    keys at once, or a list). Raises `EdgesimError` if a combination is not a valid config, or an axis has no values.
     """
     for override in overrides:
         key = override.partition("=")[0].strip()
@@ -120,7 +120,7 @@ def grid(
 
 
 def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
-    """The values of an axis; raises `EdgesimError` where there is none, or one that a table could not name."""
+    """The values of an axis; raises `EdgesimError` if there is none, or one that a table could not show."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})", key)
     found = [_own(value) for value in values]
@@ -129,20 +129,20 @@ def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
     for value in found:
         if not isinstance(value, str | int | float | None):
             raise EdgesimError(
-                f"axis {key}: expected texts, numbers, booleans or None (got {value!r}); give it in base, in a grid of "
-                "its own that labels name",
+                f"axis {key}: expected texts, numbers, booleans or None (got {value!r}); give it in the base of a grid "
+                "of its own, named by labels",
                 key,
             )
     return found
 
 
 def _own(value: Any) -> Any:
-    """A number of NumPy as Python's own, which a plan and a config can hold."""
+    """A NumPy number as a Python number, which a plan and a config can hold; other values as they are."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides: Sequence[str]) -> dict[str, Any]:
-    """The config of one cell as it would stand in a file."""
+    """The config of one cell as nested mappings, as in a file."""
     nested: dict[str, Any] = json.loads(json.dumps(base))
     for override in overrides:
         set_value(nested, override)
@@ -152,14 +152,15 @@ def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides:
 
 
 def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
-    """Names of knobs: the last part of their keys or what `_KNOBS` says, the whole key where two would be alike."""
+    """Names of knobs: the last part of their keys or what `_KNOBS` says, or the whole key if names would be equal."""
     names = {key: _KNOBS.get(key, key.rpartition(".")[2]) for key in keys}
     times = Counter([*names.values(), *taken])
     return [name if times[name] == 1 else key for key, name in names.items()]
 
 
 def _label(knob: str, value: Knob) -> str:
-    """A string knob names itself; a number follows its knob's name without the unit, true or false the whole name."""
+    """Part of a folder's name for a knob: a text alone; a number after the knob's name without its unit; true or false
+    after the knob's whole name."""
     if isinstance(value, str):
         return value.replace("/", "_")
     if isinstance(value, bool):
@@ -174,14 +175,14 @@ def run_study(
     console: Console | None = None,
     fresh: bool | Collection[str] = False,
 ) -> dict[str, Ending]:
-    """Run what is not finished yet, or was on files or code that have changed; failing runs are reported, others go on.
+    """Run the runs that are not finished, or whose files or code have changed since; a failing run stops no other.
 
-    Runs that are wanted ``fresh``, all or those of the folders named, are run again although they are finished.
+    ``fresh`` names the folders of finished runs that are run again; True means all.
 
     Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
-    before anything runs when there is no run or one is there twice, its folder holds another config, a file that it
-    names is not there or another process is writing there, and afterwards when no run finished. Where no run could even
-    begin, nothing is left on disk.
+    before anything runs if there is no run or one is given twice, the folder of a run holds another config, a file that
+    a config names does not exist, or another process is writing there; and afterwards if no run finished. If no run
+    could begin, nothing is left on disk.
     """
     console = console or Console()
     resolve_options(study.reference, {})
@@ -215,7 +216,7 @@ def run_study(
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
     try:
         with Display(console, study.name, rounds) as display:
-            # Told here: processes that only find this out take seconds to start.
+            # Reported here, since starting processes that would only find this out takes seconds.
             for reused in (planned.folder for planned in study.runs if why[planned.folder] is None):
                 endings[reused] = _finished(out / reused, "finished before", reused=True)
                 display.ended(reused, endings[reused].status, endings[reused].reason)
@@ -238,7 +239,7 @@ def run_study(
 
 
 def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> None:
-    """Print how many runs were reused, and of how many it is not known which code they ran."""
+    """Print how many runs were reused, and how many of them have no hashes of the code that they ran."""
     reused = [folder for folder, ending in endings.items() if ending.reused]
     if not reused:
         return
@@ -266,7 +267,7 @@ def _check_folder(study: Study, out: Path) -> None:
         plan = json.loads((out / "study.json").read_text())
         theirs = {*plan["runs"][0]["knobs"]}
     except (OSError, ValueError, KeyError, IndexError, TypeError):
-        # A study that was killed before it wrote its plan has left nothing but its runs.
+        # A study that was killed before it wrote its plan has left run folders only.
         if out.is_dir() and all((out / path.name / "config.toml").is_file() for path in out.iterdir()):
             return
         raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out") from None
@@ -286,12 +287,12 @@ def _run_all(
         left = [run for run in pending if run.folder not in endings and run not in in_flight]
         if len(left) == len(pending):
             raise EdgesimError(
-                "the processes that run the study end before they begin; does the script call it outside of "
-                "if __name__ == '__main__', or is there no memory left?"
+                "the worker processes of the study ended before their first run; call run_study under "
+                "if __name__ == '__main__', and check that there is memory left"
             )
         pending = left
         suspects += in_flight
-    # A killed worker takes its pool along: whoever was in flight is tried once more, alone.
+    # A killed worker ends its whole pool: each run that was in flight is tried once more in a pool of its own.
     for run in suspects:
         _run_pool([run], out, study.target, 1, anew, endings, display)
         if run.folder not in endings:
@@ -327,7 +328,7 @@ def _run_pool(
                 display.listen(queue)
                 _collect(done, futures, endings, display)
         except KeyboardInterrupt:
-            # The workers hear of it now, and end within a round.
+            # The workers see this event and end within a round.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             _collect({future for future in waiting if not future.cancelled()}, futures, endings, display)
@@ -350,7 +351,7 @@ def _collect(
 
 
 class _Worker:
-    """What a worker process remembers between runs: where news go, and whether the user stopped the study."""
+    """State of a worker process between runs: the queue for news, and whether the user has stopped the study."""
 
     queue: "Queue[Message]"
     stop: Event
@@ -358,7 +359,7 @@ class _Worker:
 
 def _connect(queue: "Queue[Message]", stop: Event) -> None:
     _Worker.queue, _Worker.stop = queue, stop
-    # A pool's processes wait for work for ever when their parent is killed.
+    # Otherwise the pool's processes would wait for work for ever after their parent was killed.
     end_with_parent()
 
 
@@ -386,7 +387,7 @@ def _run_one(config: RunConfig, folder: Path, target: float | None, share: int, 
 
 
 def _finished(folder: Path, reason: str, reused: bool) -> Ending:
-    """The ending of a run that is finished: one without a round has failed, since no table could tell of it."""
+    """The ending of a run that is finished; a run without a round counts as failed, since it has no results."""
     if read_table(folder, "rounds").empty:
         why = read_run(folder)["reason"]
         return Ending("failed", f"the run has no finished round ({why}); {MORE_ROUNDS}", reused)

@@ -1,4 +1,4 @@
-"""What users write, held against a pydantic model: the first mistake becomes one line."""
+"""Validation of users' input with pydantic models: the first error becomes one line."""
 
 import typing
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
 def options_of(
     kinds: Mapping[str, type[Model]], name: str, options: Mapping[str, Any], field: str, section: str
 ) -> Model:
-    """Options, given in ``section``, of the entry that a config names in ``field`` (``selection.policy``).
+    """The checked options, given in ``section``, of the entry that a config names in ``field`` (``selection.policy``).
 
     ``kinds`` are the option models of all entries. Raises `EdgesimError` for an unknown name, a bad value, and an
     option of another entry, which it names.
@@ -45,11 +45,11 @@ def options_of(
 def first_error(
     model: type[BaseModel], error: ValidationError, renamed: Mapping[str, str] | None = None
 ) -> tuple[str, str, tuple[str, ...]]:
-    """The key that is wrong, empty where several do not fit together, one line about it, and the fields it names.
+    """The first error: its key (empty if several keys contradict each other), a one-line message, and its fields.
 
-    ``renamed`` says of keys that are no longer known where their values stand now.
+    ``renamed`` maps old keys to the place of their values today.
     """
-    # An unknown key is most often the cause of the other errors (a misspelt required key is missing too).
+    # Unknown keys first: they often cause the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
     detail = details[0]
     parts = (
@@ -73,7 +73,7 @@ def first_error(
 
 
 def _is_union_branch(part: object) -> bool:
-    """Pydantic appends the name of the branch of a union that failed; users did not write that."""
+    """Whether a part of an error's location is a branch of a union, which pydantic appends and no user wrote."""
     return isinstance(part, str) and (part in ("int", "float", "str") or "[" in part)
 
 

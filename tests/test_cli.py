@@ -92,7 +92,7 @@ def test_a_reused_run_that_noted_no_code_says_so(config, tmp_path):
     facts = json.loads(path.read_text())
     del facts["inputs"]
     path.write_text(json.dumps(facts))
-    assert "reused; older than the hashes of code" in " ".join(edgesim("run", "run.toml")[1].split())
+    assert "reused; from before code was hashed" in " ".join(edgesim("run", "run.toml")[1].split())
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def refusal(values: dict) -> str:
         ),
         (
             {"round": {"allocator": "equal_finish"}},
-            ["round.allocator: 'equal_finish' is what becomes", "set round.leftover = 'equal_finish'"],
+            ["round.allocator: 'equal_finish' is a use of", "set round.leftover = 'equal_finish'"],
         ),
         ({"round": {"allocator": "most"}}, ["round.allocator", "'least', 'equal_share' or 'proportional'", "'most'"]),
         ({"devices": {"radius_m": 5.0}}, ["min_distance_m (10)", "radius_m (5)"]),
@@ -53,7 +53,7 @@ def refusal(values: dict) -> str:
         ({"devices": {"battery_j": 5.0, "battery_start": "full"}}, ["devices.battery_start", "'drawn'", "'full'"]),
         (
             {"devices": {"battery_j": 5.0, "battery_start": 0.1}},
-            ["battery_start (0.1) is below battery_reserve (0.2)", "nobody would ever check in; give recharge_w"],
+            ["battery_start (0.1) is below battery_reserve (0.2)", "no device would ever check in; give recharge_w"],
         ),
         ({"devices": {"recharge_w": 1.0}}, ["devices", "recharge_w is for devices with a battery", "battery_j"]),
         ({"learning": {"steps": 3, "epochs": 1}}, ["steps or epochs"]),

@@ -1,1 +1,1 @@
-"""What users see and type on the terminal: tables, progress, options, plain errors."""
+"""The terminal: tables, progress, options, plain errors."""

@@ -1,4 +1,4 @@
-"""Options as they are typed: what is said about one that a command does not have."""
+"""Command-line options: the message for an option that a command does not have."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -8,19 +8,19 @@ import typer
 from typer.core import TyperCommand
 
 _ALIKE = 0.7
-"""How like an option is to one that is suggested for it; at the usual 0.6 ``--rounds`` would be ``--out``."""
+"""Least similarity of a suggested option; at the library's 0.6 ``--out`` would be suggested for ``--rounds``."""
 
 
 class Command(TyperCommand):
-    """A command that suggests for an unknown option only those that are spelt much like it."""
+    """A command that suggests for an unknown option only options of very similar spelling."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options; raises the usage error of the library, which prints it."""
+        """Parse the options; raises the library's usage error, which the library prints."""
         try:
             return list(super().parse_args(ctx, args))
         except Exception as raised:
             error: Any = raised
-            # The class that typer raises is click's or a copy of its own, by version.
+            # Depending on its version, typer raises click's class or its own copy of it.
             option = getattr(error, "option_name", None)
             if isinstance(option, str) and hasattr(error, "possibilities"):
                 remedy = self.remedy(option)
@@ -30,19 +30,19 @@ class Command(TyperCommand):
             raise
 
     def remedy(self, option: str) -> str:
-        """What to say about an option that is not there, instead of others that are spelt like it."""
+        """Advice about an unknown option, to show instead of options of similar spelling."""
         return ""
 
 
 def start(main: Callable[..., Any]) -> None:
-    """Run a script's command with the options that were typed."""
+    """Run a script's command with the options of its command line."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(cls=Command)(main)
     app()
 
 
 def keys_called(name: str, settings: Mapping[str, Any], above: str = "") -> list[str]:
-    """Whole keys, as ``section.key``, of all settings whose last part is a name."""
+    """Full keys, as ``section.key``, of all settings whose last part is ``name``."""
     found = []
     for key, value in settings.items():
         if key == name:

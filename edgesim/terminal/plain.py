@@ -17,7 +17,7 @@ R = TypeVar("R")
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn bad input into one line on stderr and the error's status, and Ctrl-C into status 130.
 
-    Paths that the command is given are looked at first: those that no system can have are bad input too.
+    Paths among the command's arguments are checked first: those that the file system cannot have are bad input too.
     """
 
     @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""What users see while runs go on: one display for a study's processes, one bar for a single run."""
+"""Progress of runs: one display for the processes of a study, one bar for a single run."""
 
 import time
 from collections import Counter
@@ -26,13 +26,13 @@ class Message:
     rounds: int
     """Rounds done."""
     text: str
-    """Accuracy and simulated time, what is being prepared, or a note."""
+    """Text to show: accuracy and simulated time, what is being prepared, or a note."""
     note_about: str = ""
-    """What a note is about; empty for news of progress."""
+    """Subject of a note; empty for news of progress."""
 
 
 class Listener:
-    """Sends a run's news through a queue, a few times a second at most."""
+    """Sends a run's news through a queue, at most a few times a second."""
 
     def __init__(self, run: str, config: RunConfig, queue: "Queue[Message]", stop: Event) -> None:
         self._run = run
@@ -42,17 +42,17 @@ class Listener:
         self._sent_s = 0.0
 
     def on_start(self, what: str) -> None:
-        """The run prepares something; raises KeyboardInterrupt when the study is to stop."""
+        """Send what the run is preparing; raises KeyboardInterrupt when the study is to stop."""
         if self._stop.is_set():
             raise KeyboardInterrupt
         self._queue.put(Message(self._run, 0, what))
 
     def on_note(self, about: str, note: str) -> None:
-        """There is something that the user should know of the run."""
+        """Send a note that the user should read."""
         self._queue.put(Message(self._run, 0, note, about))
 
     def on_round(self, done: RoundDone) -> None:
-        """The run finished a round; raises KeyboardInterrupt when the study is to stop."""
+        """Send that the run finished a round; raises KeyboardInterrupt when the study is to stop."""
         if self._stop.is_set():
             raise KeyboardInterrupt
         now_s = time.monotonic()
@@ -62,15 +62,15 @@ class Listener:
 
 
 def describe(done: RoundDone) -> str:
-    """Accuracy, where evaluated, and simulated time."""
+    """Accuracy, if evaluated, and simulated time."""
     accuracy = "" if done.accuracy is None else f"accuracy {done.accuracy:.3f}, "
     return f"{accuracy}t = {done.t_s:,.1f} s"
 
 
 def expected_rounds(config: RunConfig) -> int:
-    """Rounds of a complete config, the least where only ``stop_at_s`` ends it.
+    """Rounds of a complete config, for a progress bar; a lower bound if only ``stop_at_s`` ends the run.
 
-    One number counts once, since the number of frames comes with the data.
+    A single number of rounds counts for one frame, since the number of frames is not known before the data are read.
     """
     if config.rounds is None:
         return int((config.stop_at_s or 0.0) / config.round.tmax_s + 1e-9)
@@ -78,12 +78,12 @@ def expected_rounds(config: RunConfig) -> int:
 
 
 def rounds_done(config: RunConfig, done: RoundDone) -> int:
-    """How far a run has come, in the rounds of `expected_rounds`: deadlines passed where only the time ends it."""
+    """Progress of a run in units of `expected_rounds`: rounds, or deadlines passed if only ``stop_at_s`` ends it."""
     return done.round if config.rounds is not None else int(done.t_s / config.round.tmax_s + 1e-9)
 
 
 def bar(console: Console, transient: bool = False) -> Progress:
-    """The columns that every progress bar of edgesim has; a transient one leaves no line behind."""
+    """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -98,21 +98,21 @@ def bar(console: Console, transient: bool = False) -> Progress:
 
 
 class Display:
-    """A bar for the whole study in rounds, and one for every run at work."""
+    """A bar for the whole study in rounds, and one for every run in progress."""
 
     def __init__(self, console: Console, name: str, rounds: dict[str, int]) -> None:
         self._console = console
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
         self._status: dict[str, str] = {}
-        """How the runs that are over ended."""
+        """Statuses of the runs that have ended."""
         self._said: set[str] = set()
         self._noted: set[str] = set()
-        """What notes were about that some run has given."""
+        """Subjects of the notes printed so far."""
         self._goes_on = False
-        """Whether any run got anywhere: had a round or finished."""
+        """Whether any run has had a round or finished."""
         self._held: list[str] = []
-        """Failures not told yet: where no run gets anywhere, the study's error tells the first and ends it."""
+        """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
         self._progress = bar(console)
         self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
         self._bars: dict[str, TaskID] = {}
@@ -124,7 +124,7 @@ class Display:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if kind is None and not self._goes_on:
-            # Nothing came of any run: the study's error is all there is to say.
+            # No run had a round, and the study's error says why.
             self._progress.live.transient = True
         else:
             self._get_on()
@@ -135,7 +135,7 @@ class Display:
         return run in self._bars
 
     def listen(self, queue: "Queue[Message]") -> None:
-        """Take in all news that lie in the queue."""
+        """Show all news that are in the queue."""
         while True:
             try:
                 message = queue.get_nowait()
@@ -155,19 +155,19 @@ class Display:
                 self._get_on()
 
     def _note(self, message: Message) -> None:
-        """Print a note, unless some run of the study has given one about the same thing."""
+        """Print a note, unless another run of the study has sent one on the same subject."""
         if message.note_about not in self._noted:
             self._noted.add(message.note_about)
             text = f"{message.run}: {message.text}"
             self._console.print(text, highlight=False, markup=False, style="yellow")
 
     def ended(self, run: str, status: str, reason: str) -> None:
-        """A run is over; a failure is printed at once, or as soon as any run gets anywhere.
+        """Note that a run has ended; a failure is printed at once if any run has had a round, else as soon as one has.
 
-        One that finished has all its rounds behind it, however early it ended; any other one those that it did.
+        A finished run counts with all its expected rounds, even if it ended early; another one with those it did.
         """
         self._status[run] = status
-        # One reason may fail every run of a study: said once.
+        # If all runs of a study fail for the same reason, it is printed once.
         if status != "finished" and reason not in self._said:
             self._said.add(reason)
             self._held.append(f"{status} {run}: {reason}")
@@ -180,7 +180,7 @@ class Display:
         self._show_count()
 
     def _get_on(self) -> None:
-        """Some run got somewhere, or the user ended them all: failures are the display's to tell."""
+        """From now on the display prints failures: a run has had a round, or the user stopped the study."""
         self._goes_on = True
         for line in self._held:
             self._console.print(line, highlight=False, markup=False, style="red")

@@ -1,4 +1,4 @@
-"""Tables on the terminal: what a run did, what a study found. They read run folders and nothing else."""
+"""Tables on the terminal about a run or a study, made from run folders alone."""
 
 import functools
 import operator
@@ -60,7 +60,7 @@ _SKEW_NOTE = "EMD: sum over classes of |share of a device - share of all|, from 
 
 
 def print_run(folder: Path, console: Console) -> None:
-    """How one run ended and its totals; raises `EdgesimError` when the folder holds none."""
+    """Print how a run ended and its totals; raises `EdgesimError` if the folder is not a run's."""
     run = records.read_run(folder)
     config = records.read_config(folder)
     rounds = records.read_table(folder, "rounds")
@@ -72,7 +72,7 @@ def print_run(folder: Path, console: Console) -> None:
     )
     table.add_row("policy, seed", f"{policy}, {seed}")
     if run.get("unobserved_share"):
-        # Runs of before the note do not say.
+        # Older runs do not note it.
         counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""
         table.add_row("availability", f"not observed {run['unobserved_share']:.1%} of the time{counts_as}")
     if "device_kind" in run:
@@ -98,7 +98,7 @@ def print_run(folder: Path, console: Console) -> None:
         if not rounds["arrived"].any():
             table.add_row(
                 "note",
-                "no update arrived in any round, so the model stayed as it was: give more time (round.tmax_s) or band "
+                "no update arrived in any round, so the model never changed: give more time (round.tmax_s) or band "
                 "(radio.bandwidth_hz), or take fewer devices (round.count)",
             )
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
@@ -117,12 +117,12 @@ def print_run(folder: Path, console: Console) -> None:
 
 
 def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows that count: of a run that goes on or was killed those of finished rounds, otherwise all."""
+    """The rows to show: of a run that goes on or was killed those of finished rounds, otherwise all."""
     return rows if run["status"] == "finished" else rows[rows["round"] <= rounds["round"].max()]
 
 
 def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame) -> None:
-    """A row of the work that the run's end cut, which no round has."""
+    """Add a row of the work that the end of the run cancelled, which belongs to no round."""
     cut = activities[~activities["round"].isin(rounds["round"])]
     if len(cut):
         tasks = len(cut.drop_duplicates(["device", "task"]))
@@ -131,7 +131,7 @@ def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame)
 
 
 def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> None:
-    """A row of the last test, and one of the tests of a model that no server held."""
+    """Add a row of the last test, and one of tests of the edge servers' mean model, which no server held."""
     tested = rounds.dropna(subset="test_accuracy")
     if tested.empty:
         return
@@ -149,7 +149,7 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
 
 
 def _print_data(devices: pd.DataFrame, console: Console) -> None:
-    """How the data sets of the devices differ; nothing for a run without classes."""
+    """Print how the data sets of the devices differ; nothing for a run without classes."""
     held = holdings(devices)
     if held:
         rows = [([holding.when], skew(holding.counts)) for holding in held]
@@ -158,7 +158,7 @@ def _print_data(devices: pd.DataFrame, console: Console) -> None:
 
 
 def print_skews(folder: Path, console: Console) -> None:
-    """How the devices' data sets differ in each combination of a study's knobs, means over its seeds."""
+    """Print how the devices' data sets differ, means over seeds for each combination of a study's knobs."""
     skews: dict[tuple[str, ...], list[pd.DataFrame]] = {}
     study = read_study(folder)
     for run in study.finished:
@@ -171,7 +171,7 @@ def print_skews(folder: Path, console: Console) -> None:
 
 
 def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
-    """A row per data division, told apart by its names."""
+    """A table with a row per division of the data, which ``names`` distinguish."""
     table = bare_table(title)
     for name in names:
         table.add_column(name, no_wrap=True)
@@ -183,7 +183,7 @@ def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[
 
 
 def _add_energy(table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> None:
-    """Rows of the run's energy, by activity and over its devices."""
+    """Add rows of the run's energy, by activity and over its devices."""
     by_activity = energy_by_activity_j(activities, metrics).sum()
     parts = ", ".join(f"{name} {joules:,.1f} J" for name, joules in by_activity.items() if joules > 0)
     table.add_row("energy", f"{energy_j(activities, metrics):,.1f} J" + (f" ({parts})" if parts else ""))
@@ -192,7 +192,7 @@ def _add_energy(table: Table, activities: pd.DataFrame, metrics: pd.DataFrame, d
 
 
 def _add_battery(table: Table, metrics: pd.DataFrame) -> None:
-    """A row of the charge at the end, where the devices have batteries."""
+    """Add a row of the charge at the end, if the devices have batteries."""
     charge = metrics[metrics["name"] == "battery_j"]
     if len(charge):
         at_the_end = charge[charge["round"] == charge["round"].max()].drop_duplicates("key").set_index("key")["value"]
@@ -201,7 +201,7 @@ def _add_battery(table: Table, metrics: pd.DataFrame) -> None:
 
 
 def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
-    """What the devices' work came to, a row per kind, and all of it."""
+    """A table of what came of the devices' work, with a row per kind and one for all."""
     work = totals(work_by_kind(activities, updates))
     whole = work.sum()
     table = Table(title="work by what came of it", title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
@@ -218,7 +218,7 @@ def _work_table(activities: pd.DataFrame, updates: pd.DataFrame) -> Table:
 
 
 def print_study(folder: Path, console: Console) -> None:
-    """The summary of a study as tables with their notes; raises `EdgesimError` when there is none."""
+    """Print the summary of a study as tables with notes; raises `EdgesimError` if no run is finished."""
     study = read_study(folder)
     if not study.finished:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
@@ -241,7 +241,7 @@ def print_study(folder: Path, console: Console) -> None:
 
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
-    """A table of measures, ``columns`` -> (heading, format), whose other columns are the knobs before them."""
+    """Print a table of the knobs and then the measures, ``columns`` -> (heading, format)."""
     shown = bare_table(title)
     knobs = [name for name in frame.columns if name not in columns]
     varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
@@ -257,12 +257,12 @@ def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str
 
 
 def _summary(folder: Path) -> pd.DataFrame:
-    """The summary as written, or a new one where plan, runs or file have changed since; raises `EdgesimError`."""
+    """The summary from its file, or a new one if plan, runs or file have changed since; raises `EdgesimError`."""
     return pd.read_csv(folder / "summary.csv") if summary_is_current(folder) else summarise(folder)
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
-    """One row per combination of knobs, a rule where a knob other than the policy changes."""
+    """A table with one row per combination of knobs, and a rule where a knob other than the policy changes."""
     table = bare_table(title)
     # With one policy there is nothing to compare.
     shown = {
@@ -287,9 +287,9 @@ def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping
 
 
 def mean_text(row: Mapping[Any, Any], name: str, form: str) -> str:
-    """A measure of a row of the summary: the mean with its interval, or what it is more than, with how many got there.
+    """A measure of a row of the summary: the mean with its interval, or a lower bound with how many runs reached it.
 
-    Only measures of learning have their interval shown.
+    Only measures of learning are shown with their intervals.
     """
     if name in TO_TARGET + TO_STAY and row["seeds"]:
         got_there = row["seeds"] - row["not_reached" if name in TO_TARGET else "not_stayed"]

@@ -1,4 +1,4 @@
-"""Tables of what a study's policies, or the values of a knob, differ by, seed by seed."""
+"""Tables of the paired differences between a study's policies, or between the values of a knob, over seeds."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ _DIFFERENCES = {
     "final_accuracy": ("accuracy", "{:+.3f}"),
 }
 _OUTCOMES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
-"""What policies are compared by, each in a table of its own."""
+"""Measures by which policies are compared, each in its own table."""
 _TESTED = (
     f"p: paired t test over seeds, corrected by Holm for all comparisons of its {{}}; intervals are not corrected. "
     f"level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, misses: {LEVEL_POINTS:g})."
@@ -30,9 +30,9 @@ _TESTED = (
 
 
 def print_comparison(folder: Path, console: Console) -> None:
-    """What a study's policies differ by from its reference, a table per outcome; nothing where nothing was learnt.
+    """Print the differences of a study's policies from its reference, a table per measure; nothing without accuracies.
 
-    Of pairs of runs with one seed; where one of them never reached the target, a pair is left out of the first table.
+    Runs are paired by seed; pairs of which one run never reached the target are left out of the first table.
     """
     study = read_study(folder)
     table = differences_table(folder, "policy", study.reference)
@@ -65,7 +65,7 @@ def print_comparison(folder: Path, console: Console) -> None:
 
 
 def print_differences(table: pd.DataFrame, reference: str, console: Console) -> None:
-    """Paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them."""
+    """Print paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them."""
     knobs = list(table.columns[: table.columns.get_loc("pairs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
     pairs = span(table["pairs"], "seeds")

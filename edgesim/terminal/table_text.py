@@ -1,4 +1,4 @@
-"""How values stand in the tables on the terminal, and tables that no terminal cuts off."""
+"""Formats of values in tables on the terminal, and tables that a narrow terminal does not cut off."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def print_whole(console: Console, table: Table) -> None:
     wide = console.options.update(width=10_000)
     least = Measurement.get(console, wide, table).maximum
     if least > console.width:
-        # The width of a print is bounded by the console's, a table's own is not.
+        # The console bounds the width of what it prints, but not that of a table with a width of its own.
         table.width = least
     console.print(table, crop=False)
 
@@ -33,11 +33,11 @@ def plain(value: Any) -> str:
 
 
 def number(value: Any, form: str) -> str:
-    """A number in a format; nothing for one that is not known."""
+    """A number in a format; empty for nan."""
     return "" if value is None or pd.isna(value) else form.format(value)
 
 
 def span(counts: pd.Series, what: str) -> str:
-    """From the least to the most of counts of something: ``5 to 12 seeds``."""
+    """Least and most of some counts as text: ``5 to 12 seeds``."""
     low, high = counts.min(), counts.max()
     return f"{high} {what}" if low == high else f"{low} to {high} {what}"

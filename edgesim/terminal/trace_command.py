@@ -22,19 +22,19 @@ from edgesim.traces.intervals import Intervals
 from edgesim.traces.readers import FORMATS, Capacity, LinkRows, Recorded, RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import anatomy
 
-app = typer.Typer(no_args_is_help=True, help="Recordings: who was there when, how fast, over which link.")
+app = typer.Typer(no_args_is_help=True, help="Recordings of devices: availability, speed, links.")
 
 FormatOption = Annotated[
-    str | None, typer.Option("--format", help=f"{', '.join(FORMATS)}; told by the content when absent.")
+    str | None, typer.Option("--format", help=f"{', '.join(FORMATS)}; detected from the content when absent.")
 ]
 RequireOption = Annotated[
-    str | None, typer.Option(help="Parts that a FLASH phone must fulfil; idle,charging,wifi when absent.")
+    str | None, typer.Option(help="Conditions that a FLASH phone must fulfil; idle,charging,wifi when absent.")
 ]
 LengthOption = Annotated[
-    float | None, typer.Option(help="Where a recording ends that does not say; its last instant when absent.")
+    float | None, typer.Option(help="End of a recording that does not state one; its last instant when absent.")
 ]
 LengthsOption = Annotated[
-    Path | None, typer.Option(help="CSV or Parquet of device and length_s: where each recording of a device ends.")
+    Path | None, typer.Option(help="CSV or Parquet of device and length_s: when the recording of each device ends.")
 ]
 ObservedOption = Annotated[Path | None, typer.Option(help="Interval file of when devices were observed.")]
 UnobservedOption = Annotated[str, typer.Option(help="What unobserved time counts as: absent or present.")]
@@ -116,7 +116,7 @@ def show(
     out: Annotated[Path | None, typer.Option(help="Folder of the figure; runs/trace-NAME when absent.")] = None,
 ) -> None:
     """Print statistics of a recording and draw them."""
-    # Matplotlib takes long to load; the other commands do without.
+    # Imported here: matplotlib takes long to load, and the other commands do not need it.
     from edgesim.plots import style
     from edgesim.plots.trace import MOST_TABLES, draw_anatomy, draw_capacity, draw_profile
 
@@ -165,7 +165,7 @@ def _environment_keys(target: Path, capacity: Capacity) -> str:
     first = next(iter(capacity.tables))
     end_s = f"{capacity.ends_s[first]:.10g}" if first in capacity.ends_s else "SECONDS"
     trace = f'trace = "{first}"\n' if len(capacity.tables) > 1 else ""
-    # Environment files lie elsewhere, and a path in them counts from there.
+    # A path in an environment file is relative to that file's folder, which is not known here.
     file = target.resolve().as_posix()
     return f'In an environment file:\n[capacity]\nfile = "{file}"\n{trace}end_s = {end_s}\nafter_end = "wrap"'
 
@@ -181,7 +181,7 @@ def _in_short(recorded: Recorded) -> str:
         return (
             f"{len(found.sessions):,} devices, {len(found.duration_s):,} periods, {found.length_s / 86400:.2f} days; "
             f"online {found.pooled_share:.2%} of the time, not observed {not_observed(found)}"
-            + (f"; {recorded.cut:,} periods cut where they go on beyond finish_time" if recorded.cut else "")
+            + (f"; {recorded.cut:,} periods cut at finish_time" if recorded.cut else "")
             + (f"; {models_in_short(found.intervals.models)}" if found.intervals.models is not None else "")
         )
     if isinstance(recorded, Profile):
@@ -193,7 +193,7 @@ def _in_short(recorded: Recorded) -> str:
 
 
 def _notes(profile: Profile) -> list[str]:
-    """What else there is to say of a profile."""
+    """Notes about a profile."""
     notes = [] if profile.models is None else [models_in_short(profile.models)]
     if profile.guessed:
         notes.append(f"{profile.guessed:,} have models without a score and get the median score of the others")
@@ -201,11 +201,11 @@ def _notes(profile: Profile) -> list[str]:
 
 
 def _with_models(path: Path) -> Intervals | Profile:
-    """A recording that knows the models of its phones."""
+    """A recording of phones with their models; raises `EdgesimError` if it has no models."""
     recorded = read_recording(path)
     phones = recorded.available if isinstance(recorded, RecordedAvailability) else recorded
     if not isinstance(phones, Intervals | Profile) or phones.models is None:
-        raise EdgesimError(f"--phones: {path} does not say of which models its phones are")
+        raise EdgesimError(f"--phones: expected a recording with the models of its phones (got {path})")
     return phones
 
 

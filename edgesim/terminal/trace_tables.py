@@ -1,4 +1,4 @@
-"""Tables on the terminal of what a recording holds: availability, speeds, links, capacities."""
+"""Tables on the terminal about recordings: availability, speeds, links, capacities."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from edgesim.traces.session_statistics import Anatomy
 
 
 def anatomy_table(traces: Mapping[str, Anatomy]) -> Table:
-    """Statistics of availability trace, a column each."""
+    """Statistics of availability traces, one column per trace."""
     table = Table(title="availability", title_justify="left")
     table.add_column("")
     for name in traces:
@@ -51,7 +51,7 @@ def _cells(trace: Anatomy) -> list[str]:
         f"{trace.pooled_share:.2%}",
         f"{trace.observed_share:.2%}" if trace.unobserved_share < 1 else "",
         ", ".join(f"{share:.1%}" for share in np.quantile(trace.online_share, [0.25, 0.5, 0.75])),
-        # Of equal counts the first, when the most devices are still recorded.
+        # Of equal counts the first one, at which the most devices are still recorded.
         f"{of_recorded(online.argmin())}, {mean}, {of_recorded(online.argmax())}",
         f"{busy:02d} h {hours[busy]:.1%}, {quiet:02d} h {hours[quiet]:.1%}",
         f"{len(trace.duration_s):,}",
@@ -64,13 +64,13 @@ def _cells(trace: Anatomy) -> list[str]:
 
 
 def not_observed(trace: Anatomy) -> str:
-    """Share of time in which nobody looked, and what it counts as."""
+    """Share of time that was not observed, and whether it counts as absent or present."""
     counts_as = f" (counts as {trace.intervals.unobserved_as})" if trace.unobserved_share > 0 else ""
     return f"{trace.unobserved_share:.1%}{counts_as}"
 
 
 def _times(seconds: Floats) -> tuple[str, str]:
-    """Quartiles, and 90 % and mean, of durations."""
+    """Two texts about durations: their quartiles; their 90 % quantile and mean."""
     if not len(seconds):
         return "", ""
     low, middle, high, most = np.quantile(seconds, [0.25, 0.5, 0.75, 0.9])
@@ -78,7 +78,7 @@ def _times(seconds: Floats) -> tuple[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """A duration in the largest unit that it fills."""
+    """A duration in the largest unit of which it has at least one."""
     for unit, size in (("d", 86_400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -99,7 +99,7 @@ def links_table(name: str, links: LinkRows) -> Table:
     table = Table("", "5 %", "quartiles", "95 %", title=f"{name}: links of {links.device_count:,} devices")
     held_s = links.held_s
     length_s = np.bincount(links.device, held_s).astype(np.float64)
-    # A single row whose end is not known holds for no time at all, and is all that is known.
+    # A device with a single row of unknown end has no duration to weight by, so the row's capacity is taken itself.
     weight = np.where(length_s[links.device] > 0, held_s, 1.0)
     whole = np.bincount(links.device, weight)
     rows = {
@@ -111,7 +111,7 @@ def links_table(name: str, links: LinkRows) -> Table:
 
 
 def _quantiles(table: Table, rows: Mapping[str, Floats]) -> Table:
-    """A row for each quantity of the devices."""
+    """A table with a row of quantiles for each quantity of the devices."""
     for heading, values in rows.items():
         low, *quartiles, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
         table.add_row(heading, f"{low:.4g}", ", ".join(f"{value:.4g}" for value in quartiles), f"{high:.4g}")
@@ -119,7 +119,7 @@ def _quantiles(table: Table, rows: Mapping[str, Floats]) -> Table:
 
 
 def capacity_table(capacity: Capacity) -> Table:
-    """Each trace of capacity in a row."""
+    """A table with one row for each capacity trace."""
     table = Table("trace", "seconds", "mean Mbit/s", "median", "90 %", "share of time at 0", title="capacity")
     for name, (t_s, bps) in capacity.tables.items():
         end_s = capacity.ends_s.get(name, t_s[-1])

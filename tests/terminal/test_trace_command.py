@@ -185,7 +185,7 @@ def test_the_converter_says_how_many_periods_reach_beyond_finish_time(folder):
     (folder / "behaviour").write_bytes(pickle.dumps(phones))
     status, output = edgesim("trace", "convert", "behaviour", "phones.parquet")
     assert status == 0
-    assert "2 periods cut where they go on beyond finish_time" in output
+    assert "2 periods cut at finish_time" in output
 
 
 def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
@@ -211,7 +211,7 @@ def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
     found = read_profile(folder / "speed.parquet")
     assert found.s_per_sample == pytest.approx([0.0375, 0.0375, 0.075, 0.0375, 0.0375])
     assert found.keys.tolist() == ["0", "2", "4", "6", "8"]
-    assert "--phones: up does not say of which models its phones are" in refused(
+    assert "--phones: expected a recording with the models of its phones (got up)" in refused(
         "trace", "convert", "scores.csv", "x.parquet", "--phones", "up", "--model-map", "map.csv"
     )
 
@@ -232,7 +232,7 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
         (["show", "notes.txt"], ["notes.txt: the format cannot be detected"]),
         (["show", "cut.parquet"], ["cut.parquet: not a readable parquet file"]),
         (["convert", "cut.json", "x.parquet"], ["cut.json: not a readable JSON file"]),
-        (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: is read as flash, which is no recording of"]),
+        (["convert", "log.json", "on.csv", "x.parquet"], ["log.json: expected a recording of capacity"]),
         (["convert", "up", "x.parquet", "--links", "*-up"], ["--links *-up: no trace of up has such a name"]),
         (["convert", "log.json", "x.csv"], ["x.csv: expected a name that ends in .parquet"]),
         (["convert", "log.json", "x.parquet", "--format", "flush"], ["unknown format 'flush'"]),
