@@ -1,0 +1,106 @@
+"""Events of whole timing-only runs beside those of a bare SimPy loop; beside the numbers stands what is aimed at.
+
+Run with ``make bench``; the figures of a machine go into ``extra_info`` of pytest-benchmark's output.
+"""
+
+import time
+
+import numpy as np
+import pytest
+import simpy
+
+from edgesim import simulation
+from edgesim.config_file import parse
+from edgesim.engine import run_parts
+from edgesim.engine.clock import Clock
+from edgesim.runs.records import read_table
+
+DEVICES, ROUNDS, TRIES = 30, 300, 5
+FEDBUFF = {"protocol": "buffered", "admission": "count", "count": 10, "buffer": 10}
+
+
+class Watched(Clock):
+    """A clock that knows since when its events have been processed."""
+
+    made: list["Watched"] = []
+
+    def __init__(self):
+        super().__init__()
+        self.began_s = None
+        self.made.append(self)
+
+    def run(self, until=None):
+        self.began_s = self.began_s or time.process_time()
+        return super().run(until)
+
+    def processed(self):
+        """Every event takes a number of its own when it is scheduled."""
+        return next(self._eid) - len(self._queue)
+
+
+def bare(events: int) -> float:
+    """Events per second of as many timeouts, shared out over a process for each device."""
+    environment = simpy.Environment()
+
+    def device():
+        for _ in range(events // DEVICES):
+            yield environment.timeout(1.0)
+
+    for _ in range(DEVICES):
+        environment.process(device())
+    began_s = time.process_time()
+    environment.run()
+    return next(environment._eid) / (time.process_time() - began_s)
+
+
+@pytest.mark.parametrize(
+    ("band", "knobs"),
+    [("reserved", {}), ("reshared", {}), ("reserved", FEDBUFF)],
+    ids=["reserved", "reshared", "fedbuff"],
+)
+def test_events_of_whole_runs_beside_a_bare_simpy_loop(benchmark, tmp_path, monkeypatch, band, knobs):
+    """Aim: 0.2 of the bare loop's events a second where uploads keep their reservation, 0.08 where they share anew.
+
+    A run plays 300 rounds (or models of 10 updates) of 30 devices that compute and send the paper's CNN, with every
+    decision and every row. Counted is the processor time from its first event until its folder is closed; what comes
+    before (imports, the config, the world, a folder) is told apart. The runs and the bare loop take turns, and the
+    best of each is compared.
+    """
+    settings = parse(
+        {
+            "rounds": ROUNDS,
+            "devices": {"count": DEVICES},
+            "radio": {"sharing": band},
+            "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, **knobs},
+            "data": {"dataset": "none"},
+            "learning": {"training": "none"},
+        },
+        "benchmark",
+    )
+    monkeypatch.setattr(run_parts, "Clock", Watched)
+    rates, starts_s, number = [], [], iter(range(TRIES + 1))
+
+    def run() -> int:
+        started_s = time.process_time()
+        simulation.run(settings, tmp_path / str(next(number)))
+        ended_s, clock = time.process_time(), Watched.made.pop()
+        starts_s.append(clock.began_s - started_s)
+        events = clock.processed()
+        rates.append((events / (ended_s - clock.began_s), bare(events)))
+        return events
+
+    for _ in range(TRIES):
+        events = run()
+    benchmark.pedantic(run, rounds=1)
+    whole, loop = np.max(rates, axis=0)
+    rows = len(read_table(tmp_path / "0", "activities"))
+    benchmark.extra_info |= {
+        "events": events,
+        "activities": rows,
+        "events_per_s": whole,
+        "bare_events_per_s": loop,
+        "ratio": whole / loop,
+        "ms_per_round": 1e3 * events / whole / ROUNDS,
+        "start_s": min(starts_s),
+    }
+    assert rows >= 2 * (10 if knobs else DEVICES) * ROUNDS
