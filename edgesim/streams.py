@@ -21,6 +21,8 @@ _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ROUNDS = 10
 _AT_ONCE = 1 << 14
+_FEW = 1 << 9
+"""Devices of a run for whom the draws of many rounds are made at once, since one round's cost far more apiece."""
 _ZERO = np.zeros(1, dtype=np.uint64)
 
 
@@ -68,6 +70,8 @@ class Streams:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        self._ahead: dict[str, tuple[int, Floats]] = {}
+        """Uniforms of the first devices in a block of rounds: the block's first round, and the draws, [rounds, devices]."""
 
     def _key(self, name: str) -> tuple[int, int]:
         digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
@@ -90,10 +94,33 @@ class Streams:
         ``devices`` and ``round`` are non-negative integers below 2^32 that broadcast together; the result has
         their shape, with an axis of ``count`` independent draws appended when it is given.
         """
+        if count is None and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:
+            values = self._of_few(name, devices, np.asarray(round))
+            if values is not None:
+                return values
+        return self._draw(name, devices, round, count)
+
+    def _draw(self, name: str, devices: ArrayLike, round: ArrayLike, count: int | None) -> Floats:
         wanted = 1 if count is None else count
         words = self._words(name, devices, round, -(-wanted // 2))[..., :wanted]
         values = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return values[..., 0] if count is None else values
+
+    def _of_few(self, name: str, devices: Integers, round: Integers) -> Floats | None:
+        """As `uniform`, out of draws made ahead; None where devices or rounds lie too far apart for that."""
+        first, ahead = self._ahead.get(name, (0, np.empty((0, 1))))
+        width = max(ahead.shape[1], 1 << int(devices.max()).bit_length())
+        if width > _FEW:
+            return None
+        length = _AT_ONCE // width
+        begin = int(round.min()) // length * length
+        if int(round.max()) >= begin + length:
+            return None
+        if first != begin or ahead.shape != (length, width):
+            rounds = np.arange(begin, begin + length)
+            ahead = self._draw(name, np.arange(width), rounds[:, None], None)
+            self._ahead[name] = begin, ahead
+        return np.asarray(ahead[round - begin, devices])
 
     def normal(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
         """Standard normal draws; arguments and shape as in `uniform`."""
