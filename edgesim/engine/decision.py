@@ -152,21 +152,17 @@ def _fill_stations(
 def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: float) -> tuple[Booleans, float]:
     """Which of the rows offered fit, in order, [n]; and the band used then.
 
-    It takes one step for each row that fits; the rows in between are passed over by array scans.
+    Rows are passed over by array comparisons where they have no place even before those ahead of them are taken.
     """
     fits = np.zeros(len(rows), dtype=bool)
     start, length = 0, _SCAN
     while start < len(rows):
         ahead = needs_hz[rows[start : start + length]]
-        first = 0
-        while True:
-            allowed = used_hz + ahead[first:] <= band_hz
-            if not allowed.any():
-                break
-            first += int(np.argmax(allowed))
-            fits[start + first] = True
-            used_hz += float(ahead[first])
-            first += 1
+        possible = np.flatnonzero(used_hz + ahead <= band_hz)
+        for place, need_hz in zip(possible.tolist(), ahead[possible].tolist(), strict=True):
+            if used_hz + need_hz <= band_hz:
+                fits[start + place] = True
+                used_hz += need_hz
         start, length = start + length, 2 * length
     return fits, used_hz
 

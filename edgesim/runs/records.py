@@ -129,17 +129,15 @@ class RunWriter:
 
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     """One column of several writes, one after another."""
-    chunks = []
-    for part in parts:
-        length = len(next(iter(part.values())))
-        chunks.append(part.get(field.name) if field.name in part else [None] * length)
-    if len(chunks) > 1:
-        chunks = [list(itertools.chain.from_iterable(map(_listed, chunks)))]
-    return pa.array(chunks[0], type=field.type, from_pandas=False)
-
-
-def _listed(chunk: Any) -> Any:
-    return chunk.tolist() if isinstance(chunk, np.ndarray) else chunk
+    name = field.name
+    chunks = [part[name] if name in part else [None] * len(next(iter(part.values()))) for part in parts]
+    if len(chunks) == 1:
+        whole = chunks[0]
+    elif all(isinstance(chunk, np.ndarray) for chunk in chunks):
+        whole = np.concatenate(chunks)
+    else:
+        whole = list(itertools.chain.from_iterable(chunks))
+    return pa.array(whole, type=field.type, from_pandas=False)
 
 
 def write_whole(path: Path, text: str) -> None:
