@@ -71,7 +71,7 @@ class Streams:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._ahead: dict[str, tuple[int, Floats]] = {}
-        """Uniforms of the first devices in a block of rounds: the block's first round, and the draws, [rounds, devices]."""
+        """By name, draws of the first devices in a block of rounds: its first round, and the draws, [rounds, devices]."""
 
     def _key(self, name: str) -> tuple[int, int]:
         digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
@@ -95,9 +95,12 @@ class Streams:
         their shape, with an axis of ``count`` independent draws appended when it is given.
         """
         if count is None and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:
-            values = self._of_few(name, devices, np.asarray(round))
-            if values is not None:
-                return values
+            most = int(devices.max())
+            first, last = (round, round) if isinstance(round, int) else (int(np.min(round)), int(np.max(round)))
+            if most < _FEW:
+                begin, ahead = self._block(name, most, first)
+                if last < begin + len(ahead):
+                    return np.asarray(ahead[np.subtract(round, begin), devices])
         return self._draw(name, devices, round, count)
 
     def _draw(self, name: str, devices: ArrayLike, round: ArrayLike, count: int | None) -> Floats:
@@ -106,21 +109,16 @@ class Streams:
         values = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return values[..., 0] if count is None else values
 
-    def _of_few(self, name: str, devices: Integers, round: Integers) -> Floats | None:
-        """As `uniform`, out of draws made ahead; None where devices or rounds lie too far apart for that."""
-        first, ahead = self._ahead.get(name, (0, np.empty((0, 1))))
-        width = max(ahead.shape[1], 1 << int(devices.max()).bit_length())
-        if width > _FEW:
-            return None
-        length = _AT_ONCE // width
-        begin = int(round.min()) // length * length
-        if int(round.max()) >= begin + length:
-            return None
-        if first != begin or ahead.shape != (length, width):
-            rounds = np.arange(begin, begin + length)
-            ahead = self._draw(name, np.arange(width), rounds[:, None], None)
+    def _block(self, name: str, device: int, round: int) -> tuple[int, Floats]:
+        """The block of draws with those of a device and a round: its first round, and the draws, [rounds, devices]."""
+        begin, ahead = self._ahead.get(name, (0, np.empty((0, 1))))
+        if not (begin <= round < begin + len(ahead) and device < ahead.shape[1]):
+            width = max(ahead.shape[1], 1 << device.bit_length())
+            length = _AT_ONCE // width
+            begin = round // length * length
+            ahead = self._draw(name, np.arange(width), np.arange(begin, begin + length)[:, None], None)
             self._ahead[name] = begin, ahead
-        return np.asarray(ahead[round - begin, devices])
+        return begin, ahead
 
     def normal(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
         """Standard normal draws; arguments and shape as in `uniform`."""

@@ -57,23 +57,30 @@ def min_bandwidth_hz(
     FedTeddi, eq. 14; Shi et al., IEEE TWC 2020, Theorem 1 (branch -1 of Lambert W). Both the Shannon rate and its cap
     rise with the bandwidth, so the least bandwidth of their minimum is the greater of the two needs.
     """
-    payload, time_left, power, noise = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in (payload_bits, time_left_s, rx_power_w, noise_w_per_hz))
+    payload, time_left, power, noise = (
+        np.asarray(value, dtype=np.float64) for value in (payload_bits, time_left_s, rx_power_w, noise_w_per_hz)
     )
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        gamma = noise * payload * _LN2 / (time_left * power)
+        gamma = np.asarray(noise * payload * _LN2 / (time_left * power))
     feasible = (time_left > 0) & (gamma < 1)
     near_limit = feasible & (gamma > _LAMBERT_UP_TO)
     usual = feasible & ~near_limit
 
-    bandwidth = np.full(gamma.shape, np.inf)
-    bandwidth[usual] = payload[usual] * _LN2 / (time_left[usual] * _lambert_gap(gamma[usual]))
-    if near_limit.any():
-        bandwidth[near_limit] = power[near_limit] / (noise[near_limit] * _snr_near_limit(gamma[near_limit]))
+    if usual.all():
+        bandwidth = payload * _LN2 / (time_left * _lambert_gap(gamma))
+    else:
+        payload, time_left, power, noise = (
+            np.broadcast_to(one, gamma.shape) for one in (payload, time_left, power, noise)
+        )
+        bandwidth = np.full(gamma.shape, np.inf)
+        bandwidth[usual] = payload[usual] * _LN2 / (time_left[usual] * _lambert_gap(gamma[usual]))
+        if near_limit.any():
+            bandwidth[near_limit] = power[near_limit] / (noise[near_limit] * _snr_near_limit(gamma[near_limit]))
     if math.isfinite(max_bps_per_hz):
-        capped_hz = payload[feasible] / (max_bps_per_hz * time_left[feasible])
-        bandwidth[feasible] = np.maximum(bandwidth[feasible], capped_hz)
-    return bandwidth[()]
+        with np.errstate(divide="ignore"):
+            capped_hz = payload / (max_bps_per_hz * time_left)
+        bandwidth = np.where(feasible, np.maximum(bandwidth, capped_hz), bandwidth)
+    return np.asarray(bandwidth)[()]
 
 
 def _lambert_gap(gamma: Floats) -> Floats:

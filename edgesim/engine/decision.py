@@ -68,7 +68,7 @@ def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Inte
     bits = timeline.upload_bits[rows]
     need_hz = np.empty(len(ids))
     for station, there in world.by_station(ids):
-        need_hz[there] = world.link(station).least_hz(
+        need_hz[there] = world.links[station].least_hz(
             ids[there],
             bits[there],
             ready_s[there],
@@ -191,7 +191,7 @@ def share(
             ready_s=ready_s[there],
             rx_power_w=rx_power_w[there],
             need_hz=needs[there],
-            link=world.link(station),
+            link=world.links[station],
             t_start_s=timeline.t_start_s,
             bandwidth_hz=float(bands_hz[station]),
             deadline_s=float(timeline.due_s[station]),

@@ -58,7 +58,7 @@ class PlannedEstimates:
         rx_power_w = self.rx_power_w[rows]
         bps = np.empty(len(rows))
         for station, there in self.world.by_station(ids):
-            link, band_hz = self.world.link(station), share * float(self.world.bands_hz[station])
+            link, band_hz = self.world.links[station], share * float(self.world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
         with np.errstate(divide="ignore"):
             return np.asarray(self.timeline.upload_bits[rows] / bps)

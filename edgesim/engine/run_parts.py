@@ -80,7 +80,7 @@ def make_parts(
 
 
 def _make_band(clock: Clock, world: World, station: int) -> Band:
-    link = world.link(station)
+    link = world.links[station]
     if world.config.radio.sharing != "reshared":
         return ReservedBand(clock, link)
     assert isinstance(link, (ShannonLink, RecordedLink))

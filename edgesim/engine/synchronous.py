@@ -289,14 +289,15 @@ class Synchronous:
         limit = world.config.staleness.limit
         ages = {late.task.device: number.round - late.task.number for late in this.over}
         kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.device] <= limit)]
-        picked = arrived
+        picked, unpicked = arrived, arrived[:0]
         if isinstance(parts.selector, Drafter):
             picked = parts.selector.draft(self._by_arrival(this, arrived), len(this.candidates))
             policy = world.config.selection.policy
             Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
+            unpicked = np.setdiff1d(arrived, picked)
         updates = [(this.tasks[device], Arrived(this.promises[device])) for device in picked.tolist()]
         updates += [(late.task, Arrived(late.promise, ages[late.task.device])) for late in kept]
-        for device in np.setdiff1d(arrived, picked).tolist():
+        for device in unpicked.tolist():
             updates.append((this.tasks[device], Arrived(this.promises[device], picked=False)))
         with this.timed("train"):
             began = np.array(list(this.tasks), dtype=np.int64)

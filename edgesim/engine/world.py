@@ -1,6 +1,6 @@
 """The physical world of one run: places, radio, computing speeds and availability of its devices."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -51,13 +51,14 @@ class World:
         """Uplink band of each station, [M]."""
         return self.config.radio.bandwidth_hz * self.topology.bandwidth_share
 
-    def link(self, station: int) -> Link:
-        """What the band of a station carries."""
+    @cached_property
+    def links(self) -> Sequence[Link]:
+        """What the band of each station carries, [M]."""
         if self.own_links is not None:
-            return self.own_links
+            return [self.own_links] * len(self.bands_hz)
         if isinstance(self.environment, RecordedEnvironment):
-            return RecordedLink(self.environment.capacity, float(self.bands_hz[station]))
-        return self.environment.link()
+            return [RecordedLink(self.environment.capacity, band_hz) for band_hz in self.bands_hz.tolist()]
+        return [self.environment.link()] * len(self.bands_hz)
 
     def gain(self, ids: Integers, round: int | Integers) -> Floats:
         """Average power gain (path loss and shadowing) of each device to its station in a round, linear, [n].

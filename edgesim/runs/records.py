@@ -11,7 +11,7 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tomli_w
+from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
@@ -131,10 +132,11 @@ def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     """One column of several writes, one after another."""
     name = field.name
     chunks = [part[name] if name in part else [None] * len(next(iter(part.values()))) for part in parts]
+    whole: Any
     if len(chunks) == 1:
         whole = chunks[0]
     elif all(isinstance(chunk, np.ndarray) for chunk in chunks):
-        whole = np.concatenate(chunks)
+        whole = np.concatenate(cast("list[NDArray[Any]]", chunks))
     else:
         whole = list(itertools.chain.from_iterable(chunks))
     return pa.array(whole, type=field.type, from_pandas=False)

@@ -4,6 +4,7 @@ Run with ``make bench``; the figures of a machine go into ``extra_info`` of pyte
 """
 
 import time
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ FEDBUFF = {"protocol": "buffered", "admission": "count", "count": 10, "buffer": 
 class Watched(Clock):
     """A clock that knows since when its events have been processed."""
 
-    made: list["Watched"] = []
+    made: ClassVar[list["Watched"]] = []
 
     def __init__(self):
         super().__init__()
