@@ -71,7 +71,7 @@ class Streams:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._ahead: dict[str, tuple[int, Floats]] = {}
-        """By name, draws of the first devices in a block of rounds: its first round, and the draws, [rounds, devices]."""
+        """By name, draws of the first devices in a block of rounds: its first round, and draws, [rounds, devices]."""
 
     def _key(self, name: str) -> tuple[int, int]:
         digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
