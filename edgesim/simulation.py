@@ -185,7 +185,7 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
     availability = server.parts.world.availability
     ends = isinstance(availability, IntervalTable) and np.isfinite(availability.known_until_s)
     if isinstance(availability, IntervalTable) and ends:
-        clock.call_at(availability.known_until_s, Kind.STOP, availability.refuse_to_go_on)
+        clock.call_at(availability.known_until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))

@@ -7,6 +7,8 @@ from heapq import heappush
 import numpy as np
 import simpy
 
+Callback = Callable[[simpy.Event], None]
+
 
 def rounding_s(length_s: float, t_s: float) -> float:
     """How far apart two instants around ``t_s`` may lie that stand for the same one, where rounds have a length."""
@@ -30,6 +32,14 @@ class Kind(IntEnum):
     STOP = 6
 
 
+class Instant(simpy.Event):
+    """An event that has been triggered to happen at an instant, as `simpy.events.Timeout`."""
+
+    def __init__(self, clock: "Clock", callbacks: "list[Callback]") -> None:
+        # Instead of the base's __init__, whose calls would cost as much as the rest of an event.
+        self.env, self.callbacks, self._value, self._ok = clock, callbacks, None, True
+
+
 class Clock(simpy.Environment):
     """An environment whose events lie at absolute instants, ordered by (time, kind of event, device)."""
 
@@ -39,19 +49,17 @@ class Clock(simpy.Environment):
         SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and two events of one instant
         would then lie at two. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
         """
-        event = simpy.Event(self)
-        event._ok = True
-        event._value = None
+        return self._put(t_s, kind, device, Instant(self, []))
+
+    def call_at(self, t_s: float, kind: Kind, callback: Callback, device: int = 0) -> None:
+        """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
+        self._put(t_s, kind, device, Instant(self, [callback]))
+
+    def _put(self, t_s: float, kind: Kind, device: int, event: Instant) -> Instant:
         # SimPy's own priorities are 0 and 1: triggered events and interrupts come before anything timed.
-        priority = 2 + (int(kind) << 32) + device
+        priority = 2 + (kind << 32) + device
         heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[misc]
         return event
-
-    def call_at(self, t_s: float, kind: Kind, callback: Callable[[], None], device: int = 0) -> None:
-        """Have ``callback`` called at ``t_s``, which must not lie in the past."""
-        callbacks = self.at(t_s, kind, device).callbacks
-        assert callbacks is not None
-        callbacks.append(lambda _: callback())
 
 
 def succeed_once(event: simpy.Event) -> None:

@@ -1,6 +1,6 @@
 """The parts of one run, made once: what its server and its protocol work with."""
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgesim.arrays import Integers
@@ -42,10 +42,13 @@ class RunParts:
     interruptions: Interruptions
     evaluations: Evaluations
 
-    def begin_draw(self, task: Task) -> float:
-        """A device draws from now on what its task's phase takes; when its battery will be empty, inf if never."""
-        if self.batteries is None:
-            return math.inf
+    @property
+    def draws(self) -> Callable[[Task], float] | None:
+        """What work tells of a device that enters a phase, as `RoundSignals.draws` says; None for devices on mains."""
+        return None if self.batteries is None else self._begin_draw
+
+    def _begin_draw(self, task: Task) -> float:
+        assert self.batteries is not None
         draw_w = activity_energy_j(self.world.population, task.device, task.phase, 1.0)
         return self.batteries.draw(task.device, draw_w, self.clock.now)
 

@@ -92,7 +92,7 @@ class SharedBand:
         plan = self._plan
         if np.isinf(end_s).all():
             known_until_s = self.link.known_until_s(self.active[0].device)
-            end_of_record(self.clock, known_until_s, lambda: self._need_known(plan))
+            end_of_record(self.clock, known_until_s, lambda _: self._need_known(plan))
             return
         # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
         with np.errstate(invalid="ignore"):  # an end that never comes, and no deadline
@@ -101,7 +101,7 @@ class SharedBand:
         upload = min((self.active[row] for row in first), key=lambda one: one.device)
         # Uploads that began before now are added one by one; a plan made in between may lie in the past.
         first_s = max(float(end_s.min()), self.clock.now)
-        self.clock.call_at(first_s, Kind.ARRIVED, lambda: self._through(upload, plan), upload.device)
+        self.clock.call_at(first_s, Kind.ARRIVED, lambda _: self._through(upload, plan), upload.device)
 
     def _need_known(self, plan: int) -> None:
         if plan == self._plan:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class Synchronous:
             clock.event(),
             checked_in=checked_in,
         )
-        clock.call_at(this.deadline_s, Kind.DEADLINE, lambda: succeed_once(this.closed))
+        clock.call_at(this.deadline_s, Kind.DEADLINE, lambda _: succeed_once(this.closed))
         if knobs.delay_knowledge == "reported":
             yield from self._decide_on_reports(this)
         else:
@@ -144,7 +145,7 @@ class Synchronous:
         self._start(this, ids, compute_s)
         assert knobs.report_by_s is not None
         report_by_s = this.t_start_s + min(knobs.report_by_s, this.tmax_s)
-        clock.call_at(report_by_s, Kind.DECISION, lambda: succeed_once(this.all_reported))
+        clock.call_at(report_by_s, Kind.DECISION, lambda _: succeed_once(this.all_reported))
         yield this.all_reported
         reporters = np.isin(ids, list(this.reports))
         decided_s = clock.now - this.t_start_s
@@ -168,11 +169,11 @@ class Synchronous:
             this.decision,
             this.deadline_s,
             rounding_s(this.tmax_s, this.deadline_s),
-            lambda task: self._on_computed(this, task),
-            lambda task: self._on_arrived(this, task),
+            partial(self._on_computed, this),
+            partial(self._on_arrived, this),
             lambda _: None,
             parts.interruptions.back_s,
-            parts.begin_draw,
+            parts.draws,
         )
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
         horizon_s = this.deadline_s - signals.tolerance_s if world.config.round.late == "drop" else math.inf
@@ -196,7 +197,7 @@ class Synchronous:
             task = Task(*row)
             task.number = this.number.round
             this.tasks[task.device] = task
-            this.processes[task.device] = clock.process(work(clock, task, signals))
+            this.processes[task.device] = simpy.Process(clock, work(clock, task, signals))
 
     def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
         """Positions taken, in order, and their bandwidths."""
@@ -264,11 +265,12 @@ class Synchronous:
         for late in over:
             del self.carried[late.task.device]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
-        for device, process in this.processes.items():
-            task = this.tasks[device]
-            if process.is_alive and keeps and task.taken and task.phase != "ended":
+        for task, process in zip(this.tasks.values(), this.processes.values(), strict=True):
+            if task.phase == "ended" or not process.is_alive:
+                continue
+            if keeps and task.taken:
                 self._carry(this, task)
-            elif process.is_alive and task.phase != "ended":
+            else:
                 process.interrupt()
         if this.number.last_of_frame:
             over += self.carried.values()

@@ -92,7 +92,7 @@ class Unsynchronised:
             self._on_arrived,
             self._on_dropped,
             parts.interruptions.back_s,
-            parts.begin_draw,
+            parts.draws,
         )
 
     def step(self, number: RoundNumber) -> Step:
@@ -205,7 +205,7 @@ class Unsynchronised:
             rx_power_w=chosen.rx_power_w,
             number=task_number,
         )
-        process = parts.clock.process(work(parts.clock, task, self._signals))
+        process = simpy.Process(parts.clock, work(parts.clock, task, self._signals))
         self.at_work[device] = Working(task, self.version, promise, process)
         self.begun.append(device)
 
@@ -238,7 +238,7 @@ class Unsynchronised:
         if self.parts.clock.now < self._alarm_s <= t_s:
             return
         self._alarm_s = t_s
-        self.parts.clock.call_at(t_s, Kind.WAKE, lambda: succeed_once(self._wake))
+        self.parts.clock.call_at(t_s, Kind.WAKE, lambda _: succeed_once(self._wake))
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""

@@ -8,7 +8,7 @@ from typing import Protocol
 import simpy
 
 from edgesim.channels import Link
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Callback, Clock, Kind
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +62,7 @@ class ReservedBand:
 
     def begin(self, upload: Upload) -> None:
         """Put an upload on the air from its ``since_s``, and plan its end."""
-        upload.over, upload.bandwidth_hz = self.clock.event(), upload.weight_hz
+        upload.over, upload.bandwidth_hz = simpy.Event(self.clock), upload.weight_hz
         self.active.add(upload)
         end_s = self.link.end_s(
             upload.device, upload.bandwidth_hz, upload.rx_power_w, upload.remaining_bits, upload.since_s
@@ -72,9 +72,9 @@ class ReservedBand:
             end_s = max(upload.deadline_s, upload.since_s)
         if math.isinf(end_s):
             known_until_s = self.link.known_until_s(upload.device)
-            end_of_record(self.clock, known_until_s, lambda: self._need_known(upload))
+            end_of_record(self.clock, known_until_s, lambda _: self._need_known(upload))
             return
-        self.clock.call_at(end_s, Kind.ARRIVED, lambda: self._through(upload), upload.device)
+        self.clock.call_at(end_s, Kind.ARRIVED, lambda _: self._through(upload), upload.device)
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
@@ -120,10 +120,10 @@ class ReservedBand:
 
 def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Upload], None]) -> None:
     """Have an upload dropped when its device leaves."""
-    clock.call_at(max(leaves_s, clock.now), Kind.LEFT, lambda: drop(upload), upload.device)
+    clock.call_at(max(leaves_s, clock.now), Kind.LEFT, lambda _: drop(upload), upload.device)
 
 
-def end_of_record(clock: Clock, known_until_s: float, check: Callable[[], None]) -> None:
+def end_of_record(clock: Clock, known_until_s: float, check: Callback) -> None:
     """Check uploads whose end lies beyond what is known of their link when the clock comes to the end of that."""
     if math.isfinite(known_until_s):
         clock.call_at(max(known_until_s, clock.now), Kind.STOP, check)

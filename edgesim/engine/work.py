@@ -88,8 +88,9 @@ class RoundSignals:
     back_s: Callable[[Task], float | None] | None
     """When a device that has left goes on with its work: inf where `meet` will tell it, None if never. None in place of
     the function where the work of a device that leaves is lost."""
-    draws: Callable[[Task], float]
-    """Hears that a device draws what its new phase takes; answers when its battery will be empty."""
+    draws: Callable[[Task], float] | None
+    """Hears that a device draws what its new phase takes; answers when its battery will be empty, inf if never. None
+    for devices on mains."""
 
 
 def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
@@ -239,7 +240,7 @@ _PHASES: dict[Phase, Callable[[Clock, Task, RoundSignals], Generator[simpy.Event
 def _enter(clock: Clock, task: Task, phase: Phase, signals: RoundSignals) -> None:
     """Begin a phase; the device drops out of it when its availability ends or its battery is empty."""
     task.phase, task.since_s = phase, clock.now
-    task.drops_s = min(task.leaves_s, signals.draws(task))
+    task.drops_s = task.leaves_s if signals.draws is None else min(task.leaves_s, signals.draws(task))
 
 
 def _begin_computing(clock: Clock, task: Task, signals: RoundSignals) -> None:

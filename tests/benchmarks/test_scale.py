@@ -3,7 +3,6 @@
 Run with ``make bench``; the figures of a machine go into ``extra_info`` of pytest-benchmark's output.
 """
 
-import math
 import time
 import tracemalloc
 from pathlib import Path
@@ -149,7 +148,7 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark):
                     on_arrived,
                     lambda _: None,
                     None,
-                    lambda _: math.inf,
+                    None,
                 )
                 for device in range(devices):
                     task = Task(device, 0.0, 0.1 + 0.01 * device, np.inf, 1e6)
