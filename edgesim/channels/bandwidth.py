@@ -30,11 +30,15 @@ def rate_bps(
     The first three arguments are finite scalars or arrays that broadcast together; the result is float64 of that
     shape. FedTeddi, section III-B2; the truncation is that of 3GPP TR 36.942, annex A.2.
     """
-    bandwidth, power, noise = np.broadcast_arrays(
-        *(np.asarray(value, dtype=np.float64) for value in (bandwidth_hz, rx_power_w, noise_w_per_hz))
+    bandwidth, power, noise = (
+        np.asarray(value, dtype=np.float64) for value in (bandwidth_hz, rx_power_w, noise_w_per_hz)
     )
-    snr = np.zeros(bandwidth.shape)
-    np.divide(power, bandwidth * noise, out=snr, where=bandwidth > 0)
+    noise_w = np.asarray(bandwidth * noise)
+    if noise_w.all():
+        snr = power / noise_w
+    else:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            snr = np.where(noise_w > 0, power / noise_w, 0.0)
     rate: Floats = (bandwidth * np.log1p(snr) / _LN2)[()]
     if math.isinf(max_bps_per_hz):
         return rate

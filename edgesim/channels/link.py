@@ -47,11 +47,14 @@ class Link(Protocol):
 class SharedLink(Protocol):
     """The uplink of a station whose band is shared anew at every change."""
 
-    def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
-        """Bits that each of several bandwidths carries between two instants of the run's clock, [n]."""
+    def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
+        """How fast each of several bandwidths carries bits, [n], in the link's own unit."""
 
-    def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
-        """The instants at which each of several bandwidths has carried its ``bits`` since ``start_s``, [n]."""
+    def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
+        """Bits that each of the `rates` carries between two instants of the run's clock, [n]."""
+
+    def end_each_s(self, rates: Floats, bits: Floats, start_s: float) -> Floats:
+        """The instants at which each of the `rates` has carried its ``bits`` since ``start_s``, [n]."""
 
     def known_until_s(self, device: int) -> float:
         """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
@@ -94,13 +97,17 @@ class ShannonLink:
     def need_known(self, device: int, now_s: float) -> None:
         """Nothing ends."""
 
-    def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
-        """Rates times airtime, [n]."""
-        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz) * (end_s - start_s)
+    def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
+        """Bits per second, [n]."""
+        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
 
-    def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
+    def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
+        """Rates times airtime, [n]."""
+        return rates * (end_s - start_s)
+
+    def end_each_s(self, rates: Floats, bits: Floats, start_s: float) -> Floats:
         """Start plus bits over rates, [n]."""
-        return start_s + bits / rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
+        return start_s + bits / rates
 
     def _rate_bps(self, bandwidth_hz: float, rx_power_w: float) -> float:
         shannon_bps = bandwidth_hz * math.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
@@ -135,13 +142,17 @@ class RecordedLink:
         """When the upload's part of the integral of C reaches its bits."""
         return float(self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s))
 
-    def bits_each(self, bandwidth_hz: Floats, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
-        """The uploads' parts of what the band carried, [n]."""
-        return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
+    def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
+        """The bandwidths themselves, which say what parts of the band they are, [n]."""
+        return bandwidth_hz
 
-    def end_each_s(self, bandwidth_hz: Floats, rx_power_w: Floats, bits: Floats, start_s: float) -> Floats:
+    def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
+        """The uploads' parts of what the band carried, [n]."""
+        return rates / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
+
+    def end_each_s(self, rates: Floats, bits: Floats, start_s: float) -> Floats:
         """When the uploads' parts of the integral of C reach their bits, [n]."""
-        return self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s)
+        return self.capacity.end_s(bits * (self.bandwidth_hz / rates), start_s)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The upload's part of the mean capacity, independent of the received power, [n]."""

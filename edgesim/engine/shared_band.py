@@ -1,13 +1,18 @@
 """One station's band, shared anew whenever an upload begins or ends."""
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import simpy
 
 from edgesim.arrays import Floats
 from edgesim.channels import SharedLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Upload, drop_at, end_of_record
+
+_PLACES = 16
+"""Uploads that there is memory for to begin with."""
 
 
 @dataclass
@@ -22,28 +27,30 @@ class SharedBand:
     bandwidth_hz: float
     link: SharedLink
     active: list[Upload] = field(default_factory=list)
-    _columns: Floats = field(default_factory=lambda: np.empty((4, 0)))
-    """Received power, weight, deadline and tolerance of the active uploads, [4, n]."""
+    _table: Floats = field(default_factory=lambda: np.empty((5, _PLACES)))
+    """Received power, weight, bits left, bits sent and hertz seconds of the active uploads; then free places, [5, m]."""
     _hz: Floats = field(default_factory=lambda: np.empty(0))
     """Bandwidths since the last change, [n]."""
-    _left_bits: Floats = field(default_factory=lambda: np.empty(0))
-    _sent_bits: Floats = field(default_factory=lambda: np.empty(0))
-    _hertz_seconds: Floats = field(default_factory=lambda: np.empty(0))
+    _rates: Floats = field(default_factory=lambda: np.empty(0))
+    """What they carry, as `SharedLink.rates`, [n]."""
     _since_s: float = 0.0
     """When the uploads were brought up to date."""
+    _slack_s: float = 0.0
+    """Twice the greatest tolerance of an upload."""
     _plan: int = 0
     """Number of the last plan of the next end; earlier ones are void."""
 
     def begin(self, upload: Upload) -> None:
         """Put an upload on the air from its ``since_s``; where that is before now, all others are as of then too."""
-        upload.over = self.clock.event()
+        upload.over = simpy.Event(self.clock)
         self._settle(upload.since_s)
+        place = len(self.active)
+        if place == self._table.shape[1]:
+            self._table = np.hstack([self._table, np.empty_like(self._table)])
+        counts = upload.remaining_bits, upload.sent_bits, upload.hertz_seconds
+        self._table[:, place] = upload.rx_power_w, upload.weight_hz, *counts
+        self._slack_s = max(self._slack_s, 2 * upload.tolerance_s)
         self.active.append(upload)
-        column = [upload.rx_power_w, upload.weight_hz, upload.deadline_s, upload.tolerance_s]
-        self._columns = np.column_stack([self._columns, column])
-        self._left_bits = np.append(self._left_bits, upload.remaining_bits)
-        self._sent_bits = np.append(self._sent_bits, upload.sent_bits)
-        self._hertz_seconds = np.append(self._hertz_seconds, upload.hertz_seconds)
         self._share_anew()
 
     def end(self, upload: Upload) -> None:
@@ -52,19 +59,16 @@ class SharedBand:
         self.write_down(upload)
         row = self.active.index(upload)
         del self.active[row]
-        self._columns = np.delete(self._columns, row, axis=1)
-        self._left_bits, self._sent_bits, self._hertz_seconds = (
-            np.delete(values, row) for values in (self._left_bits, self._sent_bits, self._hertz_seconds)
-        )
+        # The others keep their order, on which the last bits of their weights' sum depend.
+        count = len(self.active)
+        self._table[:, row:count] = self._table[:, row + 1 : count + 1]
         self._share_anew()
 
     def write_down(self, upload: Upload) -> None:
         """Bring the counts of an upload on the air up to the band's last change."""
-        row = self.active.index(upload)
         upload.since_s = self._since_s
-        upload.remaining_bits = float(self._left_bits[row])
-        upload.sent_bits = float(self._sent_bits[row])
-        upload.hertz_seconds = float(self._hertz_seconds[row])
+        counts = self._table[2:, self.active.index(upload)].tolist()
+        upload.remaining_bits, upload.sent_bits, upload.hertz_seconds = counts
 
     def leave_at(self, upload: Upload, leaves_s: float) -> None:
         """The device leaves at an instant: if the upload is not over by then, it is dropped."""
@@ -73,35 +77,37 @@ class SharedBand:
     def _settle(self, now_s: float) -> None:
         """Count what went through since the last change."""
         if self.active and now_s > self._since_s:
-            sent = self.link.bits_each(self._hz, self._columns[0], self._since_s, now_s)
-            sent = np.minimum(sent, self._left_bits)
-            self._left_bits = self._left_bits - sent
-            self._sent_bits = self._sent_bits + sent
-            self._hertz_seconds = self._hertz_seconds + (now_s - self._since_s) * self._hz
+            left_bits, sent_bits, hertz_seconds = self._table[2:, : len(self.active)]
+            sent = np.minimum(self.link.bits_each(self._rates, self._since_s, now_s), left_bits)
+            left_bits -= sent
+            sent_bits += sent
+            hertz_seconds += (now_s - self._since_s) * self._hz
         self._since_s = now_s
 
     def _share_anew(self) -> None:
         """Give every active upload its share from now on and plan the first end."""
         self._plan += 1
         if not self.active:
-            self._hz = np.empty(0)
             return
-        now_s, (rx_power_w, weight_hz, deadline_s, tolerance_s) = self._since_s, self._columns
+        now_s, plan = self._since_s, self._plan
+        rx_power_w, weight_hz, left_bits = self._table[:3, : len(self.active)]
         self._hz = self.bandwidth_hz * weight_hz / weight_hz.sum()
-        end_s = self.link.end_each_s(self._hz, rx_power_w, self._left_bits, now_s)
-        plan = self._plan
-        if np.isinf(end_s).all():
+        self._rates = self.link.rates(self._hz, rx_power_w)
+        end_s = self.link.end_each_s(self._rates, left_bits, now_s)
+        first_s = float(end_s[end_s.argmin()])
+        if math.isinf(first_s):
             known_until_s = self.link.known_until_s(self.active[0].device)
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(plan))
             return
-        # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
-        with np.errstate(invalid="ignore"):  # an end that never comes, and no deadline
-            end_s = np.where(np.abs(end_s - deadline_s) <= tolerance_s, np.maximum(deadline_s, now_s), end_s)
-        first = np.flatnonzero(end_s == end_s.min())
-        upload = min((self.active[row] for row in first), key=lambda one: one.device)
+        # Of ends that lie so close together, another may be first once those near a deadline are the deadline itself.
+        close = np.flatnonzero(end_s <= first_s + self._slack_s).tolist()
+        ends = [
+            (self.active[row].planned_end_s(float(end_s[row]), now_s), self.active[row].device, row) for row in close
+        ]
+        first_s, device, row = min(ends)
+        upload = self.active[row]
         # Uploads that began before now are added one by one; a plan made in between may lie in the past.
-        first_s = max(float(end_s.min()), self.clock.now)
-        self.clock.call_at(first_s, Kind.ARRIVED, lambda _: self._through(upload, plan), upload.device)
+        self.clock.call_at(max(first_s, self.clock.now), Kind.ARRIVED, lambda _: self._through(upload, plan), device)
 
     def _need_known(self, plan: int) -> None:
         if plan == self._plan:
@@ -116,13 +122,11 @@ class SharedBand:
     def _drop(self, upload: Upload) -> None:
         if upload not in self.active:
             return
-        self._settle(self.clock.now)
+        now_s = self.clock.now
+        self._settle(now_s)
         row = self.active.index(upload)
         # As at the deadline, an upload that would end a rounding step later is over.
-        now_s = self.clock.now
-        soon = self.link.bits_each(
-            self._hz[row : row + 1], self._columns[0, row : row + 1], now_s, now_s + upload.tolerance_s
-        )
-        if self._left_bits[row] > soon[0]:
+        soon = self.link.bits_each(self._rates[row : row + 1], now_s, now_s + upload.tolerance_s)
+        if self._table[2, row] > soon[0]:
             self.end(upload)
             upload.over.succeed(False)

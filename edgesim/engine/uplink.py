@@ -32,6 +32,11 @@ class Upload:
     over: simpy.Event = field(init=False)
     """Happens when the last bit is through (True) or the device has left (False)."""
 
+    def planned_end_s(self, end_s: float, now_s: float) -> float:
+        """When it will end that is worked out to end at ``end_s``, a finite instant not before ``now_s``."""
+        # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
+        return max(self.deadline_s, now_s) if abs(end_s - self.deadline_s) <= self.tolerance_s else end_s
+
     def whole(self) -> None:
         """The last bit is through, and with it what rounding left of the remaining bits."""
         self.sent_bits += self.remaining_bits
@@ -67,13 +72,11 @@ class ReservedBand:
         end_s = self.link.end_s(
             upload.device, upload.bandwidth_hz, upload.rx_power_w, upload.remaining_bits, upload.since_s
         )
-        # Least bandwidths end uploads at the deadline itself, up to rounding: such an end is the deadline.
-        if abs(end_s - upload.deadline_s) <= upload.tolerance_s:
-            end_s = max(upload.deadline_s, upload.since_s)
         if math.isinf(end_s):
             known_until_s = self.link.known_until_s(upload.device)
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(upload))
             return
+        end_s = upload.planned_end_s(end_s, upload.since_s)
         self.clock.call_at(end_s, Kind.ARRIVED, lambda _: self._through(upload), upload.device)
 
     def end(self, upload: Upload) -> None:

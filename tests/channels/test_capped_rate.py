@@ -92,8 +92,9 @@ def test_every_question_to_a_capped_link_rests_on_one_rate():
     link, power_w, hz = ShannonLink(NOISE_W_PER_HZ * 1.25, 5.0), np.array([1e-15, 1e-9]), np.array([2e5, 2e5])
     rates = [plain_rate_bps(2e5, power, 10 * np.log10(1.25), 5.0) for power in power_w]
     assert rates[0] < 1e6 == pytest.approx(rates[1])
-    assert link.bits_each(hz, power_w, 1.0, 3.0) == pytest.approx([2 * rate for rate in rates])
-    assert link.end_each_s(hz, power_w, np.array(rates), 1.0) == pytest.approx([2.0, 2.0])
+    each = link.rates(hz, power_w)
+    assert link.bits_each(each, 1.0, 3.0) == pytest.approx([2 * rate for rate in rates])
+    assert link.end_each_s(each, np.array(rates), 1.0) == pytest.approx([2.0, 2.0])
     assert link.mean_bps(np.arange(2), 2e5, power_w, 1.0, 3.0) == pytest.approx(rates)
     for power, rate in zip(power_w.tolist(), rates, strict=True):
         assert link.bits(0, 2e5, power, 1.0, 3.0) == pytest.approx(2 * rate)
