@@ -30,10 +30,9 @@ def rate_bps(
     The first three arguments are finite scalars or arrays that broadcast together; the result is float64 of that
     shape. FedTeddi, section III-B2; the truncation is that of 3GPP TR 36.942, annex A.2.
     """
-    bandwidth, power, noise = (
-        np.asarray(value, dtype=np.float64) for value in (bandwidth_hz, rx_power_w, noise_w_per_hz)
-    )
-    noise_w = np.asarray(bandwidth * noise)
+    bandwidth = np.asarray(bandwidth_hz, dtype=np.float64)
+    power = np.asarray(rx_power_w, dtype=np.float64)
+    noise_w = np.asarray(bandwidth * np.asarray(noise_w_per_hz, dtype=np.float64))
     if noise_w.all():
         snr = power / noise_w
     else:

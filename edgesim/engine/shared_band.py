@@ -28,7 +28,7 @@ class SharedBand:
     link: SharedLink
     active: list[Upload] = field(default_factory=list)
     _table: Floats = field(default_factory=lambda: np.empty((5, _PLACES)))
-    """Received power, weight, bits left, bits sent and hertz seconds of the active uploads; then free places, [5, m]."""
+    """Received power, weight, bits left, bits sent, hertz seconds of the active uploads; then free places, [5, m]."""
     _hz: Floats = field(default_factory=lambda: np.empty(0))
     """Bandwidths since the last change, [n]."""
     _rates: Floats = field(default_factory=lambda: np.empty(0))
@@ -100,7 +100,7 @@ class SharedBand:
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(plan))
             return
         # Of ends that lie so close together, another may be first once those near a deadline are the deadline itself.
-        close = np.flatnonzero(end_s <= first_s + self._slack_s).tolist()
+        close = (end_s <= first_s + self._slack_s).nonzero()[0].tolist()
         ends = [
             (self.active[row].planned_end_s(float(end_s[row]), now_s), self.active[row].device, row) for row in close
         ]
