@@ -210,7 +210,7 @@ def test_the_order_of_sets_of_texts_does_not_hang_on_the_process() -> None:
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, check=True, env={"PYTHONHASHSEED": seed}
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }
     assert len(seen) == 1
 

@@ -8,6 +8,7 @@ import math
 import pickle
 import tomllib
 from dataclasses import is_dataclass, replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -58,6 +59,26 @@ GRADIENTS = {"class_gradient_distances": "class_gradients"}
 FEEDBACK = {"loss": "training_losses", "loss_rms": "training_losses", "accuracy": "training_accuracies"}
 
 
+@cache
+def numbers(seed, round):
+    """Random numbers of a round by name, one row per device: positive, shares, and some of their own kind."""
+    random = np.random.default_rng([seed, round])
+    positive = ("gain", "loss", "norm", "deviation", "duration_s", "mean_loss", "loss_rms", "accuracy")
+    share = ("there", "checks_in", "ready_s", "upload_s", "stays", "arrives", "comes_late")
+    counts = random.integers(1, 30, (DEVICES, CLASSES))
+    # No two devices have as many samples.
+    counts[:, 0] += (random.permutation(DEVICES) - counts.sum(axis=1)) % DEVICES
+    return {
+        **{name: random.uniform(0.1, 4.0, DEVICES) for name in positive},
+        **{name: random.uniform(0.0, 1.0, DEVICES) for name in share},
+        "counts": counts,
+        "need_hz": random.integers(1, 17, DEVICES) / 8,  # whose sums are exact in any order
+        "work": 5 * random.permutation(DEVICES) + 10,
+        "distances": random.uniform(0.1, 4.0, (DEVICES, CLASSES)),
+        "shares": random.dirichlet([1.0] * CLASSES, DEVICES),
+    }
+
+
 class World:
     """Rounds in which devices come and go, fail and are late; every number is a function of seed, round and device.
 
@@ -71,73 +92,52 @@ class World:
         self.old = np.arange(DEVICES) if old is None else old
         self.times, self.late, self.asked = np.zeros(DEVICES, dtype=np.int64), np.empty(0, dtype=np.int64), set()
 
-    def column(self, random, low=0.1, high=4.0, shape=()):
-        return random.uniform(low, high, (DEVICES, *shape))[self.old]
-
-    def counts(self, random):
-        """Samples per class, [devices, classes]; no two devices have as many."""
-        counts = random.integers(1, 30, (DEVICES, CLASSES))
-        counts[:, 0] += (random.permutation(DEVICES) - counts.sum(axis=1)) % DEVICES
-        return counts[self.old]
+    def numbers(self, round):
+        return {name: column[self.old] for name, column in numbers(self.seed, round).items()}
 
     def view(self, round):
         """What a policy sees of a round."""
-        fixed, random = np.random.default_rng(self.seed), np.random.default_rng([self.seed, round])
-        counts, previous = self.counts(fixed), self.counts(fixed)
-        loss, norm, deviation = (self.column(random) for _ in range(3))
-        knowledge = self.knowledge_of(counts, previous, self.counts(random), loss, norm, deviation)
-        # Sums of eighths are exact in any order.
-        need_hz = random.integers(1, 17, DEVICES)[self.old] / 8
-        ids = np.flatnonzero(self.column(random, 0, 1) < 0.7)
-        estimates = {
-            "ready": self.column(random, 0, 0.5)[ids],
-            "upload": self.column(random, 0, 0.5)[ids],
-            "leaves": self.column(random, 0, 3)[ids],
-            "due": 2.0,
-        }
-        gain, work = self.column(random), 5 * random.permutation(DEVICES)[self.old] + 10
+        now, first, before = (self.numbers(number) for number in (round, 0, ROUNDS + 1))
+        known = (first["counts"], before["counts"], now["counts"], now["loss"], now["norm"], now["deviation"])
+        ids = np.flatnonzero(now["there"] < 0.7)
+        estimates = {"ready": now["ready_s"][ids] / 2, "upload": now["upload_s"][ids] / 2, "due": 2.0}
         view = self.view_of(
-            Watched(knowledge, KNOWLEDGE, self.asked), ids, need_hz, gain, self.times, places=PLACES,
-            estimates=estimates, round=round, frame=1 + round // 7, round_in_frame=1 + round % 7, rounds_in_frame=7,
+            Watched(self.knowledge_of(*known), KNOWLEDGE, self.asked), ids, now["need_hz"], now["gain"], self.times,
+            places=PLACES, estimates=estimates | {"leaves": 3 * now["stays"][ids]},
+            round=round, frame=1 + round // 7, round_in_frame=1 + round % 7, rounds_in_frame=7,
         )  # fmt: skip
-        return replace(view, work_samples=work[ids], streams=Renamed(self.seed, self.old))
+        return replace(view, work_samples=now["work"][ids], streams=Renamed(self.seed, self.old))
 
     def play(self, policy, first, last):
         """Rounds of a policy: the devices offered, taken and picked in each, by their old names."""
         return [self.round(policy, round) for round in range(first, last + 1)]
 
     def round(self, policy, round):
-        view = self.view(round)
-        need_hz = dict(zip(view.ids.tolist(), view.need_hz.tolist(), strict=True))
+        view, now = self.view(round), self.numbers(round)
         offered, taken = self.offers(
             policy.choose(view),
-            lambda device, taken: len(taken) < PLACES and sum(need_hz[one] for one in [*taken, device]) <= 4,
+            lambda device, taken: len(taken) < PLACES and now["need_hz"][[*taken, device]].sum() <= 4,
         )
         selected = np.array(taken, dtype=np.int64)
         self.times[selected] += 1
-        random = np.random.default_rng([self.seed, round, 1])
         # Nothing at all arrives in some rounds.
-        arrives, comes_late = self.column(random, 0, 1) < 0.8 * (round % 4 > 0), self.column(random, 0, 1) < 0.5
-        comes_late &= round % 4 != 3
-        arrived = selected[arrives[selected]]
+        in_time = (now["arrives"] < 0.8) & (round % 4 > 0)
+        arrived = selected[in_time[selected]]
         picked = policy.draft(arrived, len(view.ids)) if isinstance(policy, Drafter) else arrived
         heard = np.concatenate([picked, np.setdiff1d(self.late, arrived)])
-        self.late = selected[~arrives[selected] & comes_late[selected]]
-        told = [self.column(random) for _ in range(4)]
-        distances, shares = self.column(random, shape=(CLASSES,)), self.column(random, shape=(CLASSES,))
-        shares /= shares.sum(axis=1, keepdims=True)
+        self.late = selected[~in_time[selected] & (now["comes_late"][selected] < 0.5) & (round % 4 != 3)]
         if self.shuffled:
             heard, arrived, selected = (np.random.default_rng(9).permutation(ids) for ids in (heard, arrived, selected))
-        gradients = Gradients(distances, shares, round)
+        told = (now[name][heard] for name in ("duration_s", "mean_loss", "loss_rms", "accuracy"))
         policy.hear(
             RoundReport(
                 round,
-                lambda: np.flatnonzero(self.column(np.random.default_rng([self.seed, round, 2]), 0, 1) < 0.8),
+                lambda: np.flatnonzero(now["checks_in"] < 0.8),
                 selected,
                 arrived,
-                Watched(Feedback(heard, *(column[heard] for column in told)), FEEDBACK, self.asked),
-                Watched(gradients, GRADIENTS, self.asked),
-                float(told[0].max()),
+                Watched(Feedback(heard, *told), FEEDBACK, self.asked),
+                Watched(Gradients(now["distances"], now["shares"], round), GRADIENTS, self.asked),
+                float(now["duration_s"].max()),
             )
         )
         return [self.old[np.array(ids, dtype=np.int64)].tolist() for ids in (offered, taken, picked)]
@@ -148,8 +148,7 @@ class Gradients:
 
     def __init__(self, distances, shares, round):
         self.distances, self.shares = distances, shares
-        self.global_shares = np.full(CLASSES, 1 / CLASSES)
-        self.global_shares[-1] *= round > 12
+        self.global_shares = np.array([*[1 / CLASSES] * (CLASSES - 1), (round > 12) / CLASSES])
 
     def class_gradient_distances(self, ids, part):
         return ClassGradients(self.distances[ids], self.shares[ids], self.global_shares)
