@@ -39,7 +39,7 @@ bench: .venv/ready
 # What only a machine with an NVIDIA GPU can show: its tests, and how fast it trains.
 gpu: .venv/ready
 	$(PY) -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "make gpu: torch finds no GPU here")'
-	$(PY) -m pytest tests/learning tests/test_simulation.py -k 'on_a_gpu'
+	$(PY) -m pytest tests/learning tests/runs/test_saved.py tests/test_simulation.py -k 'on_a_gpu'
 	$(PY) -m pytest tests/benchmarks/test_training.py -k 'on_a_gpu' -s
 
 # Installs two other simulators into runs/peers/environments: some gigabytes. FOLDER=data: Fashion-MNIST's IDX files.

@@ -4,6 +4,7 @@ An algorithm that is added is tested here by its line in the registry.
 """
 
 import itertools
+import json
 import pickle
 from collections import Counter
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.numpy import load, save
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
@@ -22,6 +24,7 @@ from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.learning.training_round import TorchRound
 from edgesim.runs.records import read_table
+from edgesim.runs.saved import pack, unpack
 from edgesim.streams import Streams
 
 PAIRS = [(name, "own") for name in ALGORITHMS] + [
@@ -88,8 +91,12 @@ PLAY = [
 """Rounds: devices that begin, that arrive and are picked, and that arrive and are not picked."""
 
 
-def play(pair, **learning):
-    """Tensors after the rounds of `PLAY`, by name: models, updates, what devices sent and what they keep."""
+def play(pair, between=None, **learning):
+    """Tensors after the rounds of `PLAY`, by name: models, updates, what devices sent and what they keep.
+
+    ``between`` is called with the learner and the promises by device when the devices of a round are at work; it
+    answers with the promises to go on with.
+    """
     config = make_config(pair, **learning)
     federation = make_federation(config, Streams(config.seed))
     learner = make_learner(config, federation, Streams(config.seed))
@@ -98,6 +105,7 @@ def play(pair, **learning):
         assert learner.back_end.name == learning.get("back_end", "loop")
         for number, (began, picked, unpicked) in enumerate(PLAY, start=1):
             promises = {promise.device: promise for promise in learner.open_round(number, 1).start(np.array(began))}
+            promises = between(learner, promises) if between else promises
             for promise in promises.values():
                 promise.due = True
             arrived = [Arrived(promises[device]) for device in picked]
@@ -112,6 +120,28 @@ def play(pair, **learning):
     finally:
         learner.close()
     return found
+
+
+@each_pair
+def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_undisturbed(pair):
+    def saved_and_read(learner, promises):
+        remembered = {
+            "weights": learner.global_weights,
+            "states": learner.states,
+            "kept": learner.kept,
+            "ledger": learner.accounts.ledger,
+            "promises": promises,
+        }
+        packed, arrays = pack(remembered)
+        found = unpack(dict, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))
+        learner.global_weights, learner.states, learner.kept = found["weights"], found["states"], found["kept"]
+        learner.accounts.ledger = found["ledger"]
+        return found["promises"]
+
+    undisturbed, disturbed = play(pair), play(pair, between=saved_and_read)
+    assert undisturbed.keys() == disturbed.keys()
+    for name, tensor in undisturbed.items():
+        assert torch.equal(disturbed[name], tensor), name
 
 
 @pytest.mark.slow
