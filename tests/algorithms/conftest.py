@@ -1,6 +1,4 @@
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,12 +30,3 @@ def arrive() -> Callable[..., Arrivals]:
         return Arrivals(ids=ids, samples=samples, updates=updates, **(given | fields))
 
     return make
-
-
-@pytest.fixture(scope="session")
-def quadratics() -> type:
-    """`Quadratics` of the file beside this one."""
-    spec = importlib.util.spec_from_file_location("quadratics", Path(__file__).with_name("quadratics.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Quadratics

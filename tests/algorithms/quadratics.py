@@ -1,76 +1,171 @@
-"""Whole rounds of an algorithm on devices whose loss is (w - b)^2 / 2, so that every model can be worked out by hand.
+"""Runs of an algorithm on devices whose loss is a (w - b)^2 / 2, so that every model can be worked out by hand.
 
-SGD with momentum is written here once more; an algorithm is asked in the order in which a learner asks it. Without
-momentum, K steps from w_0 by a pull mu (w - w_0) alone end at w_0 + (1 - (1 - lr (1 + mu))^K) (b - w_0) / (1 + mu).
+An algorithm is asked in the order in which a learner asks it. SGD with momentum is written here once more, in float64.
+Without momentum, K steps from w_0 by a pull mu (w - w_0) alone end at
+w_0 + (1 - (1 - lr (a + mu))^K) a (b - w_0) / (a + mu).
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from edgesim.algorithms.algorithm import Arrivals, Device, Phase, Sizes, Trained
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Phase, Pull, Sent, Sizes, State, Trained
 from edgesim.streams import Streams
 
 
-class Quadratics:
-    """A server and its devices, one for each b of ``targets``."""
+@dataclass(frozen=True)
+class Quadratic:
+    """A device whose loss is ``curvature`` / 2 times (w - ``best``)^2, in each weight."""
 
-    def __init__(self, kind, targets, samples=None, start=0.0, lr=0.5, steps=2, momentum=0.0, **options):
-        self.targets = torch.tensor(targets, dtype=torch.float64)
-        self.samples = np.ones(len(targets), dtype=np.int64) if samples is None else np.array(samples)
-        self.lr, self.steps, self.momentum = lr, steps, momentum
-        self.algorithm = kind(kind.Options(**options), Sizes(32.0, 1, len(targets)), Streams(0))
+    best: float | Sequence[float]
+    curvature: float = 1.0
+    samples: int = 10
+    moments: Sequence[float] = ()
+    """What its buffers are after training, wherever they start."""
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """Of the loss, [trainable]."""
+        return self.curvature * (weights - torch.tensor(self.best, dtype=torch.float64))
+
+
+TWO = (Quadratic(1.0), Quadratic(-2.0, curvature=3.0))
+"""Of unlike curvature: their mean loss is least at -1.25."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One device's work, from its start on."""
+
+    device: int
+    version: int
+    lr: float
+    phases: tuple[Phase, ...]
+    given: Mapping[str, Tensor]
+
+
+@dataclass
+class Play:
+    """A run of an algorithm over devices; ``lr`` may depend on the round."""
+
+    kind: type[Algorithm]
+    devices: Sequence[Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    start: Sequence[float] = (0.0,)
+    lr: float | Callable[[int], float] = 0.1
+    steps: int = 2
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        weights = torch.tensor(self.start, dtype=torch.float64)
+        trainable = len(weights) - len(getattr(self.devices[0], "moments", ()))
+        sizes = Sizes(32.0 * trainable, trainable, len(self.devices))
+        self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(0))
         self.ledger = self.algorithm.ledger(1)
-        self.state = self.algorithm.start(torch.tensor([start], dtype=torch.float64))
-        self.kept, self.number = {}, 0
+        self.state: State = self.algorithm.start(weights)
+        self.kept: dict[int, Mapping[str, Tensor]] = {}
+        self.merged = 0
+        self.alpha: np.ndarray | None = None
+        """What each update counted in the last merge."""
 
-    def round(self, ids, unpicked=(), failed=()):
-        """The server's model after a round in which updates of ``ids`` arrive, and then those of ``unpicked``.
+    def round(self, *ids: int, unpicked: Sequence[int] = (), failed: Sequence[int] = ()) -> float:
+        """The first weight after a round in which ``ids`` arrive and are picked, and then those that are not picked.
 
         Devices that ``failed`` began, but nothing of theirs arrives.
         """
-        self.number += 1
-        given = {device: self._given(device) for device in (*ids, *unpicked, *failed)}
-        arrived = np.array([*ids, *unpicked], dtype=np.int64)
-        updates = [self._train(device, given[device]) for device in arrived.tolist()]
-        sent = [
-            self.algorithm.sent(Trained(update, 1, given[device], self.steps, self.lr, self.momentum))
-            for device, update in zip(arrived.tolist(), updates, strict=True)
-        ]
-        arrivals = Arrivals(
-            ids=arrived,
-            samples=self.samples[arrived],
-            round=self.number,
-            staleness=np.zeros_like(arrived),
-            age_weight=np.ones(len(arrived)),
-            picked=np.arange(len(arrived)) < len(ids),
-            lr=np.full(len(arrived), self.lr),
-            began=np.array(list(given), dtype=np.int64),
-            all_samples=self.samples,
-            round_lr=self.lr,
-            updates=torch.stack(updates) if updates else self.state.weights.new_empty((0, 1)),
-            starts=[given[device]["start"] for device in arrived.tolist()],
-            up={name: torch.stack([each.up[name] for each in sent]) for name in (sent[0].up if sent else ())},
-        )
-        alpha = self.algorithm.weigh(arrivals)
-        self.state = self.algorithm.merge(self.state, arrivals, alpha, self.ledger)
-        self.algorithm.note(self.ledger, arrivals)
-        self.kept |= {device: each.keeps for device, each in zip(arrived.tolist(), sent, strict=True) if each.keeps}
-        return float(self.state.weights)
+        return self.merge(self.begin(*ids), unpicked=self.begin(*unpicked), failed=failed)
 
-    def _given(self, device):
-        about = Device(device, int(self.samples[device]), self.number)
-        return self.algorithm.given(self.state, self.kept.get(device, {}), about, self.ledger)
+    def begin(self, *ids: int) -> list[Job]:
+        """Jobs that start from the current model."""
+        lr = self.lr(self.merged + 1) if callable(self.lr) else self.lr
+        made = []
+        for device in ids:
+            about = Device(device, self.devices[device].samples, self.merged + 1)
+            given = self.algorithm.given(self.state, self.kept.get(device, {}), about, self.ledger)
+            own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
+            made.append(Job(device, self.merged, lr, self.algorithm.phases(own, about), given))
+        return made
 
-    def _train(self, device, given):
-        """The update of a device, [1]; each step is on its whole loss."""
-        own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
-        phases = self.algorithm.phases(own, Device(device, int(self.samples[device]), self.number))
-        pull, start = self.algorithm.pull(given), given["start"]
-        weights, velocity = start.clone(), torch.zeros_like(start)
-        for _ in range(sum(len(phase.edges) - 1 for phase in phases)):
-            gradient = weights - self.targets[device] + pull.to_start * (weights - start) + pull.decay * weights
+    def merge(
+        self,
+        picked: Sequence[Job],
+        age_weight: float = 1.0,
+        alpha: Sequence[float] | None = None,
+        unpicked: Sequence[Job] = (),
+        failed: Sequence[int] = (),
+    ) -> float:
+        """Train, send and merge, rows in the order given; the first weight afterwards.
+
+        Stale updates count ``age_weight``; ``alpha`` takes the place of the algorithm's own weights, as under a
+        protocol without rounds.
+        """
+        jobs = [*picked, *unpicked]
+        ends = [self._train(job) for job in jobs]
+        sent = [self.algorithm.sent(end) for end in ends]
+        arrived = self._arrived(jobs, ends, sent, age_weight, len(picked), failed)
+        self.alpha = self.algorithm.weigh(arrived) if alpha is None else np.array(alpha)
+        before = _copies(self.state)
+        after = self.algorithm.merge(self.state, arrived, self.alpha, self.ledger)
+        torch.testing.assert_close(_copies(self.state), before, rtol=0, atol=0, msg="merge changed the old state")
+        self.algorithm.note(self.ledger, arrived)
+        self.state = after
+        self.merged += 1
+        self.kept |= {job.device: what.keeps for job, what in zip(jobs, sent, strict=True) if what.keeps}
+        return float(self.state.weights[0])
+
+    def _train(self, job: Job) -> Trained:
+        device, start, trainable = self.devices[job.device], job.given["start"], self.algorithm.sizes.parameters
+        pull: Pull = self.algorithm.pull(job.given)
+        weights, velocity = start[:trainable].clone(), torch.zeros(trainable, dtype=torch.float64)
+        steps = sum(len(phase.edges) - 1 for phase in job.phases)
+        for _ in range(steps):
+            gradient = device.gradient(weights) + pull.to_start * (weights - start[:trainable]) + pull.decay * weights
             if pull.shift is not None:
                 gradient = gradient + pull.shift
             velocity = self.momentum * velocity + gradient
-            weights = weights - self.lr * velocity
-        return weights - start
+            weights = weights - job.lr * velocity
+        end = torch.cat([weights, torch.tensor(getattr(device, "moments", ()), dtype=torch.float64)])
+        return Trained(end - start, trainable, job.given, steps, job.lr, self.momentum)
+
+    def _arrived(
+        self,
+        jobs: Sequence[Job],
+        ends: list[Trained],
+        sent: list[Sent],
+        age_weight: float,
+        picked: int,
+        failed: Sequence[int],
+    ) -> Arrivals:
+        sizes = np.array([device.samples for device in self.devices])
+        ids = np.array([job.device for job in jobs], dtype=np.int64)
+        staleness = np.array([self.merged - job.version for job in jobs], dtype=np.int64)
+        weights = self.state.weights
+        return Arrivals(
+            ids=ids,
+            samples=sizes[ids],
+            round=self.merged + 1,
+            staleness=staleness,
+            age_weight=np.where(staleness == 0, 1.0, age_weight),
+            picked=np.arange(len(ids)) < picked,
+            lr=np.array([job.lr for job in jobs]),
+            began=np.array([*ids[staleness == 0], *failed], dtype=np.int64),
+            all_samples=sizes,
+            round_lr=self.lr(self.merged + 1) if callable(self.lr) else self.lr,
+            updates=torch.stack([end.update for end in ends]) if ends else weights.new_empty((0, len(weights))),
+            starts=[job.given["start"] for job in jobs],
+            up={name: torch.stack([what.up[name] for what in sent]) for name in (sent[0].up if sent else ())},
+        )
+
+
+def _copies(state: State) -> dict[str, Any]:
+    """Copies of all tensors of a state, by the name of their field."""
+    fields: dict[str, Any] = {}
+    for name, value in vars(state).items():
+        entries = value if isinstance(value, dict) else {"": value}
+        fields |= {f"{name} {key}": entry.clone() for key, entry in entries.items() if isinstance(entry, Tensor)}
+    return fields

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from quadratics import Play, Quadratic
 
 from edgesim.algorithms.algorithm import Sizes, State
 from edgesim.algorithms.fedavg import FedAvg
@@ -38,12 +39,13 @@ def test_the_model_moves_by_the_weighted_mean_of_the_updates(make, arrive):
     assert new.weights.tolist() == [4.0, 0.5, 8.0]
 
 
-def test_two_rounds_on_quadratics_by_hand(quadratics):
+def test_two_rounds_on_quadratics_by_hand():
     """Two steps by 1/2 go 3/4 of the way to b = 1 and b = 3; by samples 1 and 3 the mean b is 2.5.
 
     w_1 = 3/4 of 2.5; w_2 = w_1 + 3/4 (2.5 - w_1).
     """
-    world = quadratics(FedAvg, [1.0, 3.0], [1, 3])
-    assert [world.round([0, 1]), world.round([0, 1])] == [1.875, 2.34375]
-    equal = quadratics(FedAvg, [1.0, 3.0], [1, 3], weights="equal")
-    assert [equal.round([0, 1]), equal.round([1, 0])] == [1.5, 1.875]
+    devices = [Quadratic(1.0, samples=1), Quadratic(3.0, samples=3)]
+    play = Play(FedAvg, devices, lr=0.5)
+    assert [play.round(0, 1), play.round(0, 1)] == [1.875, 2.34375]
+    equal = Play(FedAvg, devices, {"weights": "equal"}, lr=0.5)
+    assert [equal.round(0, 1), equal.round(1, 0)] == [1.5, 1.875]

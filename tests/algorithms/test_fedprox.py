@@ -1,24 +1,25 @@
 import pytest
 import torch
+from quadratics import Play, Quadratic
 
 from edgesim.algorithms.algorithm import Pull, Sizes
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.streams import Streams
 
 
-def test_two_rounds_on_quadratics_by_hand(quadratics):
+def test_two_rounds_on_quadratics_by_hand():
     """With mu = 1 the first of two steps by 1/2 goes half the way to b, and there both terms balance: half of 2.5 each.
 
     w_1 = 1/2 of 2.5; w_2 = w_1 + 1/2 (2.5 - w_1).
     """
-    world = quadratics(FedProx, [1.0, 3.0], [1, 3], mu=1.0)
-    assert [world.round([0, 1]), world.round([0, 1])] == [1.25, 1.875]
+    play = Play(FedProx, [Quadratic(1.0, samples=1), Quadratic(3.0, samples=3)], {"mu": 1.0}, lr=0.5)
+    assert [play.round(0, 1), play.round(0, 1)] == [1.25, 1.875]
 
 
-def test_many_steps_end_where_the_pull_and_the_loss_balance(quadratics):
+def test_many_steps_end_where_the_pull_and_the_loss_balance():
     """The minimum of (w - b)^2 / 2 + mu w^2 / 2 is b / (1 + mu), here 3 / 1.5; with mu = 0 it is b."""
-    assert quadratics(FedProx, [3.0], steps=60, mu=0.5).round([0]) == pytest.approx(2.0)
-    assert quadratics(FedProx, [3.0], steps=60, mu=0.0).round([0]) == pytest.approx(3.0)
+    assert Play(FedProx, [Quadratic(3.0)], {"mu": 0.5}, lr=0.5, steps=60).round(0) == pytest.approx(2.0)
+    assert Play(FedProx, [Quadratic(3.0)], {"mu": 0.0}, lr=0.5, steps=60).round(0) == pytest.approx(3.0)
 
 
 def test_the_pull_is_towards_the_start_by_mu():

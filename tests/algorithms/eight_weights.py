@@ -1,0 +1,48 @@
+"""Three devices that train one net of eight weights, logits = H tanh(A x); w is A by rows, then H by rows.
+
+One step takes all samples of a device, at a learning rate of 0.5; two steps a round. Device 0 is away in the second
+round, and device 2 comes new in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+START = (0.5, -0.3, 0.2, 0.4, 0.6, -0.1, -0.2, 0.3)
+ROUNDS = ((0, 1), (1, 2), (0, 2))
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A device with images of two pixels and their labels."""
+
+    images: Sequence[tuple[float, float]]
+    labels: Sequence[int]
+
+    @property
+    def samples(self) -> int:
+        """How many images it holds."""
+        return len(self.labels)
+
+    def gradient(self, weights: Tensor) -> Tensor:
+        """Of its mean cross-entropy, [8]."""
+        weights = weights.clone().requires_grad_()
+        first, last = weights.view(2, 2, 2)
+        logits = torch.tanh(torch.tensor(self.images, dtype=torch.float64) @ first.T) @ last.T
+        loss = functional.cross_entropy(logits, torch.tensor(self.labels))
+        return torch.autograd.grad(loss, weights)[0]
+
+
+THREE = (
+    Holder([(1, 0), (0, 1), (1, 1), (-0.5, -1)], [0, 1, 0, 0]),
+    Holder([(-1, 1), (2, -1)], [1, 1]),
+    Holder([(0.5, -1)], [0]),
+)
+
+
+def check_sum(weights: Tensor) -> float:
+    """w_1 + 2 w_2 + ... + 8 w_8."""
+    return float(weights @ torch.arange(1.0, 9.0, dtype=torch.float64))
