@@ -12,6 +12,7 @@ from edgesim.algorithms.fedbuff import FedBuff
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.merge_rule import MergeRule
 from edgesim.algorithms.safa import Safa
+from edgesim.algorithms.scaffold import Scaffold
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.registry import look_up
@@ -22,6 +23,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedavg": FedAvg,
     "fedprox": FedProx,
     "safa": Safa,
+    "scaffold": Scaffold,
 }
 
 MERGE_RULES: dict[str, type[MergeRule]] = {

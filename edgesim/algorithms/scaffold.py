@@ -1,0 +1,108 @@
+"""Control variates against client drift: Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated
+Learning", ICML 2020, Algorithm 1 with option II and eta_g = 1.
+
+c is the server's control, c_i that of device i; both begin as zero. Controls have no part for a model's buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, Sent, State, Trained
+from edgesim.algorithms.model_buffers import with_mean_buffers
+from edgesim.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class ScaffoldOptions(Options):
+    """Options of SCAFFOLD."""
+
+    derive_control: bool = False
+    """Whether devices send their update alone. The change of c_i is -c - update / (K_eff lr), of which the server knows
+    all but the update; so results stay the same, and only the bits that travel up are halved."""
+
+
+@dataclass
+class Controls(State):
+    """The model, c as ``shared["control"]`` [trainable], and every c_i.
+
+    The c_i lie here, not at the devices: without rounds a device may begin anew while its last update waits in the
+    buffer. Both changes of c_i then have to reach c, or c would no longer be the mean of all c_i.
+    """
+
+    own: dict[int, Tensor] = field(default_factory=dict)
+    """c_i of each device that has been merged, [trainable]; zero for all others."""
+
+
+class Scaffold(Algorithm):
+    """FedAvg by equal weights, with gradients corrected by what other devices see."""
+
+    Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+
+    def download_bits(self, ids: Integers, round: int, ledger: None) -> Floats:
+        """The model and c, [n]."""
+        return 2 * super().download_bits(ids, round, ledger)
+
+    def upload_bits(self, ids: Integers, round: int, ledger: None) -> Floats:
+        """The update and, unless the server works it out, the change of c_i, [n]."""
+        return super().upload_bits(ids, round, ledger) * (1 if self.options.derive_control else 2)
+
+    def counts(self, samples: Integers) -> Floats:
+        """Every device as much as any other, [n]."""
+        return np.ones(len(samples))
+
+    def start(self, weights: Tensor) -> Controls:
+        """All controls are zero."""
+        import torch
+
+        return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
+        """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
+        assert isinstance(state, Controls)
+        own = {"own": state.own[device.id]} if device.id in state.own else {}
+        return super().given(state, own, device, ledger)
+
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """- c_i + c, added in every step."""
+        return Pull(shift=_correction(given))
+
+    def sent(self, trained: Trained) -> Sent:
+        """The new c_i = c_i - c - update / (K_eff lr) (option II), [trainable]."""
+        reach = effective_steps(trained.steps, trained.momentum) * trained.lr
+        return Sent(up={"own": -trained.update[: trained.trainable] / reach - _correction(trained.given)})
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
+        """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
+
+        N are all devices of the run. Buffers take the plain mean of those merged.
+        """
+        assert isinstance(state, Controls)
+        moved = super().merge(state, arrived, alpha, ledger).weights[: self.sizes.parameters]
+        control, own = state.shared["control"].clone(), dict(state.own)
+        for device, new in zip(arrived.ids.tolist(), arrived.up["own"], strict=True):
+            change = new - own[device] if device in own else new
+            control += change / self.sizes.devices
+            # A copy: a row keeps the tensor of all rows in memory.
+            own[device] = new.clone()
+        return Controls(with_mean_buffers(moved, arrived), {"control": control}, own)
+
+
+def _correction(given: Mapping[str, Tensor]) -> Tensor:
+    return given["control"] - given["own"] if "own" in given else given["control"]
+
+
+def effective_steps(steps: int, momentum: float) -> float:
+    """K_eff: by how many learning rates a constant gradient of 1 moves a weight in K steps; K without momentum.
+
+    The k-th step moves it by 1 + beta + ... + beta^(k-1). Dividing by K instead makes option II diverge.
+    """
+    return float(sum((1 - momentum**step) / (1 - momentum) for step in range(1, steps + 1)))

@@ -1,0 +1,212 @@
+"""SCAFFOLD, option II, against numbers worked out by hand or by programs that share nothing with this one."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from eight_weights import ROUNDS, START, THREE, check_sum
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from quadratics import TWO, Play, Quadratic
+
+from edgesim import simulation
+from edgesim.algorithms.algorithm import Algorithm
+from edgesim.algorithms.scaffold import Scaffold, effective_steps
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_table
+
+THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))
+
+
+def controls(play):
+    """c, and c_i of all devices."""
+    own = [float(play.state.own.get(device, 0.0)) for device in range(len(play.devices))]
+    return [float(play.state.shared["control"]), *own]
+
+
+def test_two_devices_that_take_part_in_every_round():
+    """w, and then c, c_0, c_1; lr .1, K 2, so that K lr = .2.
+
+    Round 1, controls zero. Device 0: 0, .1, .1 + .1 (1 - .1) = .19. Device 1: -.1 3 2 = -.6, -.6 - .1 3 1.4 = -1.02.
+    Mean -.415. c_0 = -.19/.2 = -.95, c_1 = 1.02/.2 = 5.1, c = 4.15/2 = 2.075.
+    Round 2, from -.415. Device 0, correction 2.075 + .95 = 3.025: -.415 - .1 (-1.415 + 3.025) = -.576,
+    -.576 - .1 (-1.576 + 3.025) = -.7209. Device 1, correction -3.025: -.415 - .1 (4.755 - 3.025) = -.588,
+    -.588 - .1 (4.236 - 3.025) = -.7091. Mean -.715. c_0 = .3059/.2 - 3.025 = -1.4955, c_1 = .2941/.2 + 3.025 = 4.4955.
+    """
+    play = Play(Scaffold, TWO)
+    assert play.round(0, 1) == pytest.approx(-0.415, abs=1e-12)
+    assert controls(play) == pytest.approx([2.075, -0.95, 5.1], abs=1e-12)
+    assert play.round(0, 1) == pytest.approx(-0.715, abs=1e-12)
+    assert controls(play) == pytest.approx([1.5, -1.4955, 4.4955], abs=1e-12)
+    assert play.round(0, 1) == pytest.approx(-0.909705, abs=1e-12)
+
+
+def test_a_device_that_is_away_keeps_its_control_untouched():
+    """Round 2 is device 1's alone: as above to -.7091 and 4.4955; c = 2.075 + (4.4955 - 5.1)/2 = 1.77275."""
+    play = Play(Scaffold, TWO)
+    for ids, model, expected in (
+        ((0, 1), -0.415, (2.075, -0.95, 5.1)),
+        ((1,), -0.7091, (1.77275, -0.95, 4.4955)),
+        ((0, 1), -0.9031425, (0.9702125, -1.7597825, 3.7002075)),
+    ):
+        assert play.round(*ids) == pytest.approx(model, abs=1e-12)
+        assert controls(play) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_late_update_takes_its_weight_and_its_control_counts_in_full():
+    """Both start at 0; device 0 arrives in round 1, its next update and device 1's first in round 2.
+
+    Round 1: .19, c = -.95/2 = -.475. Round 2, device 0 from .19 with correction -.475 + .95 = .475:
+    .19 - .1 (-.81 + .475) = .2235, .2235 - .1 (-.7765 + .475) = .25365, c_0 = -.06365/.2 - .475 = -.79325.
+    Device 1 ends at -1.02, c_1 = 5.1. Mean of the updates: (.06365 - 1.02)/2 = -.478175.
+    """
+    play = Play(Scaffold, TWO)
+    early, late = play.begin(0, 1)
+    assert play.merge([early]) == pytest.approx(0.19, abs=1e-12)
+    assert controls(play) == pytest.approx([-0.475, -0.95, 0], abs=1e-12)
+    assert play.merge([*play.begin(0), late]) == pytest.approx(-0.288175, abs=1e-12)
+    assert controls(play) == pytest.approx([2.153375, -0.79325, 5.1], abs=1e-12)
+
+
+def test_the_age_of_an_update_weighs_on_the_model_and_not_on_the_control():
+    """As above, the late update counting half as much: 1/3 of its -1.02 and 2/3 of the other's .06365."""
+    play = Play(Scaffold, TWO)
+    early, late = play.begin(0, 1)
+    play.merge([early])
+    model = play.merge([*play.begin(0), late], age_weight=0.5)
+    assert model == pytest.approx(0.19 + 0.06365 * 2 / 3 - 1.02 / 3, abs=1e-12)
+    assert controls(play) == pytest.approx([2.153375, -0.79325, 5.1], abs=1e-12)
+
+
+def test_a_net_of_eight_weights():
+    """Computed twice by other programs; three devices of 4, 2 and 1 samples that come and go."""
+    play, sums = Play(Scaffold, THREE, start=START, lr=0.5), []
+    for ids in ROUNDS:
+        play.round(*ids)
+        sums.append(check_sum(play.state.weights))
+    assert sums == pytest.approx([5.6982402022, 5.8407991046, 5.9756662614], abs=1e-10)
+    last = (0.6890040307, -0.5186924610, 0.2818484930, 0.5068913223, 0.7246543425, -0.2501225347)
+    assert play.state.weights[:6].tolist() == pytest.approx(last, abs=1e-10)
+    assert play.state.weights[6:].tolist() == pytest.approx([0.4 - last[4], 0.2 - last[5]], abs=1e-10)
+
+
+@pytest.mark.parametrize("ids", [(0, 1, 2), (0, 2), (1,)])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_the_first_round_is_that_of_fedavg_with_equal_weights(ids, momentum):
+    scaffold = Play(Scaffold, THREE_SIZES, steps=3, momentum=momentum)
+    fedavg = Play(Algorithm, THREE_SIZES, {"weights": "equal"}, steps=3, momentum=momentum)
+    assert scaffold.round(*ids) == pytest.approx(fedavg.round(*ids), abs=1e-12)
+    assert scaffold.alpha.tolist() == pytest.approx([1 / len(ids)] * len(ids))
+
+
+def test_with_one_step_and_all_devices_every_round_is_that_of_fedavg_with_equal_weights():
+    """The corrections c - c_i of all devices add up to nothing."""
+    scaffold = Play(Scaffold, THREE_SIZES, steps=1)
+    fedavg = Play(Algorithm, THREE_SIZES, {"weights": "equal"}, steps=1)
+    for _ in range(5):
+        assert scaffold.round(0, 1, 2) == pytest.approx(fedavg.round(0, 1, 2), abs=1e-12)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=6),
+    st.lists(st.integers(1, 4), min_size=1, max_size=6),
+)
+def test_c_is_the_mean_of_all_c_i_whoever_comes_when(begun, lengths):
+    """As in a buffer: updates of several models, more than one of a device, in the order in which they began."""
+    play, waiting = Play(Scaffold, THREE_SIZES), []
+    for ids, length in zip(begun, itertools.cycle(lengths), strict=False):
+        waiting += [job for device in ids for job in play.begin(device)]
+        ready, waiting = waiting[:length], waiting[length:]
+        play.merge(ready, age_weight=0.5)
+        control, *own = controls(play)
+        assert control == pytest.approx(np.mean(own), abs=1e-9)
+
+
+@pytest.mark.parametrize(("momentum", "steps", "lr"), [(0.0, 2, 0.1), (0.9, 20, 0.02)])
+def test_two_unlike_devices_meet_at_the_best_model_of_their_mean_loss(momentum, steps, lr):
+    """-1.25. FedAvg stays beside it: its devices drift apart in a round, and do not see that the others do."""
+    scaffold, fedavg = (Play(kind, TWO, lr=lr, steps=steps, momentum=momentum) for kind in (Scaffold, Algorithm))
+    for _ in range(150):
+        ends = [play.round(0, 1) for play in (scaffold, fedavg)]
+    assert ends[0] == pytest.approx(-1.25, abs=1e-6)
+    assert abs(ends[1] + 1.25) > 0.05
+    assert controls(scaffold) == pytest.approx([0, -2.25, 2.25], abs=1e-5)
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(1, 1.0), (2, 2.9), (20, 120.9418989132)])
+def test_effective_steps_are_the_learning_rates_that_torchs_sgd_moves_by(steps, expected):
+    weight = torch.zeros(1, dtype=torch.float64)
+    optimiser = torch.optim.SGD([weight], lr=1.0, momentum=0.9)
+    for _ in range(steps):
+        weight.grad = -torch.ones(1, dtype=torch.float64)
+        optimiser.step()
+    assert effective_steps(steps, 0.9) == pytest.approx(expected, abs=1e-9)
+    assert effective_steps(steps, 0.9) == pytest.approx(float(weight), rel=1e-12)
+    assert effective_steps(steps, 0.0) == steps
+
+
+def test_the_server_can_work_out_a_control_from_the_update():
+    """Its change is -c - update / (K_eff lr), with the c that the device was sent."""
+    play = Play(Scaffold, TWO, momentum=0.9)
+    play.round(0, 1)
+    for _ in range(3):
+        model, (control, *own) = float(play.state.weights), controls(play)
+        play.round(1)
+        change = controls(play)[2] - own[1]
+        assert change == pytest.approx(-control - (float(play.state.weights) - model) / (2.9 * 0.1), abs=1e-12)
+
+
+def test_buffers_are_the_plain_mean_of_what_devices_ended_with():
+    """Whatever an update weighs, and wherever it started."""
+    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
+    play, plain = Play(Scaffold, devices, start=(0.0, 5.0, 5.0)), Play(Scaffold, TWO)
+    for each in (play, plain):
+        early, late = each.begin(0, 1)
+        each.merge([early])
+        each.merge([*each.begin(0), late], alpha=[0.2, 0.9])
+    assert play.state.weights[1:].tolist() == [5.5, 3.0]
+    assert float(play.state.weights[0]) == float(plain.state.weights[0])
+    assert controls(play) == controls(plain)
+
+
+def config(protocol="synchronous", **algorithm):
+    return {
+        "rounds": 4,
+        "devices": {"count": 6},
+        "learning": {"pretrain": False, "steps": 3},
+        "round": {"protocol": protocol, "admission": "count", "count": 3}
+        | ({"protocol_options": {"buffer": 2}} if protocol == "buffered" else {}),
+        "algorithm": {"name": "scaffold"} | algorithm,
+    }
+
+
+@pytest.mark.parametrize("protocol", ["synchronous", "buffered"])
+@pytest.mark.parametrize(("options", "factor"), [({}, 2), ({"derive_control": True}, 1)])
+def test_a_run_on_digits_sends_what_the_table_says(tmp_path, protocol, options, factor):
+    """A model of 2,410 parameters has 77,120 bits; each way the controls come beside it."""
+    for folder in ("once", "again"):
+        simulation.run(parse(config(protocol, **options), "test"), tmp_path / folder)
+    rounds = read_table(tmp_path / "once", "rounds")
+    assert len(rounds) == 4
+    assert rounds["arrived"].tolist() == [3 if protocol == "synchronous" else 2] * 4
+    assert (rounds["bits_up"] == factor * 77120 * rounds["arrived"]).all()
+    # In rounds all six candidates receive what is sent; without, those whose work ended: in the end two are broken off.
+    received = [6] * 4 if protocol == "synchronous" else [2, 2, 2, 4]
+    assert (rounds["bits_down"] == np.multiply(2 * 77120, received)).all()
+    for name in ("rounds.parquet", "updates.parquet", "metrics.parquet", "model.safetensors"):
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_derived_controls_change_no_model(tmp_path):
+    for folder, derive in (("sent", False), ("derived", True)):
+        simulation.run(parse(config(derive_control=derive), "test"), tmp_path / folder)
+    sent, derived = (tmp_path / folder / "model.safetensors" for folder in ("sent", "derived"))
+    assert sent.read_bytes() == derived.read_bytes()
+
+
+def test_updates_mixed_one_at_a_time_are_refused(tmp_path):
+    with pytest.raises(EdgesimError, match=r"'scaffold' is for round\.protocol = 'buffered' or 'synchronous'"):
+        simulation.run(parse(config("asynchronous"), "test"), tmp_path / "run")
