@@ -11,6 +11,7 @@ from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedbuff import FedBuff
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.merge_rule import MergeRule
+from edgesim.algorithms.mifa import Mifa
 from edgesim.algorithms.safa import Safa
 from edgesim.algorithms.scaffold import Scaffold
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
@@ -22,6 +23,7 @@ from edgesim.validation import options_of
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedavg": FedAvg,
     "fedprox": FedProx,
+    "mifa": Mifa,
     "safa": Safa,
     "scaffold": Scaffold,
 }

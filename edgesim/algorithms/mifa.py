@@ -1,0 +1,71 @@
+"""MIFA: Gu et al., "Fast Federated Learning in the Presence of Arbitrary Device Unavailability", NeurIPS 2021.
+
+The server remembers the last update of every device and applies all of them in every round, so that a device that is
+away still counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
+from edgesim.algorithms.model_buffers import with_mean_buffers
+from edgesim.arrays import Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class MifaOptions(Options):
+    """Options of MIFA."""
+
+    wait: bool = False
+    """Whether the model stays as it is until every device of the run has been merged once."""
+
+
+@dataclass
+class Table(State):
+    """The model, and the memory of all devices."""
+
+    entries: dict[int, Tensor] = field(default_factory=dict)
+    """G_i = (start weights - trained weights) / lr of each device merged so far, [trainable]; zero for all others."""
+
+
+class Mifa(Algorithm):
+    """Each round a step along the mean of what all devices brought last."""
+
+    Options: ClassVar[type[algorithm.Options]] = MifaOptions
+    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """What each update counts in the step of its round: eta_t / (eta of its training N), whatever its age, [S]."""
+        return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
+
+    def start(self, weights: Tensor) -> Table:
+        """No device has been seen."""
+        return Table(weights)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Table:
+        """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
+
+        The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
+        """
+        assert isinstance(state, Table)
+        assert arrived.updates is not None
+        trainable = self.sizes.parameters
+        entries = dict(state.entries)
+        for device, update, lr in zip(arrived.ids.tolist(), arrived.updates, arrived.lr.tolist(), strict=True):
+            entries[device] = -update[:trainable] / lr
+        if self.options.wait and len(entries) < self.sizes.devices:
+            return Table(state.weights, entries=entries)
+        step = arrived.round_lr / self.sizes.devices
+        moved = state.weights[:trainable].clone()
+        # Ascending ids: the floating-point sum must not depend on the order of arrival.
+        for device in sorted(entries):
+            moved -= step * entries[device]
+        return Table(with_mean_buffers(moved, arrived), entries=entries)

@@ -1,0 +1,225 @@
+"""MIFA against numbers worked out by hand or by programs that share nothing with this one."""
+
+import numpy as np
+import pytest
+import torch
+from eight_weights import ROUNDS, START, THREE, check_sum
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from quadratics import TWO, Play, Quadratic
+
+from edgesim import simulation
+from edgesim.algorithms import combined
+from edgesim.algorithms.algorithm import Algorithm
+from edgesim.algorithms.fedprox import FedProx, FedProxOptions
+from edgesim.algorithms.mifa import Mifa
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_table
+
+THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))
+
+
+class Moves(Quadratic):
+    """A device that one step at a learning rate of .1 moves by -.1 times ``best``, whatever its weights."""
+
+    def gradient(self, weights):
+        """G, [2]."""
+        return torch.tensor(self.best, dtype=torch.float64)
+
+
+def test_the_model_moves_along_the_mean_of_what_all_devices_brought():
+    """G = (1, 0), (0, 2), (-1, 1), whose mean is (0, 1); eta .1, from 0: (0, -.1)."""
+    play = Play(Mifa, [Moves(each) for each in ((1.0, 0.0), (0.0, 2.0), (-1.0, 1.0))], start=(0.0, 0.0), steps=1)
+    play.round(0, 1, 2)
+    assert play.state.weights.tolist() == pytest.approx([0, -0.1], abs=1e-15)
+
+
+def test_a_device_that_is_away_counts_with_what_it_brought_last():
+    """lr .1, K 2. Round 1 from 0: device 0 ends at .19, device 1 at -1.02; G = (-1.9, 10.2), w = -.1 8.3/2 = -.415.
+
+    Round 2, device 1 alone: -.415 - .1 4.755 = -.8905, -.8905 - .1 3.3285 = -1.22335, G_1 = .80835/.1 = 8.0835;
+    w = -.415 - .05 (8.0835 - 1.9) = -.724175. In round 3 both come again.
+    """
+    play = Play(Mifa, TWO)
+    assert [play.round(*ids) for ids in ((0, 1), (1,), (0, 1))] == pytest.approx(
+        [-0.415, -0.724175, -0.88571375], abs=1e-12
+    )
+
+
+def test_with_some_of_the_devices_seen_the_step_is_as_much_smaller():
+    """Device 0 arrives in round 1: .19/2 = .095. In round 2 its next update and device 1's first, -1.02 from 0, do.
+
+    Device 0 from .095: .095 + .0905 = .1855, .1855 + .08145 = .26695. w = .095 + (.17195 - 1.02)/2 = -.329025,
+    whatever the late update's age would weigh.
+    """
+    for age_weight in (1.0, 0.3):
+        play = Play(Mifa, TWO)
+        early, late = play.begin(0, 1)
+        assert play.merge([early]) == pytest.approx(0.095, abs=1e-12)
+        assert play.merge([*play.begin(0), late], age_weight) == pytest.approx(-0.329025, abs=1e-12)
+        assert play.alpha.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("options", "lr", "sums", "last"),
+    [
+        (
+            {},
+            0.5,
+            (5.6321601348, 5.7505471271, 5.8722345343),
+            (0.6531472130, -0.4974730869, 0.2683312599, 0.4845969094, 0.7010540453, -0.2363800842),
+        ),
+        (
+            {},
+            lambda round: 0.5 ** round,
+            (5.6321601348, 5.6902851726, 5.7181136478),
+            (0.5725872540, -0.3964662782, 0.2561553963, 0.4250533685, 0.6273822122, -0.1622718558),
+        ),
+        (
+            {"wait": True},
+            0.5,
+            (5.5, 5.5907224382, 5.6912494215),
+            (0.6223107013, -0.4788791890, 0.2291451338, 0.4812864559, 0.7043811689, -0.2114391055),
+        ),
+    ],
+    ids=["constant rate", "falling rate", "waiting"],
+)  # fmt: skip
+def test_a_net_of_eight_weights(options, lr, sums, last):
+    """Computed twice by other programs; three devices of 4, 2 and 1 samples that come and go."""
+    play, found = Play(Mifa, THREE, options, START, lr), []
+    for ids in ROUNDS:
+        play.round(*ids)
+        found.append(check_sum(play.state.weights))
+    assert found == pytest.approx(sums, abs=1e-10)
+    assert play.state.weights[:6].tolist() == pytest.approx(last, abs=1e-10)
+    assert play.state.weights[6:].tolist() == pytest.approx([0.4 - last[4], 0.2 - last[5]], abs=1e-10)
+
+
+@pytest.mark.parametrize("lr", [0.1, lambda round: 0.1 / round])
+def test_with_all_devices_every_round_is_that_of_fedavg_with_equal_weights(lr):
+    mifa = Play(Mifa, THREE_SIZES, lr=lr, momentum=0.5)
+    fedavg = Play(Algorithm, THREE_SIZES, {"weights": "equal"}, lr=lr, momentum=0.5)
+    for _ in range(4):
+        assert mifa.round(0, 1, 2) == pytest.approx(fedavg.round(0, 1, 2), abs=1e-12)
+        assert mifa.alpha.tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_an_update_counts_by_the_rate_of_its_training_and_that_of_its_round():
+    """Trained at .4 and merged at .2 by one of two devices: half of a half."""
+    play = Play(Mifa, TWO, lr=lambda round: 0.4 / round)
+    early, late = play.begin(0, 1)
+    play.merge([early])
+    play.merge([late])
+    assert play.alpha.tolist() == pytest.approx([0.25])
+
+
+def test_a_late_update_is_divided_by_the_rate_of_its_training_and_multiplied_by_that_of_the_step():
+    """Rates .1 and then .05; device 0 arrives in round 1, w = .095, and device 1's work from 0 in round 2, G_1 = 10.2.
+
+    Device 0 from .095: .095 + .05 .905 = .14025, .14025 + .05 .85975 = .1832375, G_0 = -.0882375/.05 = -1.76475.
+    w = .095 - .05 (10.2 - 1.76475)/2 = -.11588125.
+    """
+    play = Play(Mifa, TWO, lr=lambda round: 0.1 / round)
+    early, late = play.begin(0, 1)
+    assert play.merge([early]) == pytest.approx(0.095, abs=1e-12)
+    assert play.merge([late, *play.begin(0)]) == pytest.approx(-0.11588125, abs=1e-12)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True), min_size=1, max_size=6))
+def test_while_it_waits_the_model_stays_and_devices_are_remembered(rounds):
+    play, seen = Play(Mifa, THREE_SIZES, {"wait": True}), set()
+    for ids in rounds:
+        seen |= set(ids)
+        model = play.round(*ids)
+        assert set(play.state.entries) == seen
+        if len(seen) == 3:
+            # All entries were taken at the first model.
+            assert model == pytest.approx(Play(Mifa, THREE_SIZES).round(0, 1, 2), abs=1e-12)
+            break
+        assert model == 0.0
+
+
+def test_of_two_updates_of_a_device_in_one_buffer_the_later_one_stays():
+    play, twice = Play(Mifa, TWO), Play(Mifa, TWO)
+    first = play.begin(1)
+    play.round(0)
+    play.merge([*first, *play.begin(1)])
+    twice.round(0)
+    twice.round(1)
+    assert float(play.state.weights[0]) == float(twice.state.weights[0])
+
+
+def test_buffers_are_the_plain_mean_of_what_devices_ended_with():
+    """Whatever an update weighs, and wherever it started; while the server waits they stay with the model."""
+    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
+    play, plain = Play(Mifa, devices, start=(0.0, 5.0, 5.0)), Play(Mifa, TWO)
+    for each in (play, plain):
+        early, late = each.begin(0, 1)
+        each.merge([early])
+        each.merge([*each.begin(0), late], alpha=[0.2, 0.9])
+    assert play.state.weights[1:].tolist() == [5.5, 3.0]
+    assert float(play.state.weights[0]) == float(plain.state.weights[0])
+    waiting = Play(Mifa, devices, {"wait": True}, start=(0.0, 5.0, 5.0))
+    waiting.round(0)
+    assert waiting.state.weights.tolist() == [0, 5, 5]
+
+
+def test_it_stands_beside_another_local_objective():
+    """FedProx with mu 1 ends at .18 and -.96, of which MIFA makes -.39 with both; then device 1 alone.
+
+    From -.39: -.39 - .1 3 1.61 = -.873, -.873 - .1 (3 1.127 - .483) = -1.1628. w = -.39 + (.18 - .7728)/2 = -.6864.
+    """
+    play = Play(Mifa, TWO)
+    local = FedProx(FedProxOptions(mu=1.0), play.algorithm.sizes, play.algorithm.streams)
+    play.algorithm = combined(local, play.algorithm)
+    assert play.round(0, 1) == pytest.approx(-0.39, abs=1e-12)
+    assert play.round(1) == pytest.approx(-0.6864, abs=1e-12)
+
+
+def config(**sections):
+    return {
+        "rounds": 4,
+        "devices": {"count": 6},
+        "learning": {"pretrain": False, "steps": 3},
+        "round": {"admission": "count", "count": 3},
+        "algorithm": {"name": "mifa"},
+    } | sections
+
+
+BUFFERED = {"protocol": "buffered", "count": 3, "admission": "count", "protocol_options": {"buffer": 2}}
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [{}, {"round": BUFFERED}, {"algorithm": {"name": "fedprox", "mu": 0.1, "server": "mifa", "wait": True}}],
+    ids=["in rounds", "buffered", "around fedprox, waiting"],
+)
+def test_a_run_on_digits_sends_the_model_each_way(tmp_path, sections):
+    """A model of 2,410 parameters has 77,120 bits."""
+    for folder in ("once", "again"):
+        simulation.run(parse(config(**sections), "test"), tmp_path / folder)
+    rounds = read_table(tmp_path / "once", "rounds")
+    buffered = "round" in sections
+    assert rounds["arrived"].tolist() == [2 if buffered else 3] * 4
+    assert (rounds["bits_up"] == 77120 * rounds["arrived"]).all()
+    # In rounds all six candidates receive what is sent; without, those whose work ended: in the end two are broken off.
+    assert (rounds["bits_down"] == np.multiply(77120, [2, 2, 2, 4] if buffered else [6] * 4)).all()
+    for name in ("rounds.parquet", "updates.parquet", "metrics.parquet", "model.safetensors"):
+        assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_a_run_in_which_all_take_part_is_fedavgs_with_equal_weights(tmp_path):
+    everyone = {"admission": "count", "count": 6}
+    for name, options in (("mifa", {}), ("fedavg", {"weights": "equal"})):
+        algorithm = {"name": name} | options
+        simulation.run(parse(config(round=everyone, algorithm=algorithm), "test"), tmp_path / name)
+    mifa, fedavg = (read_table(tmp_path / name, "rounds") for name in ("mifa", "fedavg"))
+    np.testing.assert_allclose(mifa["test_loss"], fedavg["test_loss"], rtol=1e-4)
+
+
+def test_updates_mixed_one_at_a_time_are_refused(tmp_path):
+    mixed = BUFFERED | {"protocol": "asynchronous", "protocol_options": {}}
+    with pytest.raises(EdgesimError, match=r"'mifa' is for round\.protocol = 'buffered' or 'synchronous'"):
+        simulation.run(parse(config(round=mixed), "test"), tmp_path / "run")
