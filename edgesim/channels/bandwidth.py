@@ -65,10 +65,8 @@ def min_bandwidth_hz(
     )
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         gamma = np.asarray(noise * payload * _LN2 / (time_left * power))
-    feasible = (time_left > 0) & (gamma < 1)
-    near_limit = feasible & (gamma > _LAMBERT_UP_TO)
-    usual = feasible & ~near_limit
-
+    in_time = time_left > 0
+    feasible, usual = in_time & (gamma < 1), in_time & (gamma <= _LAMBERT_UP_TO)
     if usual.all():
         bandwidth = payload * _LN2 / (time_left * _lambert_gap(gamma))
     else:
@@ -77,6 +75,7 @@ def min_bandwidth_hz(
         )
         bandwidth = np.full(gamma.shape, np.inf)
         bandwidth[usual] = payload[usual] * _LN2 / (time_left[usual] * _lambert_gap(gamma[usual]))
+        near_limit = feasible & ~usual
         if near_limit.any():
             bandwidth[near_limit] = power[near_limit] / (noise[near_limit] * _snr_near_limit(gamma[near_limit]))
     if math.isfinite(max_bps_per_hz):

@@ -37,11 +37,11 @@ def activity_energy_j(devices: Population, device: int, activity: str, seconds: 
     """Joules of a device's ``download``, ``compute`` or ``upload`` that lasts ``seconds``; 0 for other activities."""
     # Not by the functions above: it is called for every row of a run, and their conversions to arrays would dominate.
     if activity == "upload":
-        return float(devices.tx_power_w[device] * seconds / devices.pa_efficiency[device])
+        return devices.tx_power_w.item(device) * seconds / devices.pa_efficiency.item(device)
     if activity == "compute":
-        return float(devices.compute_power_w[device] * seconds)
+        return devices.compute_power_w.item(device) * seconds
     if activity == "download":
-        return float(devices.download_power_w[device] * seconds)
+        return devices.download_power_w.item(device) * seconds
     return 0.0
 
 

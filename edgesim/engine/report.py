@@ -55,8 +55,11 @@ class Origin:
 class Work:
     """Rows of ``activities`` that were written together."""
 
-    rows: list[tuple[Task, Span]]
-    outcome: list[str]
+    tasks: list[Task]
+    """Those that have rows."""
+    spans: list[Span]
+    """One per row, as the two below; those of each task in turn."""
+    outcome: Sequence[str]
     energy_j: list[float]
 
 
@@ -78,9 +81,9 @@ class Totals:
         self.candidates += row.candidates
         self.selected += row.selected
 
-    def add_work(self, rows: list[tuple[Task, Span]], energy_j: list[float]) -> None:
+    def add_work(self, work: Work) -> None:
         """Count in what some activities took."""
-        for (_, span), joules in zip(rows, energy_j, strict=True):
+        for span, joules in zip(work.spans, work.energy_j, strict=True):
             self.joules[span.activity] = self.joules.get(span.activity, 0.0) + joules
 
 
@@ -149,7 +152,7 @@ class Report:
         used = {(task.device, task.number) for task in origin.tasks}
         self._write_metrics(row.round, {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)})
         self._held = {name: [value] for name, value in vars(row).items()} | {
-            "bits_up": [sum(span.bits for _, span in work.rows if span.activity == "upload")],
+            "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
             "energy_j": [sum(work.energy_j) + idle_j],
             "train_loss": [_train_loss(merged)],
         }
@@ -190,33 +193,40 @@ class Report:
 
     def _activities(self, number: int, ended: list[Task]) -> Work:
         """Write the rows of ``activities`` of some tasks."""
-        rows = [(task, span) for task in sorted(ended, key=lambda task: task.device) for span in task.spans]
-        devices = [task.device for task, _ in rows]
-        starts_s, ends_s = [span.t_start_s for _, span in rows], [span.t_end_s for _, span in rows]
+        tasks = sorted((task for task in ended if task.spans), key=lambda task: task.device)
+        spans = [span for task in tasks for span in task.spans]
+        devices = [task.device for task in tasks for _ in task.spans]
+        starts_s, ends_s = [span.t_start_s for span in spans], [span.t_end_s for span in spans]
         energy_j = [
-            activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
-            for task, span in rows
+            activity_energy_j(self.population, device, span.activity, span.t_end_s - span.t_start_s)
+            for device, span in zip(devices, spans, strict=True)
         ]
-        self.totals.add_work(rows, energy_j)
-        outcome = [_outcome(task, span) for task, span in rows]
+        # Computing of a device that is not to upload is unscheduled, finished or not.
+        outcome = [
+            "unscheduled" if span.outcome == "done" and span.activity == "compute" and not task.taken else span.outcome
+            for task in tasks
+            for span in task.spans
+        ]
+        work = Work(tasks, spans, outcome, energy_j)
+        self.totals.add_work(work)
         away_s = self.interruptions.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
         self.writer.write(
             "activities",
             {
-                "round": [number] * len(rows),
+                "round": [number] * len(spans),
                 "device": devices,
-                "task": [task.number for task, _ in rows],
-                "activity": [span.activity for _, span in rows],
+                "task": [task.number for task in tasks for _ in task.spans],
+                "activity": [span.activity for span in spans],
                 "t_start_s": starts_s,
                 "t_end_s": ends_s,
                 "outcome": outcome,
-                "bits": [span.bits for _, span in rows],
-                "bandwidth_hz": [span.bandwidth_hz for _, span in rows],
+                "bits": [span.bits for span in spans],
+                "bandwidth_hz": [span.bandwidth_hz for span in spans],
                 "energy_j": energy_j,
                 "away_s": away_s,
             },
         )
-        return Work(rows, outcome, energy_j)
+        return work
 
     def end(self, t_s: float, ended: list[Task]) -> None:
         """The run is over at an instant: what was done since its last round, as rows of the round that then was open.
@@ -226,7 +236,7 @@ class Report:
         """
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
-        if t_s > self._told_until_s or work.rows:
+        if t_s > self._told_until_s or work.spans:
             self._write_metrics(number, {**_wasted(work, set()), **self._supply(t_s, idle_j)})
         if self._idle_of_devices_j is not None:
             by_device = {
@@ -276,11 +286,6 @@ class Report:
         )
 
 
-def _outcome(task: Task, span: Span) -> str:
-    """The column ``outcome``: computing of a device that is not to upload is ``unscheduled``, finished or not."""
-    return "unscheduled" if span.activity == "compute" and span.outcome == "done" and not task.taken else span.outcome
-
-
 def _train_loss(merged: Merged) -> float | None:
     if merged.loss is None or not len(merged.ids):
         return None
@@ -310,10 +315,12 @@ def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float =
 
 def bits_down(tasks: Iterable[Task]) -> float:
     """Bits of the models sent to devices that compute and need one; without a download time each arrives at once."""
-    return sum(_received_bits(task) for task in tasks)
+    return sum([_received_bits(task) for task in tasks])
 
 
 def _received_bits(task: Task) -> float:
+    if task.download_s == 0:
+        return task.download_bits
     received = [span.bits for span in task.spans if span.activity == "download"]
     return sum(received) if received else task.download_bits
 
@@ -323,20 +330,18 @@ def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], flo
 
     ``used`` are the tasks, as (device, number), whose updates were merged.
     """
-    places: dict[int, int] = {}
-    task = [places.setdefault(id(task), len(places)) for task, _ in work.rows]
-    merged = {id(task): (task.device, task.number) in used for task, _ in work.rows}
-    if all(merged.values()) and work_kinds.USABLE.issuperset(work.outcome):
+    merged = [(task.device, task.number) in used for task in work.tasks]
+    if all(merged) and work_kinds.USABLE.issuperset(work.outcome):
         # Nearly always so without rounds: no work was wasted, so none has to be sorted into kinds.
         return {}
     kinds = work_kinds.kinds(
-        np.array(task, dtype=np.int64),
-        np.array([span.activity == "upload" for _, span in work.rows], dtype=bool),
+        np.repeat(np.arange(len(merged)), [len(task.spans) for task in work.tasks]),
+        np.array([span.activity == "upload" for span in work.spans], dtype=bool),
         np.array(work.outcome, dtype=object),
-        np.array(list(merged.values()), dtype=bool),
+        np.array(merged, dtype=bool),
     )
     amounts: dict[tuple[str, str], float] = {}
-    for kind, (_, span), joules in zip(kinds.tolist(), work.rows, work.energy_j, strict=True):
+    for kind, span, joules in zip(kinds.tolist(), work.spans, work.energy_j, strict=True):
         if kind != work_kinds.USEFUL:
             values = {"wasted_s": span.t_end_s - span.t_start_s, "wasted_bits": span.bits, "wasted_j": joules}
             for name, value in values.items():

@@ -368,7 +368,7 @@ class Synchronous:
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
             bits_down=bits_down(tasks),
-            bandwidth_hz=sum(task.bandwidth_hz for task in tasks),
+            bandwidth_hz=sum([task.bandwidth_hz for task in tasks]),
             # Where several servers have models of their own, no server has the mean that is tested.
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
         )
