@@ -27,9 +27,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "config": ("RunConfig", "load", "parse"),
+    "config": ("RunConfig",),
+    "config_file": ("load", "parse"),
     "errors": ("EdgesimError",),
-    "records": ("read_config", "read_run", "read_table"),
+    "runs.records": ("read_config", "read_run", "read_table"),
     "simulation": ("Result", "run"),
     "study": ("Study", "grid", "run_study"),
 }

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import edgesim
+
 ROOT = Path(__file__).parents[1]
+
+
+def test_every_public_name_can_be_had():
+    assert [name for name in edgesim.__all__ if getattr(edgesim, name, None) is None] == []
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ class Report:
     holds_rows: bool
     """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
     totals: Totals = field(default_factory=Totals)
-    _held: dict[str, list[Any]] = field(default_factory=dict)
+    _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
     _told: int = 0
     """The last round that has its rows."""
@@ -151,7 +151,7 @@ class Report:
         idle_j = self._idle_j(row.t_end_s)
         used = {(task.device, task.number) for task in origin.tasks}
         self._write_metrics(row.round, {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)})
-        self._held = {name: [value] for name, value in vars(row).items()} | {
+        self._waiting = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
             "energy_j": [sum(work.energy_j) + idle_j],
             "train_loss": [_train_loss(merged)],
@@ -178,7 +178,7 @@ class Report:
             },
         )
         # Cleared before it is written: a run interrupted in between then lacks the row instead of having it twice.
-        row, self._held = self._held, {}
+        row, self._waiting = self._waiting, {}
         if row:
             self.writer.write(
                 "rounds",

@@ -133,7 +133,7 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         ("markov", {}, r"availability\.slot_s: expected"),
         ("markov", {"slots": "round"}, r"slots: input should be 'rounds'"),
         ("markov", {"slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds, not of slots ="),
-        ("solar", {"slots": "rounds"}, r"availability\.slots: is an option of model = 'bernoulli' or 'markov', not of"),
+        ("solar", {"slots": "rounds"}, r"availability\.slots: is an option of model 'bernoulli' or 'markov', not of"),
         ("periodic", {"on_s": 9e9}, r"on_s \(9e\+09\) must not be above period_s"),
         ("round_robin", {"groups": 2, "turn_s": 5.0, "overlap_s": 6.0}, r"overlap_s \(6\) must not be above .* 5 s"),
     ],
