@@ -77,10 +77,12 @@ class Streams:
         digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
         return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
 
-    def _words(self, name: str, devices: ArrayLike, round: ArrayLike, blocks: int) -> NDArray[np.uint64]:
-        """Two 64-bit words per block: shape broadcast(devices, round) + (2 * blocks,)."""
+    def _words(
+        self, name: str, devices: ArrayLike, round: ArrayLike, blocks: int, first: ArrayLike = 0
+    ) -> NDArray[np.uint64]:
+        """Two 64-bit words per block: shape broadcast(devices, round, first) + (2 * blocks,)."""
         device_word, round_word = np.asarray(devices, dtype=np.uint64), np.asarray(round, dtype=np.uint64)
-        index = np.arange(blocks, dtype=np.uint64)
+        index = np.add(np.asarray(first, dtype=np.uint64)[..., None], np.arange(blocks, dtype=np.uint64))
         words = philox4x32((device_word[..., None], round_word[..., None], index, _ZERO), self._key(name))
         pairs = np.empty((*words[0].shape, 2), dtype=np.uint64)
         for half in range(2):
@@ -88,24 +90,30 @@ class Streams:
             pairs[..., half] |= words[2 * half + 1]
         return pairs.reshape(*pairs.shape[:-2], 2 * blocks)
 
-    def uniform(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
+    def uniform(
+        self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None, first_pair: ArrayLike = 0
+    ) -> Floats:
         """Uniforms in the open interval (0, 1), of 52 bits.
 
-        ``devices`` and ``round`` are non-negative integers below 2^32 that broadcast together; the result has
-        their shape, with an axis of ``count`` independent draws appended when it is given.
+        ``devices``, ``round`` and ``first_pair`` are non-negative integers below 2^32 that broadcast together; the
+        result has their shape, with an axis of ``count`` independent draws appended when it is given. They begin with
+        draw 2 ``first_pair`` of the device and round.
         """
-        if count is None and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:
+        from_first = isinstance(first_pair, int) and first_pair == 0
+        if count is None and from_first and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:
             most = int(devices.max())
             first, last = (round, round) if isinstance(round, int) else (int(np.min(round)), int(np.max(round)))
             if most < _FEW:
                 begin, ahead = self._block(name, most, first)
                 if last < begin + len(ahead):
                     return np.asarray(ahead[np.subtract(round, begin), devices])
-        return self._draw(name, devices, round, count)
+        return self._draw(name, devices, round, count, first_pair)
 
-    def _draw(self, name: str, devices: ArrayLike, round: ArrayLike, count: int | None) -> Floats:
+    def _draw(
+        self, name: str, devices: ArrayLike, round: ArrayLike, count: int | None = None, first_pair: ArrayLike = 0
+    ) -> Floats:
         wanted = 1 if count is None else count
-        words = self._words(name, devices, round, -(-wanted // 2))[..., :wanted]
+        words = self._words(name, devices, round, -(-wanted // 2), first_pair)[..., :wanted]
         values = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return values[..., 0] if count is None else values
 
@@ -116,13 +124,15 @@ class Streams:
             width = max(ahead.shape[1], 1 << device.bit_length())
             length = _AT_ONCE // width
             begin = round // length * length
-            ahead = self._draw(name, np.arange(width), np.arange(begin, begin + length)[:, None], None)
+            ahead = self._draw(name, np.arange(width), np.arange(begin, begin + length)[:, None])
             self._ahead[name] = begin, ahead
         return begin, ahead
 
-    def normal(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
+    def normal(
+        self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None, first_pair: ArrayLike = 0
+    ) -> Floats:
         """Standard normal draws; arguments and shape as in `uniform`."""
-        return np.asarray(ndtri(self.uniform(name, devices, round, count)))
+        return np.asarray(ndtri(self.uniform(name, devices, round, count, first_pair)))
 
     def exponential(self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None) -> Floats:
         """Exponential draws of mean 1; arguments and shape as in `uniform`."""

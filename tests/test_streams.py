@@ -52,6 +52,19 @@ def test_the_first_draws_do_not_depend_on_how_many_are_asked_for() -> None:
     np.testing.assert_array_equal(streams.uniform("placement", np.arange(10)), seven[:, 0])
 
 
+def test_draws_may_begin_with_any_pair_of_a_device_and_round() -> None:
+    streams, devices = Streams(4), np.array([9, 2, 5])
+    for kind in (streams.uniform, streams.normal):
+        all_of_them = kind("availability", devices, 3, count=40)
+        some = kind("availability", devices, 3, count=3, first_pair=np.array([0, 7, 18]))
+        assert some.tolist() == [
+            all_of_them[0, :3].tolist(),
+            all_of_them[1, 14:17].tolist(),
+            all_of_them[2, 36:39].tolist(),
+        ]
+        assert kind("availability", 9, 3, first_pair=5) == all_of_them[0, 10]
+
+
 def test_devices_and_rounds_broadcast_to_a_table_of_the_single_draws() -> None:
     streams = Streams(1)
     table = streams.uniform("availability", np.arange(4)[:, None], np.arange(3))

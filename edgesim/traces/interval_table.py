@@ -4,19 +4,19 @@ from copy import copy
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import DeviceKeys
-from edgesim.traces.coincidence import LENGTHS_LIMIT, Coincidence
-from edgesim.traces.intervals import Intervals, counts_over_time
+from edgesim.errors import EdgesimError
+from edgesim.traces.coincidence import LENGTHS_LIMIT, next_change, next_time_apart, next_time_with
+from edgesim.traces.intervals import Floats, Integers, Intervals
 from edgesim.traces.repeats import instants_s
+from edgesim.traces.stays import Stays, stays_of
+
+Booleans = NDArray[np.bool_]
 
 AfterEnd = Literal["raise", "wrap", "absent"]
 """What follows a recording's end: nothing is known (asking is an error), it begins again, or nobody is there."""
-
-_AT_ONCE = 1 << 14
 
 _MOST_FLEETS = 64
 """Lengths of repeated recordings up to which devices of one length are looked at together."""
@@ -28,7 +28,8 @@ class IntervalTable:
     With ``after_end = "wrap"`` each device's recording is repeated at its own length.
     """
 
-    def __init__(self, intervals: Intervals, after_end: AfterEnd) -> None:
+    def __init__(self, intervals: Intervals, after_end: AfterEnd, stays: Stays | None = None) -> None:
+        """``stays`` are those of recordings of one length that are made on demand; ``intervals`` then has no rows."""
         self.name, self.after_end = intervals.name, after_end
         self.unobserved_share, self.unobserved_as = intervals.unobserved_share, intervals.unobserved_as
         self.keys = None if intervals.keys is None else DeviceKeys(intervals.keys, intervals.name)
@@ -40,41 +41,36 @@ class IntervalTable:
         lengths_s = np.unique(intervals.length_s)
         # One number where all recordings are equally long: dividing by it is the dearest step of a question.
         self._length_s = intervals.length_s if len(lengths_s) > 1 else lengths_s[0]
-        # A last row that holds at no instant, for looks behind the last row and, by -1, before the first.
-        self._start_s = np.append(intervals.start_s, np.inf)
-        self._end_s = np.append(intervals.end_s, -np.inf)
-        self._shortest_s = float(np.min(intervals.end_s - intervals.start_s, initial=np.inf))
-        self._first_row = np.searchsorted(intervals.device, np.arange(self.device_count + 1))
-        most = int(np.diff(self._first_row).max(initial=0))
-        self._strides = [1 << bit for bit in reversed(range(most.bit_length()))]
-        self._coincidence = Coincidence(intervals, wraps=after_end == "wrap")
-        apart = not self._coincidence.in_step and len(lengths_s) <= _MOST_FLEETS
-        self._fleets = [_fleet(intervals, length_s) for length_s in lengths_s.tolist()] if apart else []
+        self._stays = stays_of(intervals) if stays is None else stays
+        self._apart = intervals if after_end == "wrap" and len(lengths_s) > 1 else None
+        """Repeated recordings of different lengths, which are not at the same place at any instant."""
+        few = self._apart is not None and len(lengths_s) <= _MOST_FLEETS
+        self._fleets = [_fleet(intervals, length_s) for length_s in lengths_s.tolist()] if few else []
         """Devices of one length each, where repeated recordings differ in it but not all of them do."""
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is inside one of its intervals at ``t_s``, a scalar or [n]; [n]."""
-        if self._fleets and np.ndim(t_s) == 0 and len(ids) > self.device_count // 8:
+        at_once = np.ndim(t_s) == 0 and len(ids) > self.device_count // 8
+        if self._fleets and at_once:
             return self._present_at(float(np.asarray(t_s)))[ids]
         _, phase_s = self._cycle_and_phase(ids, t_s)
-        if phase_s.ndim == 0 and self._coincidence.in_step and len(ids) > self.device_count // 8:
-            return self._coincidence.present_at(float(phase_s))[ids]
-        row = self._last_begun(ids, phase_s)
-        return (row >= self._first_row[ids]) & (self._end_s[row] > phase_s)
+        if self._apart is None and at_once:
+            return self._stays.present_at(float(phase_s))[ids]
+        return self._stays.until_s(ids, phase_s, looked_s=0.0) > phase_s
 
     def _present_at(self, t_s: float) -> Booleans:
         """Which of all devices are available, [devices], where recordings are of a few lengths."""
         present = np.empty(self.device_count, dtype=bool)
-        for ids, length_s, coincidence in self._fleets:
-            present[ids] = coincidence.present_at(t_s % length_s)
+        for ids, length_s, stays in self._fleets:
+            present[ids] = stays.present_at(t_s % length_s)
         return present
 
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """End of each device's current stretch, [n]; as `Availability` says."""
         cycle, phase_s = self._cycle_and_phase(ids, t_s)
-        row = self._last_begun(ids, phase_s)
-        here = (row >= self._first_row[ids]) & (self._end_s[row] > phase_s)
-        cycle, within_s = self._over_the_seam(ids, cycle, np.where(here, self._end_s[row], phase_s), horizon_s, here)
+        within_s = self._stays.until_s(ids, phase_s, np.inf if np.any(cycle) else horizon_s)
+        here = within_s > phase_s
+        cycle, within_s = self._over_the_seam(ids, cycle, within_s, horizon_s, here)
         until_s = np.where(here, self._instant_s(ids, cycle, within_s), t_s)
         return np.where(until_s >= horizon_s, np.inf, until_s)
 
@@ -85,7 +81,7 @@ class IntervalTable:
             return when_s
         # A stay shorter than a step of the clock may hold at no instant that the clock can show.
         missed = np.flatnonzero(np.isfinite(when_s))
-        missed = missed[np.spacing(when_s[missed]) > self._shortest_s]
+        missed = missed[np.spacing(when_s[missed]) > self._stays.shortest_s]
         limit_s = np.asarray(t_s) + LENGTHS_LIMIT * np.broadcast_to(self._lengths_of(ids), len(ids))
         while len(missed := missed[~self.available(ids[missed], when_s[missed])]):
             when_s[missed] = self._start_of_next(ids[missed], when_s[missed])
@@ -96,51 +92,49 @@ class IntervalTable:
     def _start_of_next(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """``t_s`` where a device is there, else where its next interval begins, [n]."""
         cycle, phase_s = self._cycle_and_phase(ids, t_s)
-        first, behind = self._first_row[ids], self._first_row[ids + 1]
-        row = self._last_begun(ids, phase_s)
-        here = (row >= first) & (self._end_s[row] > phase_s)
-        none_left = row + 1 >= behind
+        start_s = self._stays.next_s(ids, phase_s)
+        here, none_left = start_s == phase_s, np.isinf(start_s)
         if self.after_end == "raise":
-            self._refuse_beyond(np.any(none_left & ~here), "the next time that a device is available")
-        start_s = self._start_s[np.where(none_left, -1, row + 1)]
-        if self.after_end == "wrap":
-            again = none_left & (behind > first)
-            start_s = np.where(again, self._start_s[np.where(again, first, -1)], start_s)
-            cycle = cycle + again
+            self._refuse_beyond(np.any(none_left), "the next time that a device is available")
+        if self.after_end == "wrap" and none_left.any():
+            start_s[none_left] = self._stays.next_s(ids[none_left], 0.0)
+            cycle = cycle + none_left
         return np.where(here, t_s, self._instant_s(ids, cycle, start_s))
 
     def next_time_with(self, count: int, t_s: float) -> float:
         """As `Availability` says: ``t_s``, or else the start of an interval."""
-        if not self._coincidence.in_step:
-            # Looked up first, since the search ahead is dear.
-            here = self.available(np.arange(self.device_count), t_s)
-            if np.count_nonzero(here) >= count:
-                return t_s
-        when_s = self._coincidence.next_time_with(count, t_s)
-        if self.after_end == "raise" and count <= self.device_count:
+        if count > self.device_count:
+            return np.inf
+        if self._apart is None:
+            when_s = next_time_with(self._stays, self._cycle_s, count, t_s)
+        elif np.count_nonzero(self.available(np.arange(self.device_count), t_s)) >= count:
+            return t_s
+        else:
+            when_s = next_time_apart(self._apart, count, t_s)
+        if self.after_end == "raise":
             self._refuse_beyond(when_s >= self.length_s, f"the next time that {count} devices are available")
         return when_s
 
     def next_change(self, t_s: float) -> float:
         """As `Availability` says; not known (inf) where recordings of very many lengths are repeated."""
-        if self._coincidence.in_step:
-            return self._coincidence.next_change(t_s)
-        return min((fleet.next_change(t_s) for _, _, fleet in self._fleets), default=np.inf)
+        if self._apart is None:
+            return next_change(self._stays, self._cycle_s, t_s)
+        return min((next_change(stays, length_s, t_s) for _, length_s, stays in self._fleets), default=np.inf)
 
-    def counts_over_time(self) -> tuple[Floats, Integers]:
-        """Instants at which the number of devices online changes, and that number from there on, [k] each.
-
-        Those of the recording itself, from 0 on, whatever follows its end.
-        """
-        return counts_over_time(self._start_s[:-1], self._end_s[:-1])
+    @property
+    def _cycle_s(self) -> float:
+        """What all recordings are repeated at; inf where they are not."""
+        return self.length_s if self.after_end == "wrap" else np.inf
 
     def ever_has(self, count: int) -> bool:
         """Whether so many devices may be available at one instant; False only where that is known to never be."""
-        return self._coincidence.ever_has(count)
+        if self._apart is not None:
+            return count <= self.most_at_once()
+        return bool(np.isfinite(self._stays.first_with(count, -1.0)))
 
     def most_at_once(self) -> int:
         """Most devices available at one instant; a bound on it where recordings of different length are repeated."""
-        return self._coincidence.most_at_once()
+        return self._stays.most_at_once() if self._apart is None else len(np.unique(self._apart.device))
 
     def for_run_until(self, stop_at_s: float | None) -> "IntervalTable":
         """This table for a run, of known end or not.
@@ -177,22 +171,6 @@ class IntervalTable:
     def _lengths_of(self, ids: Integers) -> Floats:
         return self._length_s if np.ndim(self._length_s) == 0 else self._length_s[ids]
 
-    def _last_begun(self, ids: Integers, phase_s: Floats) -> Integers:
-        """Row of each device's last interval that has begun, [n]; the row before its first one if none has."""
-        phases_s = np.broadcast_to(phase_s, len(ids))
-        row = np.empty(len(ids), dtype=np.int64)
-        # In pieces that stay in a processor's cache.
-        for begin in range(0, len(ids), _AT_ONCE):
-            piece = slice(begin, begin + _AT_ONCE)
-            some, until_s = ids[piece], phases_s[piece]
-            at, behind = self._first_row[some] - 1, self._first_row[some + 1]
-            for stride in self._strides:
-                ahead = np.minimum(at + stride, behind)
-                # Beyond a device's rows lies the next device's first one, or the row that never begins.
-                at = np.where((ahead < behind) & (self._start_s[ahead] <= until_s), ahead, at)
-            row[piece] = at
-        return row
-
     def _over_the_seam(
         self, ids: Integers, cycle: Floats, within_s: Floats, horizon_s: float, here: Booleans
     ) -> tuple[Floats, Floats]:
@@ -203,10 +181,11 @@ class IntervalTable:
             self._refuse_beyond(np.any(at_seam & (lengths_s < horizon_s)), f"{horizon_s:g} s")
         if self.after_end != "wrap" or not at_seam.any():
             return cycle, within_s
-        first = np.where(at_seam, self._first_row[ids], -1)
-        goes_on = at_seam & (self._start_s[first] == 0.0)
+        next_end_s = np.zeros(len(ids))
+        next_end_s[at_seam] = self._stays.until_s(ids[at_seam], 0.0)
+        goes_on = next_end_s > 0
         # Who is there from the first to the last second never leaves.
-        next_end_s = np.where(self._end_s[first] == lengths_s, np.inf, self._end_s[first])
+        next_end_s[next_end_s == lengths_s] = np.inf
         return cycle + goes_on, np.where(goes_on, next_end_s, within_s)
 
     def _instant_s(self, ids: Integers, cycle: Floats, within_s: Floats) -> Floats:
@@ -228,11 +207,10 @@ class IntervalTable:
             )
 
 
-def _fleet(intervals: Intervals, length_s: float) -> tuple[Integers, float, Coincidence]:
-    """The devices whose recordings have one length, that length, and when they are there; they repeat in step."""
+def _fleet(intervals: Intervals, length_s: float) -> tuple[Integers, float, Stays]:
+    """The devices whose recordings have one length, that length, and their stays; they repeat in step."""
     member = intervals.length_s == length_s
     rows = member[intervals.device]
     number = np.cumsum(member) - 1
     columns = (number[intervals.device[rows]], intervals.start_s[rows], intervals.end_s[rows])
-    fleet = Intervals(*columns, intervals.length_s[member], intervals.name)
-    return np.flatnonzero(member), length_s, Coincidence(fleet, wraps=True)
+    return np.flatnonzero(member), length_s, stays_of(Intervals(*columns, intervals.length_s[member], intervals.name))

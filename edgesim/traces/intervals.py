@@ -76,33 +76,29 @@ def joined(
     ``length_s`` is one number or [devices]. What lies outside of [0, ``length_s``) is cut off, empty periods go.
     """
     lengths_s = np.broadcast_to(np.asarray(length_s, dtype=np.float64), device_count)
-    start_s, end_s = np.maximum(start_s, 0.0), np.minimum(end_s, lengths_s[device])
+    start_s = np.maximum(start_s, 0.0)
+    end_s = np.minimum(end_s, length_s if np.ndim(length_s) == 0 else lengths_s[device])
     kept = end_s > start_s
     # Long recordings are copied only where they are not in order yet.
     if not kept.all():
         device, start_s, end_s = device[kept], start_s[kept], end_s[kept]
-    if np.any((np.diff(device) < 0) | ((np.diff(device) == 0) & (np.diff(start_s) < 0))):
-        order = _by_device_and_start(device, start_s)
-        device, start_s, end_s = device[order], start_s[order], end_s[order]
-    reached_s = _latest_end_so_far_s(device, start_s, end_s)
-    begins = np.append(True, (device[1:] != device[:-1]) | (start_s[1:] > reached_s[:-1]))[: len(device)]
-    ends = np.append(begins[1:], True)[: len(device)]
-    return Intervals(device[begins], start_s[begins], reached_s[ends], lengths_s, name)
-
-
-def _by_device_and_start(device: Integers, start_s: Floats) -> Integers:
-    """Order of the rows by device and then by time, [n]."""
-    order = np.argsort(device, kind="stable")
-    same = np.diff(device[order]) == 0
     # Rows mostly come by time for each device, and to sort by two keys is dear.
-    return np.lexsort((start_s, device)) if np.any(same & (np.diff(start_s[order]) < 0)) else order
-
-
-def _latest_end_so_far_s(device: Integers, start_s: Floats, end_s: Floats) -> Floats:
-    """Running maximum of the ends within each device, for rows by device and start."""
+    if np.any(device[1:] < device[:-1]):
+        order = np.argsort(device, kind="stable")
+        device, start_s, end_s = device[order], start_s[order], end_s[order]
     same = device[1:] == device[:-1]
-    if not np.any(same & (start_s[1:] < end_s[:-1])):
-        return end_s
+    if np.any(same & (start_s[1:] < start_s[:-1])):
+        order = np.lexsort((start_s, device))
+        start_s, end_s = start_s[order], end_s[order]
+    if np.any(same & (start_s[1:] < end_s[:-1])):
+        end_s = _latest_end_so_far_s(device, end_s)
+    begins = np.append(True, ~same | (start_s[1:] > end_s[:-1]))[: len(device)]
+    ends = np.append(begins[1:], True)[: len(device)]
+    return Intervals(device[begins], start_s[begins], end_s[ends], lengths_s, name)
+
+
+def _latest_end_so_far_s(device: Integers, end_s: Floats) -> Floats:
+    """Running maximum of the ends within each device, for rows by device and start."""
     # Ranks, not seconds, are shifted from device to device: shifted seconds would lose their last bits.
     sorted_s = np.unique(end_s)
     rank = np.searchsorted(sorted_s, end_s) + device * len(sorted_s)

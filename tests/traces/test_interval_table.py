@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgesim.errors import EdgesimError
-from edgesim.traces import Intervals, IntervalTable, coincidence, interval_table, read_intervals
+from edgesim.traces import Intervals, IntervalTable, read_intervals, stays
 from edgesim.traces.interval_table import AfterEnd
 
 Rows = list[tuple[int, float, float]]
@@ -22,8 +22,9 @@ def pieces(request: pytest.FixtureRequest) -> Iterator[None]:
     """The constants as they are, and so low that a few rows take the path of a large replay."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "as it is":
-            patch.setattr(coincidence, "_AT_ONCE", 2)
-            patch.setattr(interval_table, "_AT_ONCE", 2)
+            patch.setattr(stays, "_AT_ONCE", 2)
+            patch.setattr(stays, "_ROWS_OF_DEVICE", 0)
+            patch.setattr(stays, "_LEAST_ROWS", 2)
         yield
 
 
@@ -308,5 +309,5 @@ def test_the_shipped_week_finds_the_first_instant_with_enough_phones_however_far
             assert absent.next_time_with(count, t_s) == (expected if expected < WEEK_S else np.inf), (count, t_s)
             if expected < WEEK_S:
                 starts_ahead.append(np.count_nonzero((week.start_s > t_s) & (week.start_s <= expected)))
-    # Farther than one piece of the search, and than two.
-    assert max(starts_ahead) > 3 * coincidence._AT_ONCE
+    # Farther than one window of time, and than two.
+    assert max(starts_ahead) > 3 * stays._LEAST_ROWS

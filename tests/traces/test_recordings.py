@@ -15,7 +15,7 @@ from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
-from edgesim.traces import Intervals, coincidence, interval_table, make_availability, read_intervals
+from edgesim.traces import Intervals, make_availability, read_intervals, stays
 from edgesim.traces.convert import convert
 from edgesim.traces.readers import Capacity, RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import anatomy
@@ -111,9 +111,10 @@ def test_replay_has_all_phones_that_the_rows_say_at_any_one_instant(
 ) -> None:
     path = request.getfixturevalue(name)
     if at_once is not None:
-        # Few rows in a piece: these recordings are shorter than what is looked at in one piece.
-        monkeypatch.setattr(coincidence, "_AT_ONCE", at_once)
-        monkeypatch.setattr(interval_table, "_AT_ONCE", at_once)
+        # Few rows in a piece and in a window: these recordings are shorter than what is looked at in one.
+        monkeypatch.setattr(stays, "_AT_ONCE", at_once)
+        monkeypatch.setattr(stays, "_ROWS_OF_DEVICE", 0)
+        monkeypatch.setattr(stays, "_LEAST_ROWS", at_once)
     rows, lengths_s = pd.read_parquet(path), read_intervals(path).length_s
     device, start_s, end_s = (rows[column].to_numpy() for column in ("device", "start_s", "end_s"))
     asked = make_availability(
