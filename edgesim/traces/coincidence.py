@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from edgesim.traces.intervals import Floats, Intervals
+from edgesim.arrays import Floats
+from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
 from edgesim.traces.stays import Stays
 

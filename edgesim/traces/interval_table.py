@@ -4,16 +4,15 @@ from copy import copy
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgesim.files.device_keys import DeviceKeys
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
+from edgesim.files.device_keys import DeviceKeys
 from edgesim.traces.coincidence import LENGTHS_LIMIT, next_change, next_time_apart, next_time_with
-from edgesim.traces.intervals import Floats, Integers, Intervals
+from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
 from edgesim.traces.stays import Stays, stays_of
-
-Booleans = NDArray[np.bool_]
 
 AfterEnd = Literal["raise", "wrap", "absent"]
 """What follows a recording's end: nothing is known (asking is an error), it begins again, or nobody is there."""

@@ -6,11 +6,10 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from edgesim.traces.intervals import Floats, Integers, Intervals
-
-Booleans = NDArray[np.bool_]
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.traces.intervals import Intervals
 
 _AT_ONCE = 1 << 14
 

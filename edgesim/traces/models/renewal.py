@@ -17,10 +17,11 @@ import numpy as np
 from pydantic import Field
 from scipy.special import betaincinv
 
+from edgesim.arrays import Floats, Integers
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
-from edgesim.traces.intervals import Floats, Integers, Intervals, joined
+from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.models.options import DAY_S, WEEK_S, Repeated
 from edgesim.traces.stays import Stays, windows_of
 
