@@ -37,12 +37,12 @@ def check_in(
     if change_s - clock.now <= rounding_s(world.config.round.tmax_s, clock.now):
         yield clock.at(change_s, Kind.WAKE)
     at_least = world.config.round.min_candidates
-    everyone = np.arange(world.config.devices.count, dtype=np.int64)
     while True:
         ids = _ready(clock, world, batteries)
         if len(ids) >= at_least:
             return ids
         # Looked at again after the sleep: devices at work when it began may have less charge than was assumed.
+        everyone = np.arange(world.config.devices.count, dtype=np.int64)
         when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now)
         if np.isinf(when_s):
             return None

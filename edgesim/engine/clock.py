@@ -1,10 +1,10 @@
 """Simulated time: SimPy's environment with events at absolute instants and a stated order of ties."""
 
+import math
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappush
 
-import numpy as np
 import simpy
 
 Callback = Callable[[simpy.Event], None]
@@ -12,7 +12,7 @@ Callback = Callable[[simpy.Event], None]
 
 def rounding_s(length_s: float, t_s: float) -> float:
     """How far apart two instants around ``t_s`` may lie that stand for the same one, where rounds have a length."""
-    return 1e-9 * length_s + 4 * float(np.spacing(t_s))
+    return 1e-9 * length_s + 4 * math.ulp(t_s)
 
 
 def drift_s(length_s: float) -> float:
@@ -35,31 +35,31 @@ class Kind(IntEnum):
 class Instant(simpy.Event):
     """An event that has been triggered to happen at an instant, as `simpy.events.Timeout`."""
 
-    def __init__(self, clock: "Clock", callbacks: "list[Callback]") -> None:
-        # Instead of the base's __init__, whose calls would cost as much as the rest of an event.
-        self.env, self.callbacks, self._value, self._ok = clock, callbacks, None, True
+    callbacks: list[Callback]
+
+    def __init__(self, clock: "Clock") -> None:
+        # Instead of the base's __init__, which would be called and then overruled for each of a run's events.
+        self.env, self.callbacks, self._value, self._ok = clock, [], None, True
 
 
 class Clock(simpy.Environment):
     """An environment whose events lie at absolute instants, ordered by (time, kind of event, device)."""
 
-    def at(self, t_s: float, kind: Kind, device: int = 0) -> simpy.Event:
+    def at(self, t_s: float, kind: Kind, device: int = 0) -> Instant:
         """An event that happens at ``t_s``, which must not lie in the past.
 
         SimPy takes delays; ``now + (t_s - now)`` can miss ``t_s`` by a rounding step, and two events of one instant
         would then lie at two. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
         """
-        return self._put(t_s, kind, device, Instant(self, []))
-
-    def call_at(self, t_s: float, kind: Kind, callback: Callback, device: int = 0) -> None:
-        """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
-        self._put(t_s, kind, device, Instant(self, [callback]))
-
-    def _put(self, t_s: float, kind: Kind, device: int, event: Instant) -> Instant:
+        event = Instant(self)
         # SimPy's own priorities are 0 and 1: triggered events and interrupts come before anything timed.
         priority = 2 + (kind << 32) + device
         heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[misc]
         return event
+
+    def call_at(self, t_s: float, kind: Kind, callback: Callback, device: int = 0) -> None:
+        """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
+        self.at(t_s, kind, device).callbacks.append(callback)
 
 
 def succeed_once(event: simpy.Event) -> None:

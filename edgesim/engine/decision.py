@@ -158,7 +158,7 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
     start, length = 0, _SCAN
     while start < len(rows):
         ahead = needs_hz[rows[start : start + length]]
-        possible = np.flatnonzero(used_hz + ahead <= band_hz)
+        possible = (used_hz + ahead <= band_hz).nonzero()[0]
         for place, need_hz in zip(possible.tolist(), ahead[possible].tolist(), strict=True):
             if used_hz + need_hz <= band_hz:
                 fits[start + place] = True

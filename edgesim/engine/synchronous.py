@@ -90,9 +90,9 @@ class Synchronous:
             candidates,
             parts.learner.open_round(number.round, number.frame),
             parts.learner.jobs_trained,
-            clock.event(),
-            clock.event(),
-            clock.event(),
+            simpy.Event(clock),
+            simpy.Event(clock),
+            simpy.Event(clock),
             checked_in=checked_in,
         )
         clock.call_at(this.deadline_s, Kind.DEADLINE, lambda _: succeed_once(this.closed))

@@ -101,6 +101,8 @@ def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Eve
     try:
         if task.phase == "planned":
             task.phase, task.since_s = "broadcast", clock.now
+            if task.broadcast_s == 0:
+                _begin_receiving(clock, task, signals)
         while task.phase != "ended":
             try:
                 yield from _PHASES[task.phase](clock, task, signals)
@@ -133,13 +135,8 @@ def meet(clock: Clock, task: Task, process: simpy.Process, here: bool) -> None:
 
 def _receive_broadcast(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
     """Wait until the model is at the station."""
-    if task.broadcast_s > 0:
-        yield clock.at(task.since_s + task.broadcast_s, Kind.COMPUTED, task.device)
-    if task.download_s > 0:
-        task.left_s = task.download_s
-        _enter(clock, task, "download", signals)
-    else:
-        _begin_computing(clock, task, signals)
+    yield clock.at(task.since_s + task.broadcast_s, Kind.COMPUTED, task.device)
+    _begin_receiving(clock, task, signals)
 
 
 def _download(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
@@ -241,6 +238,14 @@ def _enter(clock: Clock, task: Task, phase: Phase, signals: RoundSignals) -> Non
     """Begin a phase; the device drops out of it when its availability ends or its battery is empty."""
     task.phase, task.since_s = phase, clock.now
     task.drops_s = task.leaves_s if signals.draws is None else min(task.leaves_s, signals.draws(task))
+
+
+def _begin_receiving(clock: Clock, task: Task, signals: RoundSignals) -> None:
+    if task.download_s > 0:
+        task.left_s = task.download_s
+        _enter(clock, task, "download", signals)
+    else:
+        _begin_computing(clock, task, signals)
 
 
 def _begin_computing(clock: Clock, task: Task, signals: RoundSignals) -> None:

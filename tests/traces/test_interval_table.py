@@ -123,6 +123,18 @@ def test_a_table_finds_the_first_instant_with_enough_devices(rows: Rows, t_s: fl
 
 
 @in_pieces
+@given(intervals(), st.lists(instants, min_size=1, max_size=8))
+def test_a_table_finds_the_next_instant_at_which_anybody_comes_or_leaves(rows: Rows, times: list[float]) -> None:
+    asked, wrapped = table(rows), table(rows, "wrap")
+    edges = {edge for _, start, end in rows for edge in (start, end)}
+    for t_s in times:
+        assert asked.next_change(t_s) == min((edge for edge in edges if edge > t_s), default=np.inf)
+        # Repeated every 70 s; the seam counts too.
+        lap = t_s // 70
+        assert wrapped.next_change(t_s) == min(70 * lap + edge for edge in edges | {70.0} if 70 * lap + edge > t_s)
+
+
+@in_pieces
 @given(intervals(), st.sampled_from(["absent", "raise", "wrap"]))
 def test_a_table_knows_the_most_devices_that_are_ever_there_at_once(rows: Rows, after_end: AfterEnd) -> None:
     asked = table(rows, after_end)

@@ -38,7 +38,7 @@ _LOST_TO_RHYTHM = 0.09
 _BLOCK = 64
 """Sessions of one index of the stream."""
 
-_AT_ONCE = 1 << 13
+_AT_ONCE = 1 << 14
 _CELLS = 1 << 13
 """Equal parts of a day, of which no two hold two minutes' edges of a swing as strong as the default one."""
 
@@ -104,7 +104,7 @@ class Renewal(Repeated):
                     number[some] += 1
                 left_s = end_s[open_]
                 yield open_, start_s[open_], left_s
-                open_ = open_[left_s < until_s]
+                open_ = open_[np.flatnonzero(left_s < until_s)]
 
         for _ in drawn_until(0.0):
             pass
@@ -112,8 +112,9 @@ class Renewal(Repeated):
             last = np.flatnonzero(np.floor(start_s) < until_s)
             parts = [(last, start_s[last], end_s[last]), *drawn_until(until_s)]
             device, from_s, to_s = (np.concatenate(column) for column in zip(*parts, strict=True))
-            from_s = np.maximum(np.floor(from_s), begin_s)
-            yield joined(device, from_s, np.floor(to_s), until_s, device_count, "availability")
+            for times_s in (from_s, to_s):
+                np.floor(times_s, out=times_s)
+            yield joined(device, np.maximum(from_s, begin_s), to_s, until_s, device_count, "availability")
 
     def _means_s(self, ids: Integers, streams: Streams) -> tuple[Floats, Floats]:
         """Mean session and mean gap of each device, [n]."""
