@@ -22,8 +22,9 @@ _HALF = np.uint64(32)
 _ROUNDS = 10
 _AT_ONCE = 1 << 14
 _FEW = 1 << 9
-"""Devices of a run for whom the draws of many rounds are made at once, since one round's cost far more apiece."""
+"""Blocks up to which those of many rounds are drawn at once, since the ones of a single round cost far more apiece."""
 _ZERO = np.zeros(1, dtype=np.uint64)
+_NONE = 0, np.empty((0, 1, 0), dtype=np.uint64)
 
 
 def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> tuple[NDArray[np.uint64], ...]:
@@ -70,25 +71,52 @@ class Streams:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self._ahead: dict[str, tuple[int, Floats]] = {}
-        """By name, draws of the first devices in a block of rounds: its first round, and draws, [rounds, devices]."""
+        self._ahead: dict[tuple[str, int], tuple[int, NDArray[np.uint64]]] = {}
+        """By name and blocks, draws of the first devices: the first round, and words, [rounds, devices, words]."""
 
     def _key(self, name: str) -> tuple[int, int]:
         digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
         return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
 
     def _words(
-        self, name: str, devices: ArrayLike, round: ArrayLike, blocks: int, first: ArrayLike = 0
+        self, name: str, devices: ArrayLike, round: ArrayLike, blocks: int, first_block: ArrayLike = 0
     ) -> NDArray[np.uint64]:
-        """Two 64-bit words per block: shape broadcast(devices, round, first) + (2 * blocks,)."""
+        """Two 64-bit words per block: shape broadcast(devices, round, first_block) + (2 * blocks,).
+
+        Few of them are drawn for many rounds at once.
+        """
+        from_first = isinstance(first_block, int) and first_block == 0
+        if from_first and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:
+            most = int(devices.max())
+            first, last = (round, round) if isinstance(round, int) else (int(np.min(round)), int(np.max(round)))
+            if 0 < (most + 1) * blocks <= _FEW:
+                begin, ahead = self._ahead_of(name, most, first, blocks)
+                if last < begin + len(ahead):
+                    return np.asarray(ahead[np.subtract(round, begin), devices])
+        return self._drawn(name, devices, round, blocks, first_block)
+
+    def _drawn(
+        self, name: str, devices: ArrayLike, round: ArrayLike, blocks: int, first_block: ArrayLike = 0
+    ) -> NDArray[np.uint64]:
         device_word, round_word = np.asarray(devices, dtype=np.uint64), np.asarray(round, dtype=np.uint64)
-        index = np.add(np.asarray(first, dtype=np.uint64)[..., None], np.arange(blocks, dtype=np.uint64))
+        index = np.add(np.asarray(first_block, dtype=np.uint64)[..., None], np.arange(blocks, dtype=np.uint64))
         words = philox4x32((device_word[..., None], round_word[..., None], index, _ZERO), self._key(name))
         pairs = np.empty((*words[0].shape, 2), dtype=np.uint64)
         for half in range(2):
             np.left_shift(words[2 * half], _HALF, out=pairs[..., half])
             pairs[..., half] |= words[2 * half + 1]
         return pairs.reshape(*pairs.shape[:-2], 2 * blocks)
+
+    def _ahead_of(self, name: str, device: int, round: int, blocks: int) -> tuple[int, NDArray[np.uint64]]:
+        """Draws ahead with those of a device and a round: the first round, and words, [rounds, devices, words]."""
+        begin, ahead = self._ahead.get((name, blocks), _NONE)
+        if not (begin <= round < begin + len(ahead) and device < ahead.shape[1]):
+            width = max(ahead.shape[1], 1 << device.bit_length())
+            length = _AT_ONCE // (width * blocks)
+            begin = round // length * length
+            ahead = self._drawn(name, np.arange(width), np.arange(begin, begin + length)[:, None], blocks)
+            self._ahead[name, blocks] = begin, ahead
+        return begin, ahead
 
     def uniform(
         self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None, first_pair: ArrayLike = 0
@@ -99,34 +127,9 @@ class Streams:
         result has their shape, with an axis of ``count`` independent draws appended when it is given. They begin with
         draw 2 ``first_pair`` of the device and round.
         """
-        from_first = isinstance(first_pair, int) and first_pair == 0
-        if count is None and from_first and isinstance(devices, np.ndarray) and 0 < devices.size <= _FEW:
-            most = int(devices.max())
-            first, last = (round, round) if isinstance(round, int) else (int(np.min(round)), int(np.max(round)))
-            if most < _FEW:
-                begin, ahead = self._block(name, most, first)
-                if last < begin + len(ahead):
-                    return np.asarray(ahead[np.subtract(round, begin), devices])
-        return self._draw(name, devices, round, count, first_pair)
-
-    def _draw(
-        self, name: str, devices: ArrayLike, round: ArrayLike, count: int | None = None, first_pair: ArrayLike = 0
-    ) -> Floats:
-        wanted = 1 if count is None else count
-        words = self._words(name, devices, round, -(-wanted // 2), first_pair)[..., :wanted]
-        values = ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-        return values[..., 0] if count is None else values
-
-    def _block(self, name: str, device: int, round: int) -> tuple[int, Floats]:
-        """The block of draws with those of a device and a round: its first round, and the draws, [rounds, devices]."""
-        begin, ahead = self._ahead.get(name, (0, np.empty((0, 1))))
-        if not (begin <= round < begin + len(ahead) and device < ahead.shape[1]):
-            width = max(ahead.shape[1], 1 << device.bit_length())
-            length = _AT_ONCE // width
-            begin = round // length * length
-            ahead = self._draw(name, np.arange(width), np.arange(begin, begin + length)[:, None])
-            self._ahead[name] = begin, ahead
-        return begin, ahead
+        words = self._words(name, devices, round, 1 if count is None else -(-count // 2), first_pair)
+        words = words[..., 0] if count is None else words[..., :count]
+        return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
 
     def normal(
         self, name: str, devices: ArrayLike, round: ArrayLike = 0, count: int | None = None, first_pair: ArrayLike = 0

@@ -36,6 +36,34 @@ def test_the_order_and_the_subset_of_devices_change_no_draw(devices: list[int], 
     assert together.tolist() == [alone[device] for device in shuffled]
 
 
+questions = st.tuples(
+    st.lists(st.integers(0, 40), min_size=1, max_size=5, unique=True),
+    st.integers(0, 3000),
+    st.sampled_from([None, 1, 2, 14, 60, 400]),
+)
+
+
+@given(st.lists(questions, min_size=1, max_size=12))
+def test_draws_are_those_of_a_block_of_philox_whatever_was_asked_before(asked):
+    """Few devices' draws are made for many rounds at once, of which nothing may be seen."""
+    streams = Streams(3)
+    for devices, round_, count in asked:
+        blocks = 1 if count is None else -(-count // 2)
+        counters = [[(device, round_, block, 0) for block in range(blocks)] for device in devices]
+        words = [
+            philox4x32(tuple(np.array([word], dtype=np.uint64) for word in counter), streams._key("x"))
+            for row in counters
+            for counter in row
+        ]
+        halves = [[int(w[0][0]) << 32 | int(w[1][0]), int(w[2][0]) << 32 | int(w[3][0])] for w in words]
+        pairs = np.array(halves, dtype=np.uint64).reshape(len(devices), -1)
+        wanted = ((pairs[:, :count] // np.uint64(4096)).astype(float) + 0.5) * 2.0**-52
+        found = streams.uniform("x", np.array(devices), round_, count)
+        np.testing.assert_array_equal(found, wanted[:, 0] if count is None else wanted)
+        seeds = streams.seeds("x", np.array(devices), np.full(len(devices), round_))
+        assert seeds.tolist() == (pairs[:, 0] // np.uint64(2)).tolist()
+
+
 def test_asking_for_other_draws_in_between_shifts_nothing() -> None:
     streams = Streams(3)
     first = streams.uniform("compute", np.arange(5), 4)

@@ -59,11 +59,11 @@ def _draw(
     frame: Frame, streams: Streams, name: str, ids: Integers, draws: Integers, counts: Integers
 ) -> list[Integers]:
     samples: list[Integers] = [np.empty(0, dtype=np.int64)] * len(ids)
-    for rows in _groups_of_equal_size(frame.sizes[ids], counts):
-        size, count = int(frame.sizes[ids[rows[0]]]), int(counts[rows[0]])
-        positions = _positions(streams, name, ids[rows], draws[rows], size, count)
-        for row, position in zip(rows.tolist(), positions, strict=True):
-            samples[row] = frame.clients[ids[row]][position]
+    sizes = frame.sizes[ids]
+    for rows in _groups_of_equal_size(sizes, counts):
+        positions = _positions(streams, name, ids[rows], draws[rows], int(sizes[rows[0]]), int(counts[rows[0]]))
+        for row, drawn in zip(rows.tolist(), frame.samples[frame.firsts[ids[rows], None] + positions], strict=True):
+            samples[row] = drawn
     return samples
 
 
@@ -76,7 +76,7 @@ def _positions(streams: Streams, name: str, ids: Integers, draws: Integers, size
 
 def _groups_of_equal_size(sizes: Integers, counts: Integers) -> Iterator[Integers]:
     """Rows of equal set size, in chunks that bound memory; equal sizes have equal counts."""
-    for size in np.unique(sizes):
+    for size in set(sizes.tolist()):
         rows = np.flatnonzero(sizes == size)
-        at_once = max(1, _DRAWS_AT_ONCE // (int(counts[rows[0]]) + int(size)))
-        yield from np.split(rows, np.arange(at_once, len(rows), at_once))
+        at_once = max(1, _DRAWS_AT_ONCE // (int(counts[rows[0]]) + size))
+        yield from (rows[first : first + at_once] for first in range(0, len(rows), at_once))

@@ -27,9 +27,14 @@ class Frame:
     """Indices into the training set, device after device, [sum of sizes]; empty without a dataset."""
 
     @cached_property
+    def firsts(self) -> Integers:
+        """Where each device's samples begin among `samples`, [N]."""
+        return np.asarray(np.cumsum(self.sizes) - self.sizes)
+
+    @cached_property
     def clients(self) -> list[Integers]:
         """Indices into the training set, one array per device."""
-        return np.split(self.samples, np.cumsum(self.sizes)[:-1])
+        return np.split(self.samples, self.firsts[1:])
 
 
 @dataclass(frozen=True, eq=False)
