@@ -36,8 +36,8 @@ class Renamed(Streams):
         super().__init__(seed)
         self.old = old
 
-    def _words(self, name, devices, round, blocks):
-        return super()._words(name, self.old[np.asarray(devices)], round, blocks)
+    def uniform(self, name, devices, round=0, count=None, first_pair=0):
+        return super().uniform(name, self.old[devices], round, count, first_pair)
 
 
 class Watched:
