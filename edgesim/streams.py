@@ -20,7 +20,7 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _ROUNDS = 10
-_AT_ONCE = 1 << 14
+_AT_ONCE, _AHEAD = 1 << 14, 1 << 12
 _FEW = 1 << 9
 """Blocks up to which those of many rounds are drawn at once, since the ones of a single round cost far more apiece."""
 _ZERO = np.zeros(1, dtype=np.uint64)
@@ -112,7 +112,7 @@ class Streams:
         begin, ahead = self._ahead.get((name, blocks), _NONE)
         if not (begin <= round < begin + len(ahead) and device < ahead.shape[1]):
             width = max(ahead.shape[1], 1 << device.bit_length())
-            length = _AT_ONCE // (width * blocks)
+            length = _AHEAD // (width * blocks)
             begin = round // length * length
             ahead = self._drawn(name, np.arange(width), np.arange(begin, begin + length)[:, None], blocks)
             self._ahead[name, blocks] = begin, ahead

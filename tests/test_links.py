@@ -53,11 +53,11 @@ def test_a_run_writes_through_no_link_in_its_folder(name: str, victim: Path) -> 
     assert status or not linked.is_symlink()
 
 
-@pytest.mark.parametrize("name", ["plots/energy.png", "plots/energy.svg", "plots/made.json", "plots/made.json.part"])
-def test_figures_are_drawn_through_no_link(name: str, victim: Path) -> None:
+def test_figures_are_drawn_through_no_link(victim: Path) -> None:
     assert edgesim("run", "run.toml", "--out", "run")[0] == 0
     Path("run/plots").mkdir()
-    Path("run", name).symlink_to(victim)
+    for name in ("energy.png", "energy.svg", "made.json", "made.json.part"):
+        Path("run/plots", name).symlink_to(victim)
     assert edgesim("plot", "run")[0] == 0
     assert victim.read_text() == "precious"
 

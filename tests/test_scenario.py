@@ -26,6 +26,9 @@ QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
     ("feddance.py", ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare")),
 ]
 
+SECONDS = {"async_vs_sync.py", "feddance.py", "replay.py", "selectors_on_radio.py", "tmax_bandwidth.py", "trace_anatomy.py"}
+"""Scenarios that take about a second each when they run quickly."""
+
 LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}
 FIGURES = dict.fromkeys(
     ("async_vs_sync.py", "fading.py", "feddance.py", "fedteddi.py", "selectors_on_radio.py"), LEARNT
@@ -40,7 +43,10 @@ FIGURES |= {
 """Some of the figures that a scenario draws beside those of every study."""
 
 
-@pytest.mark.parametrize(("script", "arguments"), QUICK)
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [pytest.param(*entry, marks=() if entry[0] in SECONDS else pytest.mark.slow) for entry in QUICK],
+)
 def test_every_scenario_runs_quickly_and_leaves_its_tables(tmp_path, scenario, script, arguments):
     done = scenario(script, "--quick", *arguments, "--out", "out")
     assert done.exit_code == 0, done.output

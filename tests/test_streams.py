@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -43,6 +43,7 @@ questions = st.tuples(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(questions, min_size=1, max_size=12))
 def test_draws_are_those_of_a_block_of_philox_whatever_was_asked_before(asked):
     """Few devices' draws are made for many rounds at once, of which nothing may be seen."""

@@ -304,7 +304,11 @@ def test_the_shipped_week_has_who_its_rows_say_at_any_one_instant(week: Interval
         assert asked.available(ids, t_s).tolist() == there.tolist(), t_s
 
 
-def test_the_shipped_week_finds_the_first_instant_with_enough_phones_however_far_ahead(week: Intervals) -> None:
+def test_the_shipped_week_finds_the_first_instant_with_enough_phones_however_far_ahead(
+    week: Intervals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stays, "_ROWS_OF_DEVICE", 0)
+    monkeypatch.setattr(stays, "_LEAST_ROWS", 1 << 10)
     assert len(week.start_s) == 21_352
     # Counted up and down edge by edge, those who leave before those who come at one instant; two weeks end to end.
     edges = [(t, 1) for t in week.start_s.tolist()] + [(t, -1) for t in week.end_s.tolist()]

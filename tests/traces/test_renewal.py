@@ -79,7 +79,7 @@ def drawn_on_demand(streams: Streams, devices: int = DEVICES, **options: Any) ->
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(questions, min_size=1, max_size=8), st.sampled_from(["wrap", "absent"]), st.integers(0, 5))
 def test_answers_on_demand_are_those_of_the_whole_time_laid_down(
     name: str, asked: list[Question], after_end: Any, seed: int

@@ -174,6 +174,7 @@ def test_sounds_are_not_turned_over(words, knobs):
         load(words, **knobs)
 
 
+@pytest.mark.slow
 def test_words_are_learnt(words, tmp_path):
     config = parse(
         {
