@@ -31,7 +31,12 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
             algorithm[key] = learning.pop(key)
     options = {key: round_.pop(key) for key in ("buffer", "server_lr", "mixing") if key in round_}
     if options:
-        round_["protocol_options"] = options | round_.get("protocol_options", {})
+        round_["protocol_options"] = _beside(options, round_.get("protocol_options", {}))
     if algorithm:
-        new["algorithm"] = algorithm | new.get("algorithm", {})
+        new["algorithm"] = _beside(algorithm, new.get("algorithm", {}))
     return {section: table for section, table in new.items() if table != {} or values.get(section) == {}}
+
+
+def _beside(moved: dict[str, Any], there: object) -> object:
+    """The values moved into a table that holds some already; what stands there instead of a table is left to refuse."""
+    return moved | there if isinstance(there, dict) else there

@@ -127,6 +127,8 @@ def test_without_a_file_to_write_the_command_prints_the_config(tmp_path):
         ("[learning]\nproximal = 'much'\n", "mu: input should be a valid number (got 'much')"),
         ("[learning]\nprocsimal = 1.0\n", "unknown key 'learning.procsimal'"),
         ("learning = 3\n", "learning: expected a table of keys"),
+        ("[round]\nbuffer = 3\nprotocol_options = 3\n", "round.protocol_options: input should be a valid dictionary"),
+        ("algorithm = 'fedavg'\n[learning]\nproximal = 0.1\n", "algorithm: expected a table of keys (got 'fedavg')"),
         ("[learning]\naggregation = 'saffa'\n", "saffa"),
         ("[learning\n", "old.toml"),
     ],
