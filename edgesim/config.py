@@ -463,7 +463,7 @@ class RunConfig(Section):
             )
         if self.round.outage is not None and self.radio.fading == "none":
             raise Contradiction(
-                "round.outage plans on fading: set radio.fading = 'rayleigh', or remove outage", "round.outage"
+                "round.outage plans for fading: set radio.fading = 'rayleigh', or remove outage", "round.outage"
             )
         if self.round.protocol != "synchronous" and self.topology.aggregation != "flat":
             raise ValueError("topology.aggregation = 'hierarchical' is for round.protocol = 'synchronous'")

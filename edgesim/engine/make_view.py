@@ -13,7 +13,7 @@ def make_view(
     parts: RunParts,
     number: RoundNumber,
     timeline: Timeline,
-    draws: int | Integers,
+    task_numbers: int | Integers,
     tmax_s: float,
     times_selected: Integers,
     knowledge: Knowledge,
@@ -22,14 +22,14 @@ def make_view(
 ) -> RoundView:
     """The view of the candidates of a ``timeline``, [n].
 
-    ``draws`` numbers the draws of their radio and computing: the round, or the number of each one's next task, [n].
+    ``task_numbers`` say which draws of radio and computing are theirs: the round, or each one's next task's, [n].
     ``times_selected`` is theirs, [n]; ``bands_hz`` are what is left of the stations' bands, [M]; ``count`` is the most
     that the admission takes, where it counts.
     """
     world, config, ids = parts.world, parts.world.config, timeline.ids
 
     def of(rows: Integers) -> int | Integers:
-        return draws if isinstance(draws, int) else draws[rows]
+        return task_numbers if isinstance(task_numbers, int) else task_numbers[rows]
 
     need_hz = Column(len(ids), lambda rows: needs_hz(world, timeline, of(rows), rows))
     rx_power_w = Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], of(rows)))

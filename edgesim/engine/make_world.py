@@ -32,7 +32,7 @@ def make_world(config: RunConfig, streams: Streams) -> World:
         _refuse_draws(config)
     elif config.round.outage is not None and (config.radio.fading or environment.fading) == "none":
         raise EdgesimError(
-            f"round.outage = {config.round.outage:g} plans on fading, which {config.radio.channel!r} does not have; "
+            f"round.outage = {config.round.outage:g} plans for fading, which {config.radio.channel!r} does not have; "
             "set radio.fading = 'rayleigh', or leave outage out",
             "round.outage",
         )
@@ -79,7 +79,7 @@ def _refuse_draws(config: RunConfig) -> None:
             )
     if config.round.outage is not None:
         raise EdgesimError(
-            f"round.outage plans on fading, which the recorded capacity {radio.channel!r} contains; leave it out",
+            f"round.outage plans for fading, which the recorded capacity {radio.channel!r} contains; leave it out",
             "round.outage",
         )
 

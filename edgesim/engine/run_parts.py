@@ -43,8 +43,8 @@ class RunParts:
     evaluations: Evaluations
 
     @property
-    def draws(self) -> Callable[[Task], float] | None:
-        """What work tells of a device that enters a phase, as `RoundSignals.draws` says; None for devices on mains."""
+    def empty_s(self) -> Callable[[Task], float] | None:
+        """Told of each task that enters a phase, as `RoundSignals.empty_s` says; None for devices on mains."""
         return None if self.batteries is None else self._begin_draw
 
     def _begin_draw(self, task: Task) -> float:

@@ -173,7 +173,7 @@ class Synchronous:
             partial(self._on_arrived, this),
             lambda _: None,
             parts.interruptions.back_s,
-            parts.draws,
+            parts.empty_s,
         )
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
         horizon_s = this.deadline_s - signals.tolerance_s if world.config.round.late == "drop" else math.inf
@@ -220,9 +220,9 @@ class Synchronous:
             if len(ids) == 0:
                 return np.empty(0, dtype=np.int64), np.empty(0)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
-            draws, times_selected = number.round, self.times_selected[ids]
+            times_selected = self.times_selected[ids]
             view = make_view(
-                parts, number, timeline, draws, this.tmax_s, times_selected, this.training, bands_hz, invited
+                parts, number, timeline, number.round, this.tmax_s, times_selected, this.training, bands_hz, invited
             )
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(view.need_hz) <= bands_hz[station])

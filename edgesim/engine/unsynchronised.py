@@ -92,7 +92,7 @@ class Unsynchronised:
             self._on_arrived,
             self._on_dropped,
             parts.interruptions.back_s,
-            parts.draws,
+            parts.empty_s,
         )
 
     def step(self, number: RoundNumber) -> Step:

@@ -88,9 +88,9 @@ class RoundSignals:
     back_s: Callable[[Task], float | None] | None
     """When a device that has left goes on with its work: inf where `meet` will tell it, None if never. None in place of
     the function where the work of a device that leaves is lost."""
-    draws: Callable[[Task], float] | None
-    """Hears that a device draws what its new phase takes; answers when its battery will be empty, inf if never. None
-    for devices on mains."""
+    empty_s: Callable[[Task], float] | None
+    """Told of each task that enters a phase; answers when the phase's power empties the device's battery, inf if never.
+    None for devices on mains."""
 
 
 def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
@@ -237,7 +237,7 @@ _PHASES: dict[Phase, Callable[[Clock, Task, RoundSignals], Generator[simpy.Event
 def _enter(clock: Clock, task: Task, phase: Phase, signals: RoundSignals) -> None:
     """Begin a phase; the device drops out of it when its availability ends or its battery is empty."""
     task.phase, task.since_s = phase, clock.now
-    task.drops_s = task.leaves_s if signals.draws is None else min(task.leaves_s, signals.draws(task))
+    task.drops_s = task.leaves_s if signals.empty_s is None else min(task.leaves_s, signals.empty_s(task))
 
 
 def _begin_receiving(clock: Clock, task: Task, signals: RoundSignals) -> None:

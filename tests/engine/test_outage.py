@@ -117,7 +117,7 @@ def test_the_files_own_fading_is_fading_enough(tmp_path):
     [
         ({"outage": 0.0}, {}, "round.outage: input should be greater than 0"),
         ({"outage": 1.0}, {}, "round.outage: input should be less than 1"),
-        ({"outage": 0.05}, {"fading": "none"}, "round.outage plans on fading: set radio.fading = 'rayleigh'"),
+        ({"outage": 0.05}, {"fading": "none"}, "round.outage plans for fading: set radio.fading = 'rayleigh'"),
         ({"outage": 0.05}, {"sharing": "own"}, "round.outage is for bands whose uploads fade; radio.sharing = 'own'"),
         (
             {"outage": 0.05, "admission": "count", "count": 3, "allocator": "equal_share"},
@@ -140,7 +140,7 @@ def test_an_outage_that_means_nothing_is_refused(round_, radio, said):
 @pytest.mark.parametrize("channel", ["fedteddi-macro", "recorded-capacity"])
 def test_an_environment_without_fading_refuses_it_before_anything_is_written(tmp_path, channel):
     settings = config(round_={"outage": 0.05}, channel=channel, fading=None)
-    with pytest.raises(EdgesimError, match=f"round.outage.* plans on fading, which .*{channel!r}"):
+    with pytest.raises(EdgesimError, match=f"round.outage.* plans for fading, which .*{channel!r}"):
         simulation.run(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
