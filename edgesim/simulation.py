@@ -29,6 +29,7 @@ from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
+from edgesim.migration import migrated
 from edgesim.runs import feasibility, processes, records
 from edgesim.runs.inputs import VERSION, code_modules, input_digests
 from edgesim.runs.notes import end_notes, start_notes
@@ -256,7 +257,10 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         raise EdgesimError(f"{folder}: cannot be a run folder: {error.strerror}; choose another --out") from None
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
-    if (key := _first_difference(records.read_config(folder), as_toml(config))) is not None:
+    there = records.read_config(folder)
+    if migrated(there) != there:
+        raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
+    if (key := _first_difference(there, as_toml(config))) is not None:
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )

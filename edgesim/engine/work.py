@@ -192,10 +192,7 @@ def _send(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Ev
         _leave(clock, task, signals)
         return
     _log(clock, task, "done")
-    if task.backhaul_s > 0:
-        _enter(clock, task, "backhaul", signals)
-    else:
-        _arrive(clock, task, signals)
+    _begin_crossing(clock, task, signals)
 
 
 def _cross(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
@@ -255,10 +252,12 @@ def _begin_computing(clock: Clock, task: Task, signals: RoundSignals) -> None:
 
 def _send_or_end(clock: Clock, task: Task, signals: RoundSignals) -> None:
     """What follows the decision."""
-    if task.taken:
+    if not task.taken:
+        _enter(clock, task, "ended", signals)
+    elif task.upload_bits > 0:
         _begin_sending(clock, task, task.upload_bits, signals)
     else:
-        _enter(clock, task, "ended", signals)
+        _begin_crossing(clock, task, signals)
 
 
 def _begin_sending(clock: Clock, task: Task, left_bits: float, signals: RoundSignals) -> None:
@@ -272,6 +271,13 @@ def _begin_sending(clock: Clock, task: Task, left_bits: float, signals: RoundSig
         signals.tolerance_s,
         clock.now,
     )
+
+
+def _begin_crossing(clock: Clock, task: Task, signals: RoundSignals) -> None:
+    if task.backhaul_s > 0:
+        _enter(clock, task, "backhaul", signals)
+    else:
+        _arrive(clock, task, signals)
 
 
 def _arrive(clock: Clock, task: Task, signals: RoundSignals) -> None:

@@ -178,7 +178,7 @@ def timeline_of_round(
 ) -> Timeline:
     """What the scheduler would know of the devices ``ids`` [n], which process ``samples`` [n], in round ``number``."""
     t_start_s = (number - 1) * knobs.tmax_s
-    bits = accounts.bits(ids, 1)
+    bits = accounts.bits(ids, number)
     if knobs.delay_knowledge == "planned":
         assert knobs.plan_quantile is not None
         planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile)
