@@ -96,7 +96,8 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
         return local, local
-    server = look_up(ALGORITHMS, config.server, "algorithm.server")
+    halves = {name: kind for name, kind in ALGORITHMS.items() if "server" in kind.halves or name == config.server}
+    server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:
             others = ", ".join(other for other, kind in ALGORITHMS.items() if half in kind.halves)

@@ -114,6 +114,8 @@ class _Packer:
         for other in getattr(value, "__dict__", {}).keys() - set(names):
             if not isinstance(getattr(kind, other, None), cached_property):
                 raise EdgesimError(f"{place}.{other}: is no field of {kind.__name__} and would be lost; declare it")
+        if missing := [name for name in names if not hasattr(value, name)]:
+            raise EdgesimError(f"{place}.{missing[0]}: has no value yet, and a {kind.__name__} is saved whole")
         described = {name: self.node(getattr(value, name), f"{place}.{name}") for name in names}
         return {"record": f"{kind.__module__}:{kind.__qualname__}", "fields": described}
 
