@@ -185,8 +185,8 @@ class RoundConfig(Section):
     """How long the download of the model takes: the same for all devices, or (``"link"``, for ``radio.sharing =
     "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
     payload_bits: Literal["model"] | float = "model"
-    """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. Algorithms that
-    send more beside it are charged for that as well."""
+    """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an
+    algorithm sends beside it is charged as well."""
 
     @field_validator("allocator", mode="before")
     @classmethod

@@ -43,7 +43,7 @@ class Mifa(Algorithm):
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
 
     def weigh(self, arrived: Arrivals) -> Floats:
-        """What each update counts in the step of its round: eta_t / (eta of its training N), whatever its age, [S]."""
+        """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
     def start(self, weights: Tensor) -> Table:

@@ -91,11 +91,11 @@ class ShannonLink:
         return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
 
     def known_until_s(self, device: int) -> float:
-        """Never."""
+        """``inf``: the link is known at all instants."""
         return math.inf
 
     def need_known(self, device: int, now_s: float) -> None:
-        """Nothing ends."""
+        """The link is known at all instants, so nothing is refused."""
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
         """Bits per second, [n]."""

@@ -40,7 +40,7 @@ class RoundRow:
     bits_down: float
     bandwidth_hz: float
     model_held: bool = True
-    """Whether a server has the model that is tested, if it is; else it is a mean of edge servers' models."""
+    """Whether the model that is tested is one that a server has; if not, it is the mean of the edge servers' models."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,9 @@ class Report:
     def tell_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
 
-        ``instants_s`` are rows ``tested_at_s`` of ``metrics``: when the model told last, whether tested now or before,
-        was in force. They are told by ``holds_rows`` alone; otherwise a test belongs to its row's end.
+        ``instants_s`` become rows ``tested_at_s`` of ``metrics``: the instants of evaluation at which the model of the
+        last test was the newest one. Only reports that hold rows back are given any; else a test belongs to the end of
+        its row.
         """
         self._metrics(self._told, evaluation)
         self.writer.write(

@@ -1,4 +1,4 @@
-"""The parts of one run, made once: what its server and its protocol work with."""
+"""The parts of one run that its server and its protocol share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

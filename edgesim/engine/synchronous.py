@@ -49,7 +49,7 @@ class Synchronous:
     def step(self, number: RoundNumber) -> Step:
         """One round, once enough devices have checked in."""
         parts, config = self.parts, self.parts.world.config
-        # A round that would begin where the run is to end, up to the clock's rounding, is none of the run.
+        # No round begins at the instant at which the run is to end, up to the clock's rounding.
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
             return stopped(config), None
         started = time.perf_counter()

@@ -210,10 +210,11 @@ class TorchLearner:
     def _run_along(self, promises: list[Promise], others: Sequence[Promise]) -> None:
         """Fulfil promises, if any is still open, and others in the same batch.
 
-        Few updates on their way are lost, and one job at a time leaves cores idle and stacks nothing.
+        The others' updates are on their way to the server; most of them will be merged. Run one at a time, jobs would
+        leave cores idle and could not be stacked.
         """
         if others and any(promise.result is None for promise in promises):
-            # What fails is told when its own update is wanted, which may never be.
+            # A job that diverges is an error only where its own update is merged, which may never be.
             with suppress(Diverged):
                 self.results([*promises, *others])
 

@@ -120,7 +120,7 @@ class _Packer:
         return {"record": f"{kind.__module__}:{kind.__qualname__}", "fields": described}
 
     def _keep(self, array: NDArray[Any], place: str) -> dict[str, Any]:
-        """Keep an array; how its axes lie in memory where that is not in C order, since sums follow it."""
+        """Keep an array; unless it is in C order, with the order of its axes in memory, by which sums are rounded."""
         axes = np.argsort([-stride for stride in array.strides], kind="stable")
         dense = not array.flags.c_contiguous and array.transpose(axes).flags.c_contiguous
         self.arrays[place] = array.transpose(axes) if dense else np.asarray(array, order="C")

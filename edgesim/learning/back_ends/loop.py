@@ -61,4 +61,4 @@ class LoopBackEnd:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""

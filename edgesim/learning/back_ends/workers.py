@@ -97,7 +97,7 @@ class WorkersBackEnd:
             if not busy:
                 _, (promise, job) = waiting.popleft()
                 promise.result = self._loop.train(job)
-            # Without anyone at work, a look at who has started meanwhile; else sleep until something arrives.
+            # While no process is at work, see which have started since; else sleep until a message arrives.
             for worker in self._heard(None if busy else 0):
                 self._receive(worker, failures)
         if failures:
