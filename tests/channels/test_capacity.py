@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edgesim.channels import CapacityTable
+from edgesim.channels.capacity import CapacityTable
 from edgesim.errors import EdgesimError
 
 

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from edgesim.channels import RecordedEnvironment, load_environment
 from edgesim.channels.capacity_sample import ROWS, sample_capacity_csv
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.errors import EdgesimError
 
 CHANNELS = Path(__file__).parents[2] / "channels"

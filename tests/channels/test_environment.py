@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgesim.channels import (
+from edgesim.channels.environment import (
     Environment,
     RecordedEnvironment,
     line_of_sight,

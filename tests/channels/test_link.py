@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from edgesim.channels import RecordedLink, ShannonLink
 from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.link import RecordedLink, ShannonLink
 
 IDS = np.arange(3)
 RX_W = np.array([1e-12, 3e-11, 2e-10])

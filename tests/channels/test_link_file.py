@@ -10,15 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edgesim.channels import (
-    CapacityTable,
-    CapacityTables,
-    LinkRows,
-    RecordedOwnLinks,
-    load_links,
-    read_links,
-    write_links,
-)
+from edgesim.channels.capacity import CapacityTable, CapacityTables
+from edgesim.channels.link import RecordedOwnLinks
+from edgesim.channels.link_file import LinkRows, load_links, read_links, write_links
 from edgesim.config import LinksConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import DeviceKeys, texts

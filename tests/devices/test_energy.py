@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from edgesim.devices import compute_energy_j, download_energy_j, upload_energy_j
+from edgesim.devices.energy import compute_energy_j, download_energy_j, upload_energy_j
 
 
 def test_computing_costs_power_times_time() -> None:

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import CapacityTable, RecordedLink, ShannonLink, min_bandwidth_hz, rate_bps
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand, Upload

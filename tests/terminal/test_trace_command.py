@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli import app
-from edgesim.devices import read_profile
+from edgesim.devices.profile import read_profile
 from edgesim.runs.records import read_config, read_run
 
 ROOT = Path(__file__).parents[2]
@@ -144,7 +144,7 @@ def test_links_are_converted_with_the_keys_of_their_environment(folder):
     assert status == 0
     keys = output[output.index("[capacity]") :]
     (folder / "up.toml").write_text(f'name = "up"\nsource = "made up"\n{keys}')
-    from edgesim.channels import load_environment
+    from edgesim.channels.environment import load_environment
 
     # The keys hold wherever the environment file lies.
     (folder / "elsewhere").mkdir()

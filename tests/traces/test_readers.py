@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import load_environment
-from edgesim.channels.environment import RecordedEnvironment
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts

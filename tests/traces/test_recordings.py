@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from edgesim import simulation
-from edgesim.channels import load_environment
-from edgesim.channels.environment import RecordedEnvironment
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
