@@ -1,21 +1,6 @@
 """Energy of a device's activities; an activity that is cut short costs energy for the time it lasted."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import ArrayLike
-
-from edgesim.arrays import Floats
-
-if TYPE_CHECKING:
-    from edgesim.devices.population import Population
-
-
-def clocked_power_w(kappa: ArrayLike, clock_hz: ArrayLike) -> Floats:
-    """Watts of a processor that spends kappa f^2 joules on each of its f cycles a second, elementwise."""
-    return np.asarray(kappa, dtype=np.float64) * np.asarray(clock_hz, dtype=np.float64) ** 3
+from edgesim.devices.population import Population
 
 
 def activity_energy_j(devices: Population, device: int, activity: str, seconds: float) -> float:
