@@ -97,7 +97,7 @@ def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tupl
 
 
 def _power_w(config: DevicesConfig, profile: Profile, shared_w: Floats) -> Floats:
-    """Power of each processor, [n]: kappa f^2 joules on each of its f cycles a second if f is known, else ``shared_w``."""
+    """Power of each processor, [n]: kappa f^2 joules on each of f cycles a second if f is known, else ``shared_w``."""
     if profile.clock_hz is not None:
         return (config.kappa or _KAPPA) * profile.clock_hz**3
     if config.kappa is not None:
