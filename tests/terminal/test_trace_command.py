@@ -149,7 +149,7 @@ def test_links_are_converted_with_the_keys_of_their_environment(folder):
     # The keys hold wherever the environment file lies.
     (folder / "elsewhere").mkdir()
     (folder / "up.toml").rename(folder / "elsewhere/up.toml")
-    assert load_environment("elsewhere/up.toml").capacity.bits_between(0.0, 0.031) == pytest.approx(48_000.0)
+    assert load_environment("elsewhere/up.toml").capacity.bits_between(0, 0.0, 0.031) == pytest.approx(48_000.0)
     status, output = edgesim("trace", "show", "up.parquet")
     assert status == 0
     assert (folder / "runs/trace-up/capacity.png").exists()
