@@ -60,27 +60,18 @@ def complete(config: RunConfig) -> RunConfig:
     Raises `EdgesimError`.
     """
     config = config.resolved()
-    options = resolve_options(config.selection.policy, config.selection.options)
-    selection = type(config.selection).model_validate({"policy": config.selection.policy, **options})
-    has_rounds = config.round.protocol == "synchronous"
-    own_options = models.resolve_options(
-        config.availability.model, config.availability.options, config.round.tmax_s, has_rounds
-    )
-    chosen = {"model": config.availability.model, "interruption": config.availability.interruption}
-    availability = type(config.availability).model_validate(chosen | own_options)
-    data = partitions.resolve(config.data)
-    named = {"name": config.algorithm.name, "server": config.algorithm.server}
-    algorithm = type(config.algorithm).model_validate(named | algorithms.resolve_options(config.algorithm))
-    protocol_options = algorithms.resolve_protocol_options(config.round)
-    round_ = config.round.model_copy(update={"protocol_options": protocol_options})
-    algorithms.check_fit(config)
+    selection, availability, knobs = config.selection, config.availability, config.round
+    has_rounds = knobs.protocol == "synchronous"
     update = {
-        "selection": selection,
-        "availability": availability,
-        "data": data,
-        "algorithm": algorithm,
-        "round": round_,
+        "selection": selection.with_options(resolve_options(selection.policy, selection.options)),
+        "availability": availability.with_options(
+            models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
+        ),
+        "data": partitions.resolve(config.data),
+        "algorithm": config.algorithm.with_options(algorithms.resolve_options(config.algorithm)),
+        "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
+    algorithms.check_fit(config)
     return config.model_copy(update=update)
 
 

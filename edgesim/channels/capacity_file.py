@@ -11,7 +11,7 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Floats, Integers
-from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.capacity import CapacityTables, one_capacity_table
 from edgesim.config import Section
 from edgesim.errors import EdgesimError
 from edgesim.files.table_file import numbers_of, read_columns, row_word
@@ -45,7 +45,7 @@ class CapacityKeys(Section):
         return self
 
 
-def read_capacity(table: Any, environment: Path) -> CapacityTable:
+def read_capacity(table: Any, environment: Path) -> CapacityTables:
     """The table that ``table``, the ``[capacity]`` section of an environment file, names; other columns are ignored.
 
     Raises `EdgesimError` that names the environment file and the key, or the table's file, the line (CSV, the
@@ -64,7 +64,7 @@ def read_capacity(table: Any, environment: Path) -> CapacityTable:
             f"{t_s[-1]:g} s (got {keys.end_s:g})"
         )
     until_s = np.inf if keys.end_s is None else keys.end_s
-    return CapacityTable(str(path), t_s, bps, until_s, wraps=keys.after_end == "wrap")
+    return one_capacity_table(str(path), t_s, bps, until_s, wraps=keys.after_end == "wrap")
 
 
 def _chosen(tables: dict[str, Rows], trace: str | None, path: Path, environment: Path) -> Rows:

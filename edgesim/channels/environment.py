@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pydantic import ConfigDict, Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.capacity import CapacityTables
 from edgesim.channels.capacity_file import read_capacity
 from edgesim.channels.decibels import ratio_from_db, watts_from_dbm
 from edgesim.channels.fading import Fading
@@ -80,7 +80,7 @@ class RecordedEnvironment(Section):
 
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
-    capacity: CapacityTable
+    capacity: CapacityTables
 
 
 def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:

@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels import ALLOCATORS, Request, equal_finish
+from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World

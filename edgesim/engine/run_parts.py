@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from edgesim.arrays import Integers
-from edgesim.channels import RecordedLink, ShannonLink
+from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul

@@ -7,7 +7,7 @@ import numpy as np
 import simpy
 
 from edgesim.arrays import Floats
-from edgesim.channels import SharedLink
+from edgesim.channels.link import SharedLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Upload, drop_at, end_of_record
 

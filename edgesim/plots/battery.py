@@ -26,10 +26,8 @@ def draw_battery(run: Run) -> Figure:
             axes.plot(end_s, charge[key], color=color, linestyle=dash)[0] for key, (_, color, dash) in _LINES.items()
         ]
         handles.append(axes.axhline(reserve * capacity_j, color="black", linestyle=":", linewidth=0.8))
-        axes.set_xlim(0, end_s.iloc[-1])
-        axes.set_ylim(0, 1.04 * capacity_j)
-        axes.set_xlabel("simulated time (s)")
-        axes.set_ylabel("charge (J)")
+        axes.set(xlim=(0, end_s.iloc[-1]), ylim=(0, 1.04 * capacity_j))
+        axes.set(xlabel="simulated time (s)", ylabel="charge (J)")
         axes.grid(axis="y")
         style.legend_below(figure, handles, labels)
     return figure

@@ -45,8 +45,7 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
             where = f", {panels[number].title}" if panels[number].title else ""
             axes.set_title(f"({style.letter(i)}) {KINDS[column]}{where}")
         for axes, kind, end_s in zip(grid[-1], KINDS, right_s, strict=True):
-            axes.set_xlabel(f"{kind} duration (s)")
-            axes.set_xlim(0, end_s or 1)
+            axes.set(xlabel=f"{kind} duration (s)", xlim=(0, end_s or 1))
         if legend:
             handles = [Line2D([], [], **styles[label].line()) for label in labels]
             style.legend_below(figure, handles, labels)

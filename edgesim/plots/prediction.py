@@ -36,12 +36,10 @@ def draw_sensitivity(
                 at = [place for place, _ in points]
                 for row, values in enumerate(([score.accuracy for _, score in points], [s.f1 for _, s in points])):
                     grid[row, column].plot(at, values, **styles[trace].marked(every=1))
-        grid[1, 0].set_xlabel("history window $K_h$ (rounds)")
-        grid[1, 1].set_xlabel("future window $K$ (rounds)")
-        for row, what in enumerate(("accuracy (1)", "F1 (1)")):
-            grid[row, 0].set_ylabel(what)
-        grid[0, 0].set_title(f"(a) $K$ = {future_rounds}")
-        grid[0, 1].set_title(f"(b) $K_h$ = {history_rounds}")
+        grid[0, 0].set(title=f"(a) $K$ = {future_rounds}", ylabel="accuracy (1)")
+        grid[0, 1].set(title=f"(b) $K_h$ = {history_rounds}")
+        grid[1, 0].set(xlabel="history window $K_h$ (rounds)", ylabel="F1 (1)")
+        grid[1, 1].set(xlabel="future window $K$ (rounds)")
         for axes in grid.ravel():
             axes.grid()
         style.legend_below(figure, grid[0, 0].get_lines(), list(scores))
@@ -58,10 +56,8 @@ def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tup
             above.plot(at_h, values, **styles[name].line())
         above.set_ylabel("accuracy (1)")
         below.plot(t_h, online_share, color=style.PALETTE["grey"], linewidth=0.8)
-        below.set_ylim(bottom=0)
+        below.set(ylim=(0, None), xlabel="simulated time (h)", ylabel="online")
         below.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        below.set_ylabel("online")
-        below.set_xlabel("simulated time (h)")
         for axes in (above, below):
             axes.grid()
         style.legend_below(figure, above.get_lines(), names)
@@ -82,14 +78,13 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
             for axes, costs in ((left, prediction_s), (right, overhead_s))
             for name, values in costs.items()
         ]
+        left.set(title="(a) predictors, on the server", ylabel="share (1)")
         left.set_xlabel("wall time of a prediction, per device (ms)")
+        right.set_title("(b) selectors, on the device")
         right.set_xlabel(f"wall time on a device, per selection (ms)\n{', '.join(without)}: 0")
-        left.set_ylabel("share (1)")
         for axes in (left, right):
             _whole_decades(axes)
             axes.grid()
-        left.set_title("(a) predictors, on the server")
-        right.set_title("(b) selectors, on the device")
         style.legend_below(figure, lines, names)
     return figure
 
@@ -97,8 +92,7 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
 def _cdf(axes: Axes, seconds: Floats, **line: object) -> object:
     milliseconds = 1e3 * np.sort(seconds)
     (drawn,) = axes.step(milliseconds, np.arange(1, len(seconds) + 1) / len(seconds), where="post", **line)
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1.02)
+    axes.set(xscale="log", ylim=(0, 1.02))
     return drawn
 
 

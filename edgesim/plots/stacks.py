@@ -94,11 +94,9 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
             if name in shown:
                 axes.stairs(bottom + heights, edges, baseline=bottom, fill=True, **parts[name].patch())
             bottom = bottom + heights
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(xlim=(edges[0], edges[-1]), ylim=(0, None), ylabel=label)
         axes.set_xlabel("round (count)" if block == 1 else f"round (count; means over {block} rounds)")
-        axes.set_ylabel(label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _legend(figure, shown)
     return figure
 

@@ -27,9 +27,8 @@ def draw_staleness(panels: Sequence[Panel]) -> Figure:
                 (drawn.lines[series.label],) = axes.step(
                     ages, shares, where="post", **look.marked(every=max(1, len(ages) // 6))
                 )
-            axes.set_ylim(0, 1.02)
+            axes.set(ylim=(0, 1.02), xlabel="staleness (models)")
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            axes.set_xlabel("staleness (models)")
         axes.set_xlim(left=0)
     return drawn.figure
 

@@ -29,8 +29,7 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
                 (drawn.lines[series.label],) = axes.plot(at, loss, **drawn.styles[series.label].marked(every=3))
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.set_xlabel("communication round (count)")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
+        axes.set(xlim=(0, None), ylim=(0, None))
     return drawn.figure
 
 

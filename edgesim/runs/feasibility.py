@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from edgesim.arrays import Integers
-from edgesim.channels import RecordedEnvironment, load_environment
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import Backhaul, load_topology
 from edgesim.engine.decision import Timeline, needs_hz

@@ -12,7 +12,8 @@ import pytest
 import simpy
 
 from edgesim import simulation
-from edgesim.channels import ShannonLink, min_bandwidth_hz
+from edgesim.channels.bandwidth import min_bandwidth_hz
+from edgesim.channels.link import ShannonLink
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock

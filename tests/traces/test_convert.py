@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.channels import read_links
+from edgesim.channels.link_file import read_links
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
