@@ -97,8 +97,6 @@ class Trained:
 
     update: Tensor
     """Trained weights minus the start weights, [P]."""
-    trainable: int
-    """How many of the P entries are trainable parameters, the first ones."""
     given: Mapping[str, Tensor]
     """What the job was given; ``start`` are the start weights, [P]."""
     steps: int

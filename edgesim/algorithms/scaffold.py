@@ -78,7 +78,7 @@ class Scaffold(Algorithm):
     def sent(self, trained: Trained) -> Sent:
         """The new c_i = c_i - c - update / (K_eff lr) (option II), [trainable]."""
         reach = effective_steps(trained.steps, trained.momentum) * trained.lr
-        return Sent(up={"own": -trained.update[: trained.trainable] / reach - _correction(trained.given)})
+        return Sent(up={"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)})
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
