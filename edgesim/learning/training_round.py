@@ -88,9 +88,7 @@ class TorchRound(CountKnowledge):
         if len(ids):
             with self._loaded(self._learner.global_weights) as (model, data):
                 alpha, room = sizes / sizes.sum(), (self.learning.memory_budget_mib, self._learner.cores)
-                distances = class_gradient_distances(
-                    model, data, batches, labels, alpha, ids, class_count, part, *room
-                )
+                distances = class_gradient_distances(model, data, batches, labels, alpha, ids, class_count, part, *room)
         return ClassGradients(distances, class_shares(counts[ids]), size_weighted_shares(sizes, counts))
 
     @contextmanager
