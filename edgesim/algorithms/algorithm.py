@@ -245,6 +245,20 @@ class Algorithm:
         return Sent()
 
 
+def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
+    """The model of trainable parameters [trainable] and the plain mean of the buffers that devices ended with, [P].
+
+    For algorithms whose server corrects the trainable parameters alone. A mean of values, not of changes: a stale
+    change added to a running variance can make it negative.
+    """
+    import torch
+
+    assert arrived.updates is not None
+    size = len(parameters)
+    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
+    return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
 def normalised(counts: Floats) -> Floats:
     """Shares of the sum, [n]; empty for no rows."""
     return np.asarray(counts / np.sum(counts)) if len(counts) else np.empty(0)

@@ -14,7 +14,6 @@ import numpy as np
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, Sent, State, Trained
-from edgesim.algorithms.model_buffers import with_mean_buffers
 from edgesim.arrays import Floats, Integers
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class Scaffold(Algorithm):
             control += change / self.sizes.devices
             # A copy: a row keeps the tensor of all rows in memory.
             own[device] = new.clone()
-        return Controls(with_mean_buffers(moved, arrived), {"control": control}, own)
+        return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
 
 
 def _correction(given: Mapping[str, Tensor]) -> Tensor:
