@@ -22,7 +22,7 @@ from edgesim.engine.clock import Kind, drift_s
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
-from edgesim.engine.run_parts import make_parts
+from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.learning import partitions
@@ -131,7 +131,7 @@ def run(
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
         sizes = [frame.sizes for frame in federation.frames]
-        parts = make_parts(world, selector, learner, writer, backhaul, sizes, work_samples)
+        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples)
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"

@@ -6,11 +6,9 @@ from typing import Any, cast
 from pydantic import create_model
 
 from edgesim.algorithms.algorithm import Algorithm, Options, Sizes
-from edgesim.algorithms.fedasync import FedAsync
 from edgesim.algorithms.fedavg import FedAvg
-from edgesim.algorithms.fedbuff import FedBuff
 from edgesim.algorithms.fedprox import FedProx
-from edgesim.algorithms.merge_rule import MergeRule
+from edgesim.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.algorithms.mifa import Mifa
 from edgesim.algorithms.safa import Safa
 from edgesim.algorithms.scaffold import Scaffold

@@ -97,8 +97,6 @@ class Trained:
 
     update: Tensor
     """Trained weights minus the start weights, [P]."""
-    trainable: int
-    """How many of the P entries are trainable parameters, the first ones."""
     given: Mapping[str, Tensor]
     """What the job was given; ``start`` are the start weights, [P]."""
     steps: int
@@ -245,6 +243,20 @@ class Algorithm:
     def sent(self, trained: Trained) -> Sent:
         """What the device sends beside its update, and what it keeps."""
         return Sent()
+
+
+def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
+    """The model of trainable parameters [trainable] and the plain mean of the buffers that devices ended with, [P].
+
+    For algorithms whose server corrects the trainable parameters alone. A mean of values, not of changes: a stale
+    change added to a running variance can make it negative.
+    """
+    import torch
+
+    assert arrived.updates is not None
+    size = len(parameters)
+    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
+    return torch.cat([parameters, torch.stack(ends).mean(0)])
 
 
 def normalised(counts: Floats) -> Floats:

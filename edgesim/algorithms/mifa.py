@@ -13,7 +13,6 @@ import numpy as np
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
-from edgesim.algorithms.model_buffers import with_mean_buffers
 from edgesim.arrays import Floats
 
 if TYPE_CHECKING:
@@ -68,4 +67,4 @@ class Mifa(Algorithm):
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         for device in sorted(entries):
             moved -= step * entries[device]
-        return Table(with_mean_buffers(moved, arrived), entries=entries)
+        return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)

@@ -163,7 +163,7 @@ class Synchronous:
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
         """Devices begin to work: submit their training jobs, start their processes."""
-        parts, clock, world = self.parts, self.parts.clock, self.parts.world
+        parts, clock, number = self.parts, self.parts.clock, this.number.round
         signals = RoundSignals(
             parts.bands,
             this.decision,
@@ -176,26 +176,11 @@ class Synchronous:
             parts.empty_s,
         )
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
-        horizon_s = this.deadline_s - signals.tolerance_s if world.config.round.late == "drop" else math.inf
+        horizon_s = this.deadline_s - signals.tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         this.promises |= zip(ids.tolist(), this.training.start(ids), strict=True)
-        accounts, station = parts.learner.accounts, world.population.station[ids]
-        down_bits = accounts.download_bits(ids, this.number.round)
-        up_bits = accounts.upload_bits(ids, this.number.round)
-        columns = (
-            ids,
-            down_bits,
-            up_bits,
-            world.download_s(ids, down_bits),
-            compute_s,
-            leaves_s,
-            station,
-            parts.backhaul.download_s(station, down_bits, self.merged_in_cloud),
-            parts.backhaul.upload_s(station, up_bits),
-        )
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            task = Task(*row)
-            task.number = this.number.round
+        numbers = np.broadcast_to(number, len(ids))
+        for task in parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s, leaves_s):
             this.tasks[task.device] = task
             this.processes[task.device] = simpy.Process(clock, work(clock, task, signals))
 
@@ -309,16 +294,10 @@ class Synchronous:
         self.apart.update(parts.backhaul.edge[world.population.station[merged.ids]].tolist())
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            heard = feedback(merged, tasks)
+            heard, length_s = feedback(merged, tasks), parts.clock.now - this.t_start_s
             parts.selector.hear(
                 RoundReport(
-                    number.round,
-                    lambda: this.checked_in,
-                    this.selected,
-                    arrived,
-                    heard,
-                    this.training,
-                    parts.clock.now - this.t_start_s,
+                    number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training, length_s
                 )
             )
         return merged, Origin(tasks, [number.round - task.number for task in tasks])

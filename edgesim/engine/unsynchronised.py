@@ -177,7 +177,7 @@ class Unsynchronised:
         return self.training
 
     def _begin(self, number: RoundNumber, chosen: Chosen) -> None:
-        device, parts, world = chosen.device, self.parts, self.parts.world
+        device, parts = chosen.device, self.parts
         # A second task from the same model is a job of its own.
         if self.training is None or device in self.in_training:
             self._open_training(number)
@@ -185,26 +185,11 @@ class Unsynchronised:
         self.in_training.add(device)
         ids = np.array([device])
         (promise,) = self.training.start(ids)
-        task_number = int(self.next_task[device])
+        compute_s, leaves_s = np.array([[chosen.compute_s], [parts.interruptions.leaves_stay_s(chosen.stays_until_s)]])
+        (task,) = parts.tasks(ids, number.round, True, self.next_task[ids], compute_s, leaves_s)
+        task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
-        station, accounts = world.population.station[ids], parts.learner.accounts
-        down_bits, up_bits = accounts.download_bits(ids, number.round), accounts.upload_bits(ids, number.round)
-        task = Task(
-            device,
-            float(down_bits[0]),
-            float(up_bits[0]),
-            float(world.download_s(ids, down_bits)[0]),
-            chosen.compute_s,
-            parts.interruptions.leaves_stay_s(chosen.stays_until_s),
-            int(station[0]),
-            float(parts.backhaul.download_s(station, down_bits, from_cloud=True)[0]),
-            float(parts.backhaul.upload_s(station, up_bits)[0]),
-            taken=True,
-            bandwidth_hz=self._share_of(int(station[0])),
-            rx_power_w=chosen.rx_power_w,
-            number=task_number,
-        )
         process = simpy.Process(parts.clock, work(parts.clock, task, self._signals))
         self.at_work[device] = Working(task, self.version, promise, process)
         self.begun.append(device)

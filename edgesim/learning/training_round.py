@@ -87,18 +87,8 @@ class TorchRound(CountKnowledge):
         distances = np.zeros((0, class_count))
         if len(ids):
             with self._loaded(self._learner.global_weights) as (model, data):
-                distances = class_gradient_distances(
-                    model,
-                    data,
-                    batches,
-                    labels,
-                    sizes / sizes.sum(),
-                    ids,
-                    class_count,
-                    part,
-                    self.learning.memory_budget_mib,
-                    self._learner.cores,
-                )
+                alpha, room = sizes / sizes.sum(), (self.learning.memory_budget_mib, self._learner.cores)
+                distances = class_gradient_distances(model, data, batches, labels, alpha, ids, class_count, part, *room)
         return ClassGradients(distances, class_shares(counts[ids]), size_weighted_shares(sizes, counts))
 
     @contextmanager

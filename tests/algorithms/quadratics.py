@@ -130,7 +130,7 @@ class Play:
             velocity = self.momentum * velocity + gradient
             weights = weights - job.lr * velocity
         end = torch.cat([weights, torch.tensor(getattr(device, "moments", ()), dtype=torch.float64)])
-        return Trained(end - start, trainable, job.given, steps, job.lr, self.momentum)
+        return Trained(end - start, job.given, steps, job.lr, self.momentum)
 
     def _arrived(
         self,

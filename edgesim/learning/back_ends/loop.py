@@ -49,16 +49,8 @@ class LoopBackEnd:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
-        return finished(
-            self._algorithm,
-            job,
-            update,
-            model.trainable,
-            loss=progress.loss,
-            accuracy=progress.accuracy,
-            update_norm=norm,
-            loss_rms=progress.loss_rms,
-        )
+        trained = Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms)
+        return finished(self._algorithm, job, trained)
 
     def close(self) -> None:
         """There is nothing to close."""

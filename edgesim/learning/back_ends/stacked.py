@@ -19,7 +19,7 @@ from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, diverged, wanted
+from edgesim.learning.jobs import Job, Promise, Result, diverged, wanted
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
@@ -138,16 +138,9 @@ class StackedBackEnd:
         bad_rows = np.flatnonzero(~finite.all(axis=1)).tolist()
         for row, (promise, job) in enumerate(stack):
             if row not in bad_rows:
-                promise.result = finished(
-                    algorithm,
-                    job,
-                    updates[row],
-                    model.trainable,
-                    loss=loss_mean[row],
-                    accuracy=accuracy[row],
-                    update_norm=norms[row],
-                    loss_rms=moving_rms(square_by_step[row, : len(job.edges) - 1]),
-                )
+                rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
+                trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
+                promise.result = finished(algorithm, job, trained)
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:
