@@ -83,7 +83,7 @@ def test_the_noise_figure_multiplies_the_noise() -> None:
         ),
         (
             ('law = "log-distance"', 'law = "x"'),
-            "path_loss.law: unknown law 'x', known: free-space, inh-office, log-distance, uma, umi-street-canyon",
+            "path_loss.law: unknown law 'x'; known: free-space, inh-office, log-distance, uma, umi-street-canyon",
         ),
         (
             ('law = "log-distance"', ""),
