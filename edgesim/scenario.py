@@ -11,7 +11,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-from edgesim.analysis.differences import differences, write_differences
+from edgesim.analysis.differences import differences, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
 from edgesim.plots.album import Album
@@ -134,7 +134,7 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
     written to ``differences-KNOB.csv``. ``answers`` are findings, one or two sentences each, printed at the end.
     """
     console = Console()
-    write_differences(study_folder, "policy", read_study(study_folder).reference)
+    differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
     print_study(study_folder, console)
     for knob, reference in against:
         _compare(study_folder, knob, reference, console)
@@ -164,7 +164,7 @@ def _compare(study_folder: Path, knob: str, reference: str, console: Console) ->
         known = known if values else f"knobs: {', '.join(study.knob_names)}"
         console.print(f"No run has {knob} = {reference} to compare the others with; {known}.", highlight=False)
         return
-    table = write_differences(study_folder, knob, reference)
+    table = differences_table(study_folder, knob, reference, write=True)
     if not table.empty:
         print_differences(table, reference, console)
         Album(study_folder / "plots").add(

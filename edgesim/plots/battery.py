@@ -20,7 +20,7 @@ def draw_battery(run: Run) -> Figure:
     charge = charge.reindex(end_s.index)
     capacity_j, reserve = run.battery
     labels = [label for label, _, _ in _LINES.values()] + ["reserve to check in"]
-    with style.figure(style.COLUMN_IN, 1.8 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 1.8, labels) as figure:
         axes = figure.subplots()
         handles = [
             axes.plot(end_s, charge[key], color=color, linestyle=dash)[0] for key, (_, color, dash) in _LINES.items()

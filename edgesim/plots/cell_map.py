@@ -26,7 +26,7 @@ def draw_cell_map(run: Run) -> Figure:
     several = len(stations) > 1
     with_devices = stations[: len(_MARKS)] if several else stations[:0]
     labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]
-    with style.figure(style.COLUMN_IN, 3.0 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 3.0, labels) as figure:
         axes = figure.subplots()
         for station, name in zip(stations["station"], stations["name"], strict=True):
             there = (devices["station"] == station).to_numpy()

@@ -25,10 +25,8 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
-    legend = len(labels) > 1
-    with style.figure(
-        style.PAGE_IN, 1.75 * len(panels) + (style.legend_height_in(labels, style.PAGE_IN) if legend else 0)
-    ) as figure:
+    legend = labels if len(labels) > 1 else []
+    with style.figure(style.PAGE_IN, 1.75 * len(panels), legend) as figure:
         grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")
         curves = [[_curves(series) for series in panel.series] for panel in panels]
         right_s = [1.05 * max(float(some[k][0][-1]) for row in curves for some in row) for k in range(len(KINDS))]

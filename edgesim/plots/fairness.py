@@ -9,7 +9,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from edgesim.analysis.fairness import concentration, effective_devices, participations
 from edgesim.plots.groups import Panel
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 
 def draw_fairness(panels: Sequence[Panel]) -> Figure:

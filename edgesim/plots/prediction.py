@@ -27,7 +27,7 @@ def draw_sensitivity(
     ``scores`` are by trace and by (K_h, K).
     """
     styles = style.line_styles(list(scores))
-    with style.figure(style.PAGE_IN, 3.4 + style.legend_height_in(list(scores), style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 3.4, list(scores)) as figure:
         grid = figure.subplots(2, 2, sharey="row", sharex="col")
         for trace, found in scores.items():
             past = sorted((windows[0], score) for windows, score in found.items() if windows[1] == future_rounds)
@@ -50,7 +50,7 @@ def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tup
     """Accuracy of each predictor over time in hours (above) and the share of devices online at ``t_h``, [n] (below)."""
     names = list(accuracy)
     styles = style.line_styles(names)
-    with style.figure(style.COLUMN_IN, 2.8 + style.legend_height_in(names, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 2.8, names) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         for name, (at_h, values) in accuracy.items():
             above.plot(at_h, values, **styles[name].line())
@@ -71,7 +71,7 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
     """
     names = [*prediction_s, *overhead_s]
     styles = style.line_styles(names)
-    with style.figure(style.PAGE_IN, 2.15 + style.legend_height_in(names, style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 2.15, names) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         lines = [
             _cdf(axes, values, **styles[name].line())

@@ -41,7 +41,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     labels = labels_of(panels)
     styles = style.line_styles(labels)
     width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height + style.legend_height_in([*labels, _NEVER], width)) as figure:
+    with style.figure(width, height, [*labels, _NEVER]) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         bar = 0.84 / len(labels)
         any_missed = False

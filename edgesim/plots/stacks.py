@@ -15,7 +15,7 @@ from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.intervals import drawn_interval, spread_note
-from edgesim.plots.row_panels import row_panels
+from edgesim.plots.panel_figures import row_panels
 
 MOST_BARS = 60
 """Rounds of a longer run are drawn in blocks of equally many rounds."""
@@ -87,7 +87,7 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
     whole = sums.sum(axis=1) if share else np.diff(edges)
     values = np.divide(sums, whole[:, None], out=np.zeros_like(sums), where=whole[:, None] > 0)
     shown = _occurring(parts, values)
-    with style.figure(style.COLUMN_IN, 1.8 + _legend_in(shown, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 1.8, [part.label for part in shown.values()]) as figure:
         (axes,) = style.panel_grid(figure, [""])
         bottom = np.zeros(len(starts))
         for name, heights in zip(parts, values.T, strict=True):
@@ -111,10 +111,6 @@ def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], 
 def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:
     """The parts with a value above zero in any row of ``values`` [rows, parts]."""
     return {name: part for (name, part), column in zip(parts.items(), values.T, strict=True) if (column > 0).any()}
-
-
-def _legend_in(shown: Mapping[str, Part], width_in: float) -> float:
-    return style.legend_height_in([part.label for part in shown.values()], width_in) if shown else 0.0
 
 
 def _legend(figure: Figure, shown: Mapping[str, Part]) -> None:

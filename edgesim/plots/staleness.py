@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats, Integers
 from edgesim.plots.groups import Panel, Series
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 
 def has_stale_updates(runs: Sequence[Run]) -> bool:

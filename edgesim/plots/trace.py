@@ -81,7 +81,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
     over_time = {label: _over_time(trace) for label, trace in traces.items()}
     apart = [label for label, (*_, recorded) in over_time.items() if recorded[-1] < 0.99]
     notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
-    with style.figure(style.PAGE_IN, 5.2 + style.legend_height_in([*labels, *notes], style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 5.2, [*labels, *notes]) as figure:
         layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
         parts: dict[str, Axes] = figure.subplot_mosaic(layout)
         sessions, durations, gaps, hours, time = parts.values()

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots.groups import Panel
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 _SMOOTHED = 20
 """Most points of a line: each is a mean over several rounds, since the devices that train differ between rounds."""

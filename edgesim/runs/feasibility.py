@@ -107,23 +107,17 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
         remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
         fields.append("round.outage")
     if isinstance(world.environment, RecordedEnvironment):
-        raise EdgesimError(
-            f"round.tmax_s = {knobs.tmax_s:g}: no device can upload {upload_bits:,.0f} bits by the deadline over the "
-            f"recorded capacity {world.config.radio.channel!r}; {remedy}",
-            *fields,
+        over = f"over the recorded capacity {world.config.radio.channel!r}"
+        problem = f"no device can upload {upload_bits:,.0f} bits by the deadline {over}"
+    elif math.isinf(least_hz):
+        problem = f"no device can compute and upload {upload_bits:,.0f} bits by the deadline, whatever the band"
+    else:
+        problem = (
+            f"the band is too narrow for any device to upload by the deadline; give at least {_round_up(least_hz)} Hz"
         )
-    if math.isinf(least_hz):
-        raise EdgesimError(
-            f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {upload_bits:,.0f} bits by the "
-            f"deadline, whatever the band; {remedy}",
-            *fields,
-        )
-    raise EdgesimError(
-        f"radio.bandwidth_hz = {band_hz:g}: the band is too narrow for any device to upload by the deadline; give at "
-        f"least {_round_up(least_hz)} Hz, or {remedy}",
-        "radio.bandwidth_hz",
-        *fields,
-    )
+        told = f"radio.bandwidth_hz = {band_hz:g}: {problem}, or {remedy}"
+        raise EdgesimError(told, "radio.bandwidth_hz", *fields)
+    raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
 
 
 def _least_need_hz(

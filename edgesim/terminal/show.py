@@ -66,10 +66,8 @@ def print_run(folder: Path, console: Console) -> None:
     rounds = records.read_table(folder, "rounds")
     table = Table(title=str(folder), show_header=False, title_justify="left")
     table.add_row("status", f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else ""))
-    policy, seed = (
-        records.setting(folder, config, "selection.policy", str),
-        records.setting(folder, config, "seed", int),
-    )
+    policy = records.setting(folder, config, "selection.policy", str)
+    seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
     if run.get("unobserved_share"):
         # Older runs do not note it.
