@@ -49,8 +49,7 @@ class StackedBackEnd:
         chain = layer_by_layer(model)
         self._forward = chain or mapped(model)
         self._fills_up = chain is not None and not mixes_rows(model)
-        found = probe(model, self._forward, data.image_shape)
-        self._masks, self._row_bytes = found.masks, found.row_bytes
+        self._masks, self._row_bytes = probe(model, self._forward, data.image_shape)
         self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
 
     def run(self, promises: Sequence[Promise]) -> int:
