@@ -164,19 +164,12 @@ class Synchronous:
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
         """Devices begin to work: submit their training jobs, start their processes."""
         parts, clock, number = self.parts, self.parts.clock, this.number.round
-        signals = RoundSignals(
-            parts.bands,
-            this.decision,
-            this.deadline_s,
-            rounding_s(this.tmax_s, this.deadline_s),
-            partial(self._on_computed, this),
-            partial(self._on_arrived, this),
-            lambda _: None,
-            parts.interruptions.back_s,
-            parts.draws,
-        )
+        computed, arrived = partial(self._on_computed, this), partial(self._on_arrived, this)
+        tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
+        hears = computed, arrived, lambda _: None, parts.interruptions.back_s, parts.draws
+        signals = RoundSignals(parts.bands, this.decision, this.deadline_s, tolerance_s, *hears)
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
-        horizon_s = this.deadline_s - signals.tolerance_s if parts.world.config.round.late == "drop" else math.inf
+        horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         this.promises |= zip(ids.tolist(), this.training.start(ids), strict=True)
         numbers = np.broadcast_to(number, len(ids))
@@ -206,9 +199,7 @@ class Synchronous:
                 return np.empty(0, dtype=np.int64), np.empty(0)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
             draws, times_selected = number.round, self.times_selected[ids]
-            view = make_view(
-                parts, number, timeline, draws, this.tmax_s, times_selected, this.training, bands_hz, invited
-            )
+            view = make_view(parts, number, timeline, draws, times_selected, this.training, bands_hz, invited)
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(view.need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
@@ -254,7 +245,8 @@ class Synchronous:
             if task.phase == "ended" or not process.is_alive:
                 continue
             if keeps and task.taken:
-                self._carry(this, task)
+                task.carried, task.fate = True, "late"
+                self.carried[task.device] = Carried(task, this.promises[task.device], process)
             else:
                 process.interrupt()
         if this.number.last_of_frame:
@@ -263,11 +255,6 @@ class Synchronous:
                 late.process.interrupt()
             self.carried.clear()
         return over
-
-    def _carry(self, this: OpenRound, task: Task) -> None:
-        task.carried, task.fate = True, "late"
-        late = Carried(task, this.promises[task.device], this.processes[task.device])
-        self.carried[task.device] = late
 
     def _merge(self, this: OpenRound) -> tuple[Merged, Origin]:
         """Merge the updates that arrived and are picked, and tell the selector; also where they came from."""

@@ -83,17 +83,8 @@ class Unsynchronised:
         self._alarm_s = -math.inf
         idle = np.ones(len(self.next_task), dtype=bool)
         self._idle = IdleDevices(parts.world.availability, parts.batteries, idle)
-        self._signals = RoundSignals(
-            parts.bands,
-            parts.clock.event(),
-            math.inf,
-            1e-9 * knobs.tmax_s,
-            self._on_computed,
-            self._on_arrived,
-            self._on_dropped,
-            parts.interruptions.back_s,
-            parts.draws,
-        )
+        hears = self._on_computed, self._on_arrived, self._on_dropped, parts.interruptions.back_s, parts.draws
+        self._signals = RoundSignals(parts.bands, parts.clock.event(), math.inf, 1e-9 * knobs.tmax_s, *hears)
 
     def step(self, number: RoundNumber) -> Step:
         """Let devices work until the next model is made."""
@@ -163,7 +154,7 @@ class Unsynchronised:
         bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
         timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
-        view = make_view(parts, number, timeline, tasks, tmax_s, tasks - 1, knowledge, bands_hz, self._places)
+        view = make_view(parts, number, timeline, tasks, tasks - 1, knowledge, bands_hz, self._places)
         station = world.population.station[ids]
         rows = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
