@@ -12,14 +12,12 @@ from edgesim.algorithms.algorithm import Algorithm
 from edgesim.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.client_weights import ClientWeights
-from edgesim.learning.back_ends.finished import finished
-from edgesim.learning.back_ends.layers import layer_by_layer, mixes_rows
-from edgesim.learning.back_ends.mapped import mapped
+from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, Result, diverged, wanted
+from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
