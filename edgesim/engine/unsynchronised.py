@@ -20,6 +20,7 @@ from edgesim.engine.decision import Timeline, admit
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
+from edgesim.engine.open_round import Working
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -40,17 +41,6 @@ class Chosen:
     rx_power_w: float
     stays_until_s: float
     """When the stay ends in which it was chosen."""
-
-
-@dataclass(slots=True)
-class Working:
-    """A device at work."""
-
-    task: Task
-    version: int
-    """Models made before the one that it started from."""
-    promise: Promise
-    process: simpy.Process
 
 
 @dataclass
@@ -182,7 +172,7 @@ class Unsynchronised:
         self.next_task[device] += 1
         self._idle.begin(device)
         process = simpy.Process(parts.clock, work(parts.clock, task, self._signals))
-        self.at_work[device] = Working(task, self.version, promise, process)
+        self.at_work[device] = Working(task, promise, process, self.version)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
