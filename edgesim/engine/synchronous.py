@@ -171,8 +171,8 @@ class Synchronous:
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
         horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
-        numbers = np.broadcast_to(number, len(ids))
-        tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s, leaves_s)
+        numbers = [number] * len(ids)
+        tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
         for task, promise in zip(tasks, this.training.start(ids), strict=True):
             this.working[task.device] = Working(task, promise, simpy.Process(clock, work(clock, task, signals)))
 

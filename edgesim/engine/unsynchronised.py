@@ -166,8 +166,8 @@ class Unsynchronised:
         self.in_training.add(device)
         ids = np.array([device])
         (promise,) = self.training.start(ids)
-        compute_s, leaves_s = np.array([[chosen.compute_s], [parts.interruptions.leaves_stay_s(chosen.stays_until_s)]])
-        (task,) = parts.tasks(ids, number.round, True, self.next_task[ids], compute_s, leaves_s)
+        leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
+        (task,) = parts.tasks(ids, number.round, True, [own_number], [chosen.compute_s], [leaves_s])
         task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
