@@ -27,7 +27,7 @@ from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors
 from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.terminal.show import print_run, print_study
-from edgesim.traces import MODELS
+from edgesim.traces.models import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")

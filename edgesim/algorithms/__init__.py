@@ -75,14 +75,11 @@ def check_fit(config: RunConfig) -> None:
     """Refuse an algorithm that does not allow the run's protocol, latecomers or edge servers; raises `EdgesimError`."""
     for half in _halves(config.algorithm):
         name = next(name for name, kind in ALGORITHMS.items() if kind is half)
+        merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
         for key, value, fit in (
             ("round.protocol", config.round.protocol, half.protocols),
             ("round.late", config.round.late, {"drop", "keep"} if half.late_updates else {"drop"}),
-            (
-                "topology.aggregation",
-                config.topology.aggregation,
-                {"flat"} | ({"hierarchical"} if half.at_edges else set()),
-            ),
+            ("topology.aggregation", config.topology.aggregation, merging),
         ):
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import Section
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 Half = Literal["local", "server"]
 
 
-class Options(BaseModel):
+class Options(Section):
     """Base of an algorithm's options: typed, bounded, unknown names refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class AveragingOptions(Options):
@@ -143,20 +141,9 @@ class Arrivals:
     """What was sent beside the updates, each [S, ...]."""
 
     def rows(self, rows: Integers) -> Arrivals:
-        """Some of the rows, in the order given."""
-        chosen = {
-            name: getattr(self, name)[rows] for name in ("ids", "samples", "staleness", "age_weight", "picked", "lr")
-        }
-        if self.updates is None:
-            return replace(self, **chosen)
-        order = rows.tolist()
-        return replace(
-            self,
-            **chosen,
-            updates=self.updates[order],
-            starts=[self.starts[row] for row in order],
-            up={name: tensor[order] for name, tensor in self.up.items()},
-        )
+        """Some of the rows, in the order given; without tensors."""
+        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 class Algorithm:

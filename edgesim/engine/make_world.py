@@ -15,7 +15,8 @@ from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.streams import Streams
-from edgesim.traces import IntervalTable, models
+from edgesim.traces import models
+from edgesim.traces.interval_table import IntervalTable
 
 
 def make_world(config: RunConfig, streams: Streams) -> World:

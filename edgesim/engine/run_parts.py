@@ -1,9 +1,9 @@
 """The parts of one run that its server and its protocol share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Integers
 from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
@@ -54,7 +54,13 @@ class RunParts:
         self.evaluations = Evaluations(config, self.learner, self.report)
 
     def tasks(
-        self, ids: Integers, round: int, from_cloud: bool, numbers: Integers, compute_s: Floats, leaves_s: Floats
+        self,
+        ids: Integers,
+        round: int,
+        from_cloud: bool,
+        numbers: Sequence[int],
+        compute_s: Sequence[float],
+        leaves_s: Sequence[float],
     ) -> list[Task]:
         """Tasks of devices that begin to work, [n], with the ``numbers`` of their draws [n]; in which round decides
         what they are sent and send. ``from_cloud`` is whether the broadcast comes from there, not from edge servers.
@@ -63,8 +69,10 @@ class RunParts:
         down_bits, up_bits = accounts.download_bits(ids, round), accounts.upload_bits(ids, round)
         broadcast_s = self.backhaul.download_s(station, down_bits, from_cloud)
         down_s, backhaul_s = world.download_s(ids, down_bits), self.backhaul.upload_s(station, up_bits)
-        columns = (ids, down_bits, up_bits, down_s, compute_s, leaves_s, station, broadcast_s, backhaul_s, numbers)
-        return [Task(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        columns = (column.tolist() for column in (ids, down_bits, up_bits, down_s, station, broadcast_s, backhaul_s))
+        devices, down, up, receive_s, at, *wires_s = columns
+        rows = zip(devices, down, up, receive_s, compute_s, leaves_s, at, *wires_s, numbers, strict=True)
+        return [Task(*row) for row in rows]
 
     @property
     def empty_s(self) -> Callable[[Task], float] | None:

@@ -20,6 +20,7 @@ from edgesim.engine.decision import Timeline, admit
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
+from edgesim.engine.open_round import Working
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -40,17 +41,6 @@ class Chosen:
     rx_power_w: float
     stays_until_s: float
     """When the stay ends in which it was chosen."""
-
-
-@dataclass(slots=True)
-class Working:
-    """A device at work."""
-
-    task: Task
-    version: int
-    """Models made before the one that it started from."""
-    promise: Promise
-    process: simpy.Process
 
 
 @dataclass
@@ -163,7 +153,7 @@ class Unsynchronised:
         bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
         timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
-        view = make_view(parts, number, timeline, tasks, tmax_s, tasks - 1, knowledge, bands_hz, self._places)
+        view = make_view(parts, number, timeline, tasks, tasks - 1, knowledge, bands_hz, self._places)
         station = world.population.station[ids]
         rows = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
@@ -185,13 +175,13 @@ class Unsynchronised:
         self.in_training.add(device)
         ids = np.array([device])
         (promise,) = self.training.start(ids)
-        compute_s, leaves_s = np.array([[chosen.compute_s], [parts.interruptions.leaves_stay_s(chosen.stays_until_s)]])
-        (task,) = parts.tasks(ids, number.round, True, self.next_task[ids], compute_s, leaves_s)
+        leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
+        (task,) = parts.tasks(ids, number.round, True, [own_number], [chosen.compute_s], [leaves_s])
         task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
         process = simpy.Process(parts.clock, work(parts.clock, task, self._signals))
-        self.at_work[device] = Working(task, self.version, promise, process)
+        self.at_work[device] = Working(task, promise, process, self.version)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:

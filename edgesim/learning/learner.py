@@ -241,7 +241,8 @@ class TorchLearner:
             evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples], self.cores)
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
-            if self._in_frame and self._keeps_best(frame):
+            keeps_best = self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
+            if self._in_frame and keeps_best:
                 self._consider(frame)
         return evaluation
 
@@ -287,9 +288,6 @@ class TorchLearner:
         order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
         seen = np.isin(self.dataset.test_labels[order], self.federation.frames[frame].classes_seen)
         return np.sort(order[seen][: self.config.evaluation.samples])
-
-    def _keeps_best(self, frame: int) -> bool:
-        return self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
 
     def _consider(self, frame: int) -> None:
         held = self.federation.frames[frame].samples

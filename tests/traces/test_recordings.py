@@ -14,8 +14,11 @@ from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
-from edgesim.traces import Intervals, make_availability, read_intervals, stays
+from edgesim.traces import stays
 from edgesim.traces.convert import convert
+from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.intervals import Intervals
+from edgesim.traces.models import make_availability
 from edgesim.traces.readers import Capacity, RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import anatomy
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import torch
 
 from edgesim.algorithms.algorithm import Algorithm
-from edgesim.learning.back_ends.finished import finished
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, Result, diverged, wanted
+from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded

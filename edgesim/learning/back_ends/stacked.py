@@ -12,14 +12,12 @@ from edgesim.algorithms.algorithm import Algorithm
 from edgesim.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.client_weights import ClientWeights
-from edgesim.learning.back_ends.finished import finished
-from edgesim.learning.back_ends.layers import layer_by_layer, mixes_rows
-from edgesim.learning.back_ends.mapped import mapped
+from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, Result, diverged, wanted
+from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
@@ -49,8 +47,7 @@ class StackedBackEnd:
         chain = layer_by_layer(model)
         self._forward = chain or mapped(model)
         self._fills_up = chain is not None and not mixes_rows(model)
-        found = probe(model, self._forward, data.image_shape)
-        self._masks, self._row_bytes = found.masks, found.row_bytes
+        self._masks, self._row_bytes = probe(model, self._forward, data.image_shape)
         self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
 
     def run(self, promises: Sequence[Promise]) -> int:
