@@ -22,8 +22,7 @@ from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
 from edgesim.files.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
-from edgesim.files.table_file import column_names, numbers_of, read_columns, write_parquet
-from edgesim.traces.device_rows import refuse_rows
+from edgesim.files.table_file import column_names, numbers_of, read_columns, refuse_rows, write_parquet
 from edgesim.traces.intervals import Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"
@@ -127,7 +126,7 @@ def _checked(frame: pd.DataFrame, path: Path, length_s: float | None) -> tuple[I
     """Devices, starts, ends and recording lengths, [rows] each, ordered by device; refuses the first invalid row."""
 
     def refuse(bad: Booleans, field: str, expected: str) -> None:
-        refuse_rows(bad, frame, path, field, expected)
+        refuse_rows(path, frame, field, bad, expected)
 
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
     names = list(columns)

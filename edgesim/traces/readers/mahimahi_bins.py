@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns
-from edgesim.traces.device_rows import refuse_rows
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.traces.readers.mahimahi import PACKET_BITS
 from edgesim.traces.readers.results import Capacity
 
@@ -32,9 +31,9 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     counts = frame.groupby(name, sort=False).cumcount().to_numpy()
     number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
     in_order = "0, 1, 2, ... in the rows of a trace and direction, none left out"
-    refuse_rows(number != counts, frame, path, "bin", in_order)
+    refuse_rows(path, frame, "bin", number != counts, in_order)
     whole = (packets == np.floor(packets)) & (packets >= 0) & (packets <= _MOST_PACKETS)
-    refuse_rows(~whole, frame, path, "packets", f"a whole number from 0 to {_MOST_PACKETS}")
+    refuse_rows(path, frame, "packets", ~whole, f"a whole number from 0 to {_MOST_PACKETS}")
     bps = packets * PACKET_BITS * _BINS_PER_S
     tables = {
         str(key): (number[rows] / _BINS_PER_S, bps[rows])
