@@ -85,8 +85,6 @@ def read_capacity_rows(path: Path) -> dict[str, Rows]:
     Raises `EdgesimError` that names the file and the first line or row that breaks a rule.
     """
     frame = read_columns(path, COLUMNS, optional=(TRACE,), text=(TRACE,))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     if TRACE not in frame:
         _, t_s, bps = checked_rows(path, frame, np.zeros(len(frame), dtype=np.int64))
         return {"": (t_s, bps)}

@@ -51,8 +51,6 @@ def read_profile(path: Path) -> Profile:
     the column and what was expected.
     """
     frame = read_columns(path, COLUMNS, optional=(LINK, CLOCK, KEY, MODEL), text=(KEY, MODEL))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
 
     names = {name: texts_of(frame[name]) for name in (KEY, MODEL) if name in frame}
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns if name not in names}

@@ -25,8 +25,6 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     file, the line (CSV) or row (Parquet), the column and what was expected.
     """
     frame = read_columns(path, COLUMNS, text=COLUMNS[:2])
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     name = frame["trace"].astype(str) + "-" + frame["direction"].astype(str)
     counts = frame.groupby(name, sort=False).cumcount().to_numpy()
     number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
