@@ -19,18 +19,13 @@ from edgesim.files.table_facts import PREFIX
 
 
 def read_columns(
-    path: Path,
-    columns: Sequence[str],
-    optional: Sequence[str] = (),
-    text: Sequence[str] = (),
-    *,
-    may_be_empty: bool = False,
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), text: Sequence[str] = (), or_empty: bool = False
 ) -> pd.DataFrame:
     """The columns of a file, indexed by line (CSV, the header is line 1) or row (Parquet, from 1).
 
     Values of a CSV are text; values of Parquet are numbers, except in the columns named by ``text``. Other columns and
     blank lines are left out, and so are ``optional`` columns that the file lacks. Raises `EdgesimError` that names the
-    file if it is not readable, lacks a column, or holds no rows and is not one that ``may_be_empty``.
+    file if it is not readable, lacks a column, or holds no rows; with ``or_empty`` it may.
     """
     if path.suffix not in (".csv", ".parquet"):
         raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
@@ -39,7 +34,7 @@ def read_columns(
         frame = read(path, columns, optional, text)
     except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
         raise _unreadable(path, error) from None
-    if frame.empty and not may_be_empty:
+    if frame.empty and not or_empty:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(columns)}")
     return frame
 

@@ -41,7 +41,7 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     """
     check_length(length_s)
     id_column = id_column_of(path)
-    frame = read_columns(path, (id_column, *TIMES), optional=(LENGTH,), may_be_empty=True)
+    frame = read_columns(path, (id_column, *TIMES), optional=(LENGTH,), or_empty=True)
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
     device, start_s, end_s, lengths_s = _checked(frame, path, length_s)

@@ -37,7 +37,7 @@ def read_ai_benchmark(
     if (phones is None) != (model_map is None):
         raise EdgesimError("--phones, --model-map: expected both or neither")
     needed, optional = ((SCORE,), (NAME,)) if phones is None else ((SCORE, NAME), ())
-    frame = read_columns(path, needed, optional, text=(NAME,), may_be_empty=True)
+    frame = read_columns(path, needed, optional, text=(NAME,), or_empty=True)
     score = numbers_of(frame[SCORE])
     bad = ~(np.isfinite(score) & (score > 0))
     if not len(score) or bad.any():
@@ -62,7 +62,7 @@ def read_ai_benchmark(
 
 def _listed_names(path: Path) -> dict[str, str]:
     """Name in the list of scores by Android model code; codes without a name are left out."""
-    frame = read_columns(path, (CODE, LISTED), text=(CODE, LISTED), may_be_empty=True)
+    frame = read_columns(path, (CODE, LISTED), text=(CODE, LISTED), or_empty=True)
     refuse_rows(path, frame, CODE, frame[CODE].duplicated().to_numpy(), "each model once")
     pairs = zip(texts_of(frame[CODE]), texts_of(frame[LISTED]), strict=True)
     return {code.strip(): name.strip() for code, name in pairs if code.strip() and name.strip()}
