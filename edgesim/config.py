@@ -38,7 +38,7 @@ class LinksConfig(Section):
     file: str = Field(min_length=1)
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
     end_s: float | None = Field(None, gt=0)
-    """Instant at which the last row of every device ends, for a file that does not say."""
+    """Instant at which the last row of every link ends, for a file that does not say."""
     after_end: Literal["wrap", "hold"] | None = None
     """``wrap``: each link begins again at its end; ``hold``: its last row never ends; None: unknown after its end."""
 
