@@ -38,7 +38,7 @@ class LinksConfig(Section):
     file: str = Field(min_length=1)
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
     end_s: float | None = Field(None, gt=0)
-    """Instant at which the last row of every device ends, for a file that does not say."""
+    """Instant at which the last row of every link ends, for a file that does not say."""
     after_end: Literal["wrap", "hold"] | None = None
     """``wrap``: each link begins again at its end; ``hold``: its last row never ends; None: unknown after its end."""
 
@@ -266,6 +266,10 @@ _OF_ROUNDS = {
 }
 
 
+_STALENESS_DEFAULTS = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "refl": {"beta": 0.35}}
+"""Options of the weights of stale updates, with the papers' defaults."""
+
+
 class StalenessConfig(Section):
     """Weights of stale updates, which started from an older model (`edgesim.algorithms.staleness`)."""
 
@@ -282,18 +286,15 @@ class StalenessConfig(Section):
 
     @model_validator(mode="after")
     def _of_the_weight(self) -> Self:
-        own = {"polynomial": {"a"}, "hinge": {"a", "b"}, "refl": {"beta"}}.get(str(self.weight), set())
         for key in ("a", "b", "beta"):
-            if getattr(self, key) is not None and key not in own:
+            if getattr(self, key) is not None and key not in _STALENESS_DEFAULTS.get(str(self.weight), {}):
                 raise ValueError(f"{key} is not for weight = {self.weight!r}")
         return self
 
     def resolved(self, protocol: str) -> "StalenessConfig":
         """The section with the papers' defaults filled in."""
         weight = self.weight or ("constant" if protocol == "synchronous" else "polynomial")
-        defaults = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "refl": {"beta": 0.35}}.get(weight, {})
-        given = {key: value for key, value in self.model_dump().items() if value is not None}
-        return self.model_copy(update={"weight": weight} | defaults | given)
+        return _filled(self, {"weight": weight} | _STALENESS_DEFAULTS.get(weight, {}))
 
 
 class DataConfig(Section):

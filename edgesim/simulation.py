@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
@@ -213,13 +214,10 @@ def _frame_lengths(config: RunConfig, frames: int) -> list[tuple[int, int | None
 
 
 def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber]:
-    number = 0
+    numbers = count(1)
     for frame, (horizon, length) in enumerate(frames, start=1):
-        k = 0
-        while length is None or k < length:
-            k += 1
-            number += 1
-            yield RoundNumber(number, frame, k, horizon, k == length)
+        for k in count(1) if length is None else range(1, length + 1):
+            yield RoundNumber(next(numbers), frame, k, horizon, k == length)
 
 
 def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:

@@ -67,7 +67,7 @@ def beside_the_paper(study_folder: Path) -> pd.DataFrame:
                 "paper_speed_up": paper[0],
                 "accuracy": float(np.mean(accuracy)),
                 "sd": float(np.std(accuracy, ddof=1)) if len(accuracy) > 1 else np.nan,
-                "points": float(np.mean(accuracy)) - 100 * _first(random["final_accuracy"]),
+                "points": float(np.mean(accuracy)) - 100 * float(random["final_accuracy"].mean()),
                 "paper_points": paper[1],
                 "devices": float(
                     np.mean([effective_devices(participations(run.updates, run.devices)) for run in runs])
@@ -92,7 +92,3 @@ def _of_the_paper(policy: str) -> tuple[str, str]:
         " ".join(f"{theirs / own:.2f}" for theirs, own in rounds),
         " ".join(f"{own - theirs:+.1f}" for theirs, own in accuracy),
     )
-
-
-def _first(column: pd.Series) -> float:
-    return float(column.iloc[0]) if len(column) else np.nan

@@ -4,15 +4,15 @@ If a file holds several tables, its column ``trace`` names the table of each row
 """
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from edgesim.arrays import Floats, Integers
 from edgesim.channels.capacity import CapacityTables, one_capacity_table
-from edgesim.config import Section
+from edgesim.config import LinksConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.validation import validate
@@ -24,22 +24,14 @@ COLUMNS = ("t_s", "bps")
 TRACE = "trace"
 
 
-class CapacityKeys(Section):
-    """The keys of ``[capacity]``: the file of the table, and what follows its last row."""
+class CapacityKeys(LinksConfig):
+    """The keys of ``[capacity]``: as for recorded links, with the ``file`` relative to the environment file."""
 
-    file: str = Field(min_length=1)
-    """Path of the table, relative to the environment file."""
     trace: str | None = None
     """Name of the table, for a file that holds several."""
-    end_s: float | None = Field(None, gt=0)
-    """Instant at which the last row ends."""
-    after_end: Literal["wrap", "hold"] | None = None
-    """``wrap``: the table begins again at end_s; ``hold``: the last row never ends; None: unknown after end_s."""
 
     @model_validator(mode="after")
-    def _the_last_row_has_one_end(self) -> Self:
-        if self.after_end == "hold" and self.end_s is not None:
-            raise ValueError("end_s: not for after_end = 'hold', whose last row never ends; remove one of them")
+    def _the_last_row_ends(self) -> Self:
         if self.after_end != "hold" and self.end_s is None:
             raise ValueError("end_s: expected the instant at which the last row ends, or after_end = 'hold'")
         return self
@@ -85,8 +77,6 @@ def read_capacity_rows(path: Path) -> dict[str, Rows]:
     Raises `EdgesimError` that names the file and the first line or row that breaks a rule.
     """
     frame = read_columns(path, COLUMNS, optional=(TRACE,), text=(TRACE,))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     if TRACE not in frame:
         _, t_s, bps = checked_rows(path, frame, np.zeros(len(frame), dtype=np.int64))
         return {"": (t_s, bps)}

@@ -69,8 +69,6 @@ def read_links(path: Path) -> LinkRows:
     column and what was expected, or the first device without rows.
     """
     frame = read_columns(path, COLUMNS, optional=(END, KEY), text=(KEY,))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     ids = numbers_of(frame[DEVICE])
     no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
     refuse_rows(path, frame, DEVICE, no_id, "a whole number, 0 or more")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from edgesim.arrays import Floats, Integers
@@ -51,9 +52,6 @@ def read_profile(path: Path) -> Profile:
     the column and what was expected.
     """
     frame = read_columns(path, COLUMNS, optional=(LINK, CLOCK, KEY, MODEL), text=(KEY, MODEL))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
-
     names = {name: texts_of(frame[name]) for name in (KEY, MODEL) if name in frame}
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns if name not in names}
     device = columns.pop("device")
@@ -62,10 +60,8 @@ def read_profile(path: Path) -> Profile:
     if KEY in names:
         refuse_rows(path, frame, KEY, names[KEY] == "", "the device's key")
     for name, values in {"device": device, **names}.items():
-        seen_before = np.ones(len(values), dtype=bool)
-        seen_before[np.unique(values, return_index=True)[1]] = False
         if name != MODEL:
-            refuse_rows(path, frame, name, seen_before, f"each {name} once")
+            refuse_rows(path, frame, name, pd.Series(values).duplicated().to_numpy(), f"each {name} once")
     for name, values in columns.items():
         refuse_rows(path, frame, name, ~(np.isfinite(values) & (values > 0)), "a finite number above 0")
     order = np.argsort(device)
@@ -85,10 +81,6 @@ def write_profile(path: Path, profile: Profile) -> None:
         "device": np.arange(len(profile.s_per_sample), dtype=np.int32),
         "s_per_sample": profile.s_per_sample,
     }
-    for name, values in ((LINK, profile.link_bps), (CLOCK, profile.clock_hz)):
-        if values is not None:
-            columns[name] = values
-    for name, names in ((KEY, profile.keys), (MODEL, profile.models)):
-        if names is not None:
-            columns[name] = pa.array(names, pa.string())
+    optional = {LINK: profile.link_bps, CLOCK: profile.clock_hz, KEY: profile.keys, MODEL: profile.models}
+    columns |= {name: values for name, values in optional.items() if values is not None}
     write_parquet(path, pa.table(columns), {"guessed": str(profile.guessed)} if profile.guessed else {})

@@ -19,21 +19,24 @@ from edgesim.files.table_facts import PREFIX
 
 
 def read_columns(
-    path: Path, columns: Sequence[str], optional: Sequence[str] = (), text: Sequence[str] = ()
+    path: Path, columns: Sequence[str], optional: Sequence[str] = (), text: Sequence[str] = (), or_empty: bool = False
 ) -> pd.DataFrame:
     """The columns of a file, indexed by line (CSV, the header is line 1) or row (Parquet, from 1).
 
     Values of a CSV are text; values of Parquet are numbers, except in the columns named by ``text``. Other columns and
     blank lines are left out, and so are ``optional`` columns that the file lacks. Raises `EdgesimError` that names the
-    file if it is not readable or lacks a column.
+    file if it is not readable, lacks a column, or holds no rows; with ``or_empty`` it may.
     """
     if path.suffix not in (".csv", ".parquet"):
         raise EdgesimError(f"{path}: expected a file that ends in .csv or .parquet")
     try:
         read = _read_csv if path.suffix == ".csv" else _read_parquet
-        return read(path, columns, optional, text)
+        frame = read(path, columns, optional, text)
     except (OSError, ValueError, pa.ArrowException, pd.errors.ParserWarning) as error:
         raise _unreadable(path, error) from None
+    if frame.empty and not or_empty:
+        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(columns)}")
+    return frame
 
 
 def column_names(path: Path) -> list[str]:

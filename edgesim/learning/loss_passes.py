@@ -61,7 +61,6 @@ def gradient_deviations(
 
 def _deviations_of_gradients(model: FlatModel, data: DeviceData, batches: list[Integers]) -> Floats:
     """`gradient_deviations` by per-sample gradients, for any module."""
-    model.module.eval()
     names = model.names[: len(model.parameters())]
     parameters = dict(zip(names, (parameter.detach() for parameter in model.parameters()), strict=True))
 

@@ -68,27 +68,14 @@ def start_model(
 ) -> StartModel:
     """Pre-train the loaded weights on the old classes, or read the result of an earlier run of the same kind.
 
-    ``notice`` hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be
-    written and `Diverged` when a loss is not finite.
+    It trains whole epochs over all images of the old classes until enough of their test images are right. ``notice``
+    hears of every epoch trained. Raises `EdgesimError` when the cache folder cannot be written and `Diverged` when a
+    loss is not finite.
     """
     path = cache_folder("start-models") / f"{_key(model, data, federation, config, streams)}.safetensors"
     cached = _read(path, model, data.device)
     if cached is not None:
         return cached
-    trained = _pretrain(model, data, federation, config, streams, notice)
-    _write(path, trained)
-    return trained
-
-
-def _pretrain(
-    model: FlatModel,
-    data: DeviceData,
-    federation: Federation,
-    config: RunConfig,
-    streams: Streams,
-    notice: Callable[[str], None],
-) -> StartModel:
-    """Whole epochs over all images of the old classes until enough of their test images are right."""
     dataset, learning, augment = federation.dataset, config.learning, config.data.augment
     assert dataset is not None, "without a dataset nothing trains"
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
@@ -112,7 +99,9 @@ def _pretrain(
             )
         accuracy = float((predictions(model, data, test, test=True)[1] == dataset.test_labels[test]).mean())
         notice(f"pre-training, epoch {epoch}: {accuracy:.1%} of the old classes' test images are right")
-    return StartModel(model.snapshot(), epoch, accuracy)
+    trained = StartModel(model.snapshot(), epoch, accuracy)
+    _write(path, trained)
+    return trained
 
 
 def _key(model: FlatModel, data: DeviceData, federation: Federation, config: RunConfig, streams: Streams) -> str:
@@ -126,7 +115,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "model": learning.model,
         "model_source": digest_when_loaded(model_module(learning.model)),
         "initial": {name: _tensor_digest(tensor) for name, tensor in model.state().items()},
-        "training_source": code_digest(*_TRAINING, _pretrain),
+        "training_source": code_digest(*_TRAINING, start_model),
         "augment": config.data.augment,
         "precision": learning.precision,
         "lr": learning.lr,

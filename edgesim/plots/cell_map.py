@@ -37,7 +37,8 @@ def draw_cell_map(run: Run) -> Figure:
                 cmap="viridis",
                 vmin=0,
                 vmax=max(float(shares.max()), 1e-9),
-                s=_size(len(devices)),
+                # In square points: smaller in a crowd.
+                s=float(np.clip(2500 / len(devices), 2, 28)),
                 marker=_MARKS[station % len(_MARKS)],
                 linewidths=0,
                 rasterized=len(devices) > 2000,
@@ -70,11 +71,6 @@ def scheduled_share(activities: pd.DataFrame, devices: np.ndarray, rounds: int) 
     uploads = activities[activities["activity"] == "upload"]
     counts = uploads.groupby("device")["round"].nunique()
     return np.asarray(counts.reindex(devices, fill_value=0).to_numpy() / rounds)
-
-
-def _size(devices: int) -> float:
-    """Marker area in square points: smaller in a crowd."""
-    return float(np.clip(2500 / devices, 2, 28))
 
 
 def _mark(marker: str, color: str) -> Line2D:

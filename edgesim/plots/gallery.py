@@ -17,7 +17,7 @@ from edgesim.analysis.summary import TO_TARGET, summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import refuse_link
-from edgesim.plots import heat_map
+from edgesim.plots import heat_map, style
 from edgesim.plots.accuracy import Over, draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.band_use import draw_band_use
@@ -73,10 +73,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         raise EdgesimError(f"{paths[0]}: no run of the study is finished; run the study first")
     if out.parent in paths:
         refuse_link(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EdgesimError(f"{out}: cannot be made a folder for figures: {error.strerror}") from None
+    style.make_folder(out)
     digest = digest_of_study(study) if study else digest_of(runs, round)
     drawn = Made(out).current(_ALL, digest)
     if drawn is not None:

@@ -260,15 +260,20 @@ def show_error_bars(errors: ErrorbarContainer) -> None:
         line.set_path_effects([withStroke(linewidth=1.4, foreground="white")])
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder for figures; raises `EdgesimError` where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EdgesimError(f"{folder}: cannot be made a folder for figures: {error.strerror}") from None
+
+
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem.png`` (300 dpi) and ``stem.svg``; the same figure gives the same bytes every time.
 
     Raises `EdgesimError` where the folder cannot be made.
     """
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EdgesimError(f"{stem.parent}: cannot be made a folder for figures: {error.strerror}") from None
+    make_folder(stem.parent)
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
     with paper():
         figure.savefig(own_file(png), dpi=300, metadata={"Software": None})

@@ -1,7 +1,7 @@
 """Figures of recordings: availability (FedDance, SoCC 2025, fig. 3, and the hours of the day), capacity, speed."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Floats
 from edgesim.plots import style
+from edgesim.traces.session_statistics import Anatomy
 
 ONLINE_SHARE = 0.2026
 LONG_GAP_SHARE = 0.65
@@ -28,45 +29,6 @@ _TIMES = {
     1.0: "1 s", 10.0: "10 s", _MINUTE_S: "1 min", 10 * _MINUTE_S: "10 min", _HOUR_S: "1 h", 10 * _HOUR_S: "10 h",
     4 * _DAY_S: "4 d",
 }  # fmt: skip
-
-
-class Anatomy(Protocol):
-    """The statistics of an availability trace that are drawn."""
-
-    @property
-    def sessions(self) -> Integers:
-        """Number of available periods of each device, [devices]."""
-
-    @property
-    def duration_s(self) -> Floats:
-        """Of every period, [n]."""
-
-    @property
-    def gap_s(self) -> Floats:
-        """Gaps between consecutive periods of one device, [m]."""
-
-    @property
-    def mean_gap_s(self) -> Floats:
-        """Mean gap of each device that has gaps."""
-
-    @property
-    def length_s(self) -> float:
-        """The longest recording."""
-
-    @property
-    def counts_over_time(self) -> tuple[Floats, Integers]:
-        """Instants at which the number of devices online changes, and that number from there on, [k] each."""
-
-    def recorded_until_s(self, t_s: Floats) -> Floats:
-        """Device-seconds recorded up to each instant, [k]."""
-
-    @property
-    def share_by_hour(self) -> Floats:
-        """Share of devices online in each hour of the day, [24]."""
-
-    @property
-    def pooled_share(self) -> float:
-        """Share of all device-time that is online."""
 
 
 def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figure:

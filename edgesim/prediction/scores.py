@@ -1,6 +1,7 @@
 """How often a yes-or-no forecast is right."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 
 import numpy as np
 
@@ -23,12 +24,7 @@ class Confusion:
         return cls(hits, said_yes - hits, len(said) - said_yes - came_yes + hits, came_yes - hits)
 
     def __add__(self, other: "Confusion") -> "Confusion":
-        return Confusion(
-            self.true_positives + other.true_positives,
-            self.false_positives + other.false_positives,
-            self.true_negatives + other.true_negatives,
-            self.false_negatives + other.false_negatives,
-        )
+        return Confusion(*map(add, astuple(self), astuple(other)))
 
     @property
     def accuracy(self) -> float:

@@ -81,13 +81,7 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     if table == "metrics":
         _check_idle(frame, path)
     if table == "activities":
-        strange = ~frame["activity"].isin(_ACTIVITIES).to_numpy()
-        if strange.any():
-            row = int(strange.argmax())
-            got = frame["activity"].iloc[row]
-            raise EdgesimError(
-                f"{path}: column 'activity': row {row + 1}: expected {', '.join(_ACTIVITIES)} (got {got!r})"
-            )
+        _refuse(path, frame["activity"], ~frame["activity"].isin(_ACTIVITIES), ", ".join(_ACTIVITIES))
     if table == "rounds":
         _check_spans(frame, path)
     if table in _ONCE:
@@ -147,15 +141,21 @@ def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
     """Refuse rows of ``idle_j`` with a key that is not a device, or given twice; raises `EdgesimError`."""
     idle = metrics[metrics["name"] == "idle_j"]
     strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
-    if strange.any():
-        row = int(strange.idxmax()) + 1
-        got = idle["key"][strange].iloc[0]
-        raise EdgesimError(f"{path}: column 'key': row {row}: expected a device or '' for 'idle_j' (got {got!r})")
+    _refuse(path, idle["key"], strange, "a device or '' for 'idle_j'")
     twice = idle.assign(round=idle["round"].where(idle["key"] == "", 0)).duplicated(["round", "key"])
     if twice.any():
         row = int(twice.idxmax()) + 1
         raise EdgesimError(
             f"{path}: row {row}: 'idle_j' of this round and device is in an earlier row; expected it once"
+        )
+
+
+def _refuse(path: Path, column: pd.Series, strange: pd.Series, expected: str) -> None:
+    """Raises `EdgesimError` for the first value of a column that is strange; the index numbers the rows from 0."""
+    if strange.any():
+        row = int(strange.idxmax())
+        raise EdgesimError(
+            f"{path}: column {str(column.name)!r}: row {row + 1}: expected {expected} (got {column[row]!r})"
         )
 
 

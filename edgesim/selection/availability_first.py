@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from edgesim.arrays import Floats
-from edgesim.selection import view
 from edgesim.selection.ties import by_falling
-from edgesim.selection.view import Choice, RoundReport, RoundView
+from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 
 
 @dataclass
@@ -20,11 +19,8 @@ class CheckIns:
     """Rounds in which each device checked in, [devices]."""
 
 
-class AvailabilityFirst:
+class AvailabilityFirst(Selector):
     """Devices by falling number of check-ins so far, ties in random order."""
-
-    Options: ClassVar[type[view.Options]] = view.Options
-    looks_at: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: Any, device_count: int, class_count: int) -> None:
         self.state = CheckIns(np.zeros(device_count))

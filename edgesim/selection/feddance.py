@@ -71,20 +71,6 @@ class FedDanceState:
     """Mean over the participants of the last round in which any update arrived."""
     mean_gain: float = 0.0
 
-    @classmethod
-    def empty(cls, devices: int, options: FedDanceOptions) -> "FedDanceState":
-        """The state before the first round."""
-        return cls(
-            log=CheckInLog.empty(devices, options.history_rounds),
-            importance=np.zeros(devices),
-            gain=np.zeros(devices),
-            accuracies=np.zeros((devices, options.accuracy_window)),
-            heard=np.zeros(devices, dtype=np.int64),
-            last=np.zeros(devices, dtype=np.int64),
-            selected=np.zeros(devices, dtype=bool),
-            estimated=np.zeros(devices, dtype=bool),
-        )
-
     def learn(self, feedback: Feedback, round: int) -> None:
         """Take in what came with the updates of a round (Algorithm 1, lines 6 to 12)."""
         ids = feedback.ids
@@ -116,7 +102,16 @@ class FedDance:
 
     def __init__(self, options: FedDanceOptions, device_count: int, class_count: int) -> None:
         self.options = options
-        self.state = FedDanceState.empty(device_count, options)
+        self.state = FedDanceState(
+            log=CheckInLog.empty(device_count, options.history_rounds),
+            importance=np.zeros(device_count),
+            gain=np.zeros(device_count),
+            accuracies=np.zeros((device_count, options.accuracy_window)),
+            heard=np.zeros(device_count, dtype=np.int64),
+            last=np.zeros(device_count, dtype=np.int64),
+            selected=np.zeros(device_count, dtype=bool),
+            estimated=np.zeros(device_count, dtype=bool),
+        )
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates, the highest utility first."""

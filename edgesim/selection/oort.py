@@ -70,20 +70,6 @@ class OortState:
     exploited: Integers
     """Devices offered last as exploited ones."""
 
-    @classmethod
-    def empty(cls, devices: int, options: OortOptions) -> "OortState":
-        """The state before the first round."""
-        return cls(
-            utility=np.zeros(devices),
-            duration_s=np.full(devices, np.nan),
-            last=np.zeros(devices, dtype=np.int64),
-            tried=np.zeros(devices, dtype=bool),
-            size=np.zeros(devices, dtype=np.int64),
-            pacer_percent=options.pacer_start,
-            exploited_utility=np.zeros(2 * options.pacer_step),
-            exploited=np.empty(0, dtype=np.int64),
-        )
-
 
 class Oort:
     """Exploited devices first, then explored ones, then all others at random."""
@@ -93,7 +79,16 @@ class Oort:
 
     def __init__(self, options: OortOptions, device_count: int, class_count: int) -> None:
         self.options = options
-        self.state = OortState.empty(device_count, options)
+        self.state = OortState(
+            utility=np.zeros(device_count),
+            duration_s=np.full(device_count, np.nan),
+            last=np.zeros(device_count, dtype=np.int64),
+            tried=np.zeros(device_count, dtype=bool),
+            size=np.zeros(device_count, dtype=np.int64),
+            pacer_percent=options.pacer_start,
+            exploited_utility=np.zeros(2 * options.pacer_step),
+            exploited=np.empty(0, dtype=np.int64),
+        )
 
     def choose(self, view: RoundView) -> Choice:
         """Yield all candidates: as many exploited and explored as there are places, then the rest."""

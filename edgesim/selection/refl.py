@@ -16,7 +16,7 @@ from edgesim.prediction import CheckInLog, poisson
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.ties import by_falling
-from edgesim.selection.view import Choice, RoundReport, RoundView
+from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 
 _ALPHA = 0.25
 
@@ -62,11 +62,10 @@ class ReflState:
     """Expected length of a round; None before the first one, for which the deadline is expected."""
 
 
-class Refl:
+class Refl(Selector):
     """Devices that are rested, the least available first."""
 
     Options: ClassVar[type[view.Options]] = ReflOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: ReflOptions, device_count: int, class_count: int) -> None:
         self.options = options

@@ -15,7 +15,7 @@ from pydantic import Field
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.selection import view
 from edgesim.selection.ties import descending
-from edgesim.selection.view import Choice, RoundReport, RoundView
+from edgesim.selection.view import Choice, RoundView, Selector
 
 
 class SafaOptions(view.Options):
@@ -40,11 +40,10 @@ class SafaState:
     """Whether it was picked last round, [devices]."""
 
 
-class Safa:
+class Safa(Selector):
     """Everybody, as they are expected to finish when they share the band equally; those picked last round wait."""
 
     Options: ClassVar[type[view.Options]] = SafaOptions
-    looks_at: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, options: SafaOptions, device_count: int, class_count: int) -> None:
         self.options = options
@@ -66,6 +65,3 @@ class Safa:
         self.state.picked[:] = False
         self.state.picked[picks] = True
         return picks
-
-    def hear(self, report: RoundReport) -> None:
-        """Nothing more to learn than whom it picked."""

@@ -164,8 +164,8 @@ class Options(Section):
 class Selector(Protocol):
     """A scheduling policy; made once per run from its options, the number of devices and of classes."""
 
-    Options: ClassVar[type[Options]]
-    looks_at: ClassVar[frozenset[str]]
+    Options: ClassVar[type[Options]] = Options
+    looks_at: ClassVar[frozenset[str]] = frozenset()
     """What it reads beyond the view's arrays: ``class_counts`` (not to be had without a data set), and ``losses``,
     ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses`` and
     ``training_accuracies`` (not to be had in timing-only runs)."""
@@ -180,7 +180,8 @@ class Selector(Protocol):
         """Yield device ids, singly or as an array in order; the answers say who was taken."""
 
     def hear(self, report: RoundReport) -> None:
-        """Take in the outcome of a round."""
+        """Take in the outcome of a round; a policy without memory ignores it."""
+        return
 
 
 @runtime_checkable

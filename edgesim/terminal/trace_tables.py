@@ -87,16 +87,14 @@ def duration(seconds: float) -> str:
 
 def profile_table(name: str, profile: Profile) -> Table:
     """Speeds and links over the devices."""
-    table = Table("", "5 %", "quartiles", "95 %", title=f"{name}: {len(profile.s_per_sample):,} devices")
     rows = {"training time per sample (ms)": 1e3 * profile.s_per_sample}
     if profile.link_bps is not None:
         rows["rate of the link (Mbit/s)"] = profile.link_bps / 1e6
-    return _quantiles(table, rows)
+    return _quantiles(f"{name}: {len(profile.s_per_sample):,} devices", rows)
 
 
 def links_table(name: str, links: LinkRows) -> Table:
     """Lengths and capacities of uplinks over the devices."""
-    table = Table("", "5 %", "quartiles", "95 %", title=f"{name}: links of {links.device_count:,} devices")
     held_s = links.held_s
     length_s = np.bincount(links.device, held_s).astype(np.float64)
     # A device with a single row of unknown end has no duration to weight by, so the row's capacity is taken itself.
@@ -107,11 +105,12 @@ def links_table(name: str, links: LinkRows) -> Table:
         "mean capacity (Mbit/s)": np.bincount(links.device, weight * links.bps) / whole / 1e6,
         "share of time at 0": np.bincount(links.device, weight * (links.bps == 0)) / whole,
     }
-    return _quantiles(table, rows)
+    return _quantiles(f"{name}: links of {links.device_count:,} devices", rows)
 
 
-def _quantiles(table: Table, rows: Mapping[str, Floats]) -> Table:
+def _quantiles(title: str, rows: Mapping[str, Floats]) -> Table:
     """A table with a row of quantiles for each quantity of the devices."""
+    table = Table("", "5 %", "quartiles", "95 %", title=title)
     for heading, values in rows.items():
         low, *quartiles, high = np.quantile(values, [0.05, 0.25, 0.5, 0.75, 0.95])
         table.add_row(heading, f"{low:.4g}", ", ".join(f"{value:.4g}" for value in quartiles), f"{high:.4g}")

@@ -27,18 +27,15 @@ def convert_links(
     recordings to take, such as ``*-up``. ``length_s`` is the length of recordings that do not state one. Raises
     `EdgesimError`, with nothing written.
     """
-    taken: list[str] = []
-    tables: list[Rows] = []
-    ends_s: list[float | None] = []
+    found: list[tuple[str, Rows, float | None]] = []
     for path in _files(sources):
         recorded = _read(path, format, length_s)
         for name, rows in recorded.tables.items():
             if fnmatchcase(name or path.stem, names):
-                taken.append(name or path.stem)
-                tables.append(rows)
-                ends_s.append(recorded.ends_s.get(name))
-    if not tables:
+                found.append((name or path.stem, rows, recorded.ends_s.get(name)))
+    if not found:
         raise EdgesimError(f"--links {names}: no trace of {', '.join(map(str, sources))} has such a name")
+    taken, tables, ends_s = zip(*found, strict=True)
     known_s = [end_s for end_s in ends_s if end_s is not None]
     if known_s and len(known_s) < len(ends_s):
         raise EdgesimError(

@@ -27,23 +27,17 @@ class Original:
     licence: str
 
 
-_FEDSCALE = "master/benchmark/dataset/data/device_info"
-_FEDSCALE_TERMS = "Apache-2.0; for research only"
+def _of_fedscale(file: str, size: int, sha256: str) -> Original:
+    path = f"master/benchmark/dataset/data/device_info/{file}"
+    return Original("SymbioticLab/FedScale", path, size, sha256, "Apache-2.0; for research only")
+
 
 ORIGINALS = {
-    "fedscale-behaviour": Original(
-        "SymbioticLab/FedScale",
-        f"{_FEDSCALE}/client_behave_trace",
-        25_640_150,
-        "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662",
-        _FEDSCALE_TERMS,
+    "fedscale-behaviour": _of_fedscale(
+        "client_behave_trace", 25_640_150, "d0b6f81a01f0ea5f7ec432583f5afe93b1e72424db4c1affa88c484f15901662"
     ),
-    "fedscale-capacity": Original(
-        "SymbioticLab/FedScale",
-        f"{_FEDSCALE}/client_device_capacity",
-        39_369_071,
-        "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53",
-        _FEDSCALE_TERMS,
+    "fedscale-capacity": _of_fedscale(
+        "client_device_capacity", 39_369_071, "477f61049443987318fc5667cafa059b3b420eb0e03ccb5ceb3262d20e059e53"
     ),
 }
 

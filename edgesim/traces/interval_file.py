@@ -22,8 +22,7 @@ from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
 from edgesim.files.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
-from edgesim.files.table_file import column_names, numbers_of, read_columns, write_parquet
-from edgesim.traces.device_rows import refuse_rows
+from edgesim.files.table_file import column_names, numbers_of, read_columns, refuse_rows, write_parquet
 from edgesim.traces.intervals import Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"
@@ -42,7 +41,7 @@ def read_intervals(path: Path, length_s: float | None = None) -> Intervals:
     """
     check_length(length_s)
     id_column = id_column_of(path)
-    frame = read_columns(path, (id_column, *TIMES), optional=(LENGTH,))
+    frame = read_columns(path, (id_column, *TIMES), optional=(LENGTH,), or_empty=True)
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
     device, start_s, end_s, lengths_s = _checked(frame, path, length_s)
@@ -127,7 +126,7 @@ def _checked(frame: pd.DataFrame, path: Path, length_s: float | None) -> tuple[I
     """Devices, starts, ends and recording lengths, [rows] each, ordered by device; refuses the first invalid row."""
 
     def refuse(bad: Booleans, field: str, expected: str) -> None:
-        refuse_rows(bad, frame, path, field, expected)
+        refuse_rows(path, frame, field, bad, expected)
 
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
     names = list(columns)

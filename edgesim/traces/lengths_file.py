@@ -38,8 +38,6 @@ def read_lengths(path: Path) -> Lengths:
     id_column = id_column_of(path)
     length_column = PERIOD if PERIOD in found and LENGTH not in found else LENGTH
     frame = read_columns(path, (id_column, length_column))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {id_column}, {length_column}")
     ids = ids_of(frame, path, id_column)
     return Lengths(ids, above_zero(frame, path, length_column, LONGEST_S), id_column == DEVICE_ID, str(path))
 

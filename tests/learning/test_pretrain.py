@@ -64,7 +64,7 @@ def test_other_code_or_another_torchvision_has_a_place_of_its_own_in_the_cache(m
     config = make_config(learning={"pretrain_max_epochs": 1})
     _prepared(config)
     source = inspect.getsource
-    for changed in (image_loader, flat, tensors, streams, evaluation, pretrain._pretrain):
+    for changed in (image_loader, flat, tensors, streams, evaluation, pretrain.start_model):
         with monkeypatch.context() as patch:
             patch.setattr(inspect, "getsource", lambda code, changed=changed: source(code) + "#" * (code is changed))
             _prepared(config)

@@ -22,7 +22,7 @@ from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
 from edgesim.runs.saved import pack, unpack
-from edgesim.selection.oort import OortOptions, OortState
+from edgesim.selection.oort import Oort, OortOptions, OortState
 
 DTYPES = ["bool", "int8", "int32", "int64", "uint8", "uint64", "float16", "float32", "float64"]
 
@@ -386,7 +386,7 @@ def test_a_tower_of_lists_is_refused_without_end_of_the_stack() -> None:
 
 
 def test_data_classes_of_a_users_module_come_back_where_the_module_is_named() -> None:
-    record = OortState.empty(2, OortOptions())
+    record = Oort(OortOptions(), 2, 0).state
     record.exploited = Leaf(3)  # type: ignore[assignment]
     packed, named = pack(record)
     assert unpack(OortState, packed, named, modules=[HERE]).exploited == Leaf(3)

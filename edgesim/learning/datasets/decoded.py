@@ -20,8 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.cache import cache_folder, new_entry
+from edgesim.learning.datasets.dataset import Dataset, Domains
 
 _FORMAT = 1
 _FILES_AT_ONCE = 256
@@ -43,6 +45,21 @@ class DecodedFiles:
     def shape(self) -> tuple[int, int, int]:
         """Channels, height and width of all; raises `EdgesimError`."""
         raise NotImplementedError
+
+    def dataset(
+        self, train_labels: Integers, test_labels: Integers, class_count: int, domains: Domains | None = None
+    ) -> Dataset:
+        """The data set of these samples, named by the root; raises `EdgesimError` as `shape` does."""
+        return Dataset(
+            name=self.root.resolve().name,
+            train_labels=train_labels,
+            test_labels=test_labels,
+            class_count=class_count,
+            image_shape=self.shape,
+            load_images=self.load,
+            domains=domains,
+            digest_images=self.digest,
+        )
 
     def digest(self) -> str:
         """Hash of what the files hold and of how they are decoded (SHA-256)."""

@@ -47,16 +47,8 @@ def load_folder(root: Path, image_size: int | None) -> Dataset:
         if sample.label not in classes:
             raise EdgesimError(f"{root / sample.file}: its class {sample.label!r} has no image for training")
     images = ImageFiles(root, [sample.file for sample in train], [sample.file for sample in test], image_size)
-    return Dataset(
-        name=root.resolve().name,
-        train_labels=_numbers(classes, [sample.label for sample in train]),
-        test_labels=_numbers(classes, [sample.label for sample in test]),
-        class_count=len(classes),
-        image_shape=images.shape,
-        load_images=images.load,
-        domains=_domains(train, test),
-        digest_images=images.digest,
-    )
+    train_labels, test_labels = (_numbers(classes, [sample.label for sample in half]) for half in (train, test))
+    return images.dataset(train_labels, test_labels, len(classes), _domains(train, test))
 
 
 def _domains(train: Sequence[_Sample], test: Sequence[_Sample]) -> Domains | None:

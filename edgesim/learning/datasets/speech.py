@@ -52,15 +52,7 @@ def load_speech(root: Path) -> Dataset:
         if len(rows) == 0:
             raise EdgesimError(f"{root}: no recordings to {half} with; see {_TESTING}")
     recordings = Recordings(root, [files[row] for row in train], [files[row] for row in test])
-    return Dataset(
-        name=root.resolve().name,
-        train_labels=labels[train],
-        test_labels=labels[test],
-        class_count=len(words),
-        image_shape=recordings.shape,
-        load_images=recordings.load,
-        digest_images=recordings.digest,
-    )
+    return recordings.dataset(labels[train], labels[test], len(words))
 
 
 def _recordings(root: Path) -> Iterator[Path]:

@@ -15,8 +15,7 @@ import numpy as np
 
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns, row_word, texts_of
-from edgesim.traces.device_rows import refuse_rows
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows, row_word, texts_of
 from edgesim.traces.intervals import Intervals
 
 SCORE, NAME = "ai_score", "model"
@@ -38,7 +37,7 @@ def read_ai_benchmark(
     if (phones is None) != (model_map is None):
         raise EdgesimError("--phones, --model-map: expected both or neither")
     needed, optional = ((SCORE,), (NAME,)) if phones is None else ((SCORE, NAME), ())
-    frame = read_columns(path, needed, optional, text=(NAME,))
+    frame = read_columns(path, needed, optional, text=(NAME,), or_empty=True)
     score = numbers_of(frame[SCORE])
     bad = ~(np.isfinite(score) & (score > 0))
     if not len(score) or bad.any():
@@ -63,7 +62,7 @@ def read_ai_benchmark(
 
 def _listed_names(path: Path) -> dict[str, str]:
     """Name in the list of scores by Android model code; codes without a name are left out."""
-    frame = read_columns(path, (CODE, LISTED), text=(CODE, LISTED))
-    refuse_rows(frame[CODE].duplicated().to_numpy(), frame, path, CODE, "each model once")
+    frame = read_columns(path, (CODE, LISTED), text=(CODE, LISTED), or_empty=True)
+    refuse_rows(path, frame, CODE, frame[CODE].duplicated().to_numpy(), "each model once")
     pairs = zip(texts_of(frame[CODE]), texts_of(frame[LISTED]), strict=True)
     return {code.strip(): name.strip() for code, name in pairs if code.strip() and name.strip()}

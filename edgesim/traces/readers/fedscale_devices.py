@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.devices.profile import Profile
-from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import models_of, texts
 from edgesim.files.table_file import read_columns, texts_of
 from edgesim.traces.device_rows import above_zero, ids_of
@@ -25,8 +24,6 @@ def read_fedscale_devices(path: Path) -> Profile:
     line or row, the column and what was expected.
     """
     frame = read_columns(path, COLUMNS, optional=(MODEL,), text=(MODEL,))
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     ids = ids_of(frame, path, COLUMNS[0])
     order = np.argsort(ids)
     inference_ms, link_kbps = (above_zero(frame, path, name)[order] for name in COLUMNS[1:])

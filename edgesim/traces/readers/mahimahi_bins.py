@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns
-from edgesim.traces.device_rows import refuse_rows
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.traces.readers.mahimahi import PACKET_BITS
 from edgesim.traces.readers.results import Capacity
 
@@ -26,15 +25,13 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     file, the line (CSV) or row (Parquet), the column and what was expected.
     """
     frame = read_columns(path, COLUMNS, text=COLUMNS[:2])
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     name = frame["trace"].astype(str) + "-" + frame["direction"].astype(str)
     counts = frame.groupby(name, sort=False).cumcount().to_numpy()
     number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
     in_order = "0, 1, 2, ... in the rows of a trace and direction, none left out"
-    refuse_rows(number != counts, frame, path, "bin", in_order)
+    refuse_rows(path, frame, "bin", number != counts, in_order)
     whole = (packets == np.floor(packets)) & (packets >= 0) & (packets <= _MOST_PACKETS)
-    refuse_rows(~whole, frame, path, "packets", f"a whole number from 0 to {_MOST_PACKETS}")
+    refuse_rows(path, frame, "packets", ~whole, f"a whole number from 0 to {_MOST_PACKETS}")
     bps = packets * PACKET_BITS * _BINS_PER_S
     tables = {
         str(key): (number[rows] / _BINS_PER_S, bps[rows])
