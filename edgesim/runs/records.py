@@ -4,19 +4,22 @@ Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps
 last half second; the Parquet files are written when the run closes. Readers take the Parquet file, or else the stream.
 """
 
+import itertools
 import json
 import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import tomli_w
+from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
@@ -127,14 +130,16 @@ class RunWriter:
 
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     """One column of several writes, one after another."""
-    name, kind = field.name, field.type
-    chunks = [
-        pa.array(part[name], kind, from_pandas=False)
-        if name in part
-        else pa.nulls(len(next(iter(part.values()))), kind)
-        for part in parts
-    ]
-    return pa.concat_arrays(chunks)
+    name = field.name
+    chunks = [part[name] if name in part else [None] * len(next(iter(part.values()))) for part in parts]
+    whole: Any
+    if len(chunks) == 1:
+        whole = chunks[0]
+    elif all(isinstance(chunk, np.ndarray) for chunk in chunks):
+        whole = np.concatenate(cast("list[NDArray[Any]]", chunks))
+    else:
+        whole = list(itertools.chain.from_iterable(chunks))
+    return pa.array(whole, type=field.type, from_pandas=False)
 
 
 def write_whole(path: Path, text: str) -> None:
