@@ -6,10 +6,13 @@ from typing import Any, cast
 from pydantic import create_model
 
 from edgesim.algorithms.algorithm import Algorithm, Options, Sizes
+from edgesim.algorithms.fedadam import FedAdam
 from edgesim.algorithms.fedasync import FedAsync
 from edgesim.algorithms.fedavg import FedAvg
+from edgesim.algorithms.fedavgm import FedAvgM
 from edgesim.algorithms.fedbuff import FedBuff
 from edgesim.algorithms.fedprox import FedProx
+from edgesim.algorithms.fedyogi import FedYogi
 from edgesim.algorithms.merge_rule import MergeRule
 from edgesim.algorithms.mifa import Mifa
 from edgesim.algorithms.safa import Safa
@@ -21,8 +24,11 @@ from edgesim.streams import Streams
 from edgesim.validation import options_of
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "fedadam": FedAdam,
     "fedavg": FedAvg,
+    "fedavgm": FedAvgM,
     "fedprox": FedProx,
+    "fedyogi": FedYogi,
     "mifa": Mifa,
     "safa": Safa,
     "scaffold": Scaffold,
@@ -34,6 +40,14 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
     "asynchronous": FedAsync,
 }
 """By ``round.protocol``."""
+
+_REASONS = {
+    "asynchronous": "it mixes one model at a time, which suits means of models alone",
+    "buffered": "there is no published form of it without rounds",
+    "keep": "its server has a rule of its own for late updates",
+    "hierarchical": "edge servers merge weighted means alone",
+}
+"""Why an algorithm may not allow a protocol, latecomers or edge servers."""
 
 LOCAL_METHODS = ("phases", "pull", "sent")
 """What the local half of an algorithm answers; all else is its server half's."""
@@ -88,7 +102,18 @@ def check_fit(config: RunConfig) -> None:
         ):
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))
-                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}")
+                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {_REASONS[value]}")
+
+
+def check_frames(config: RunConfig, frames: int) -> None:
+    """Refuse to keep the best model of frames where the server's state belongs to the last; raises `EdgesimError`."""
+    name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
+    if frames > 1 and ALGORITHMS[name].keeps_state and config.learning.keep_best and config.learning.training == "real":
+        raise EdgesimError(
+            f"learning.keep_best: the data have {frames} frames, and what the server of algorithm {name!r} remembers "
+            "belongs to the last model, not to the best; set it to false",
+            "learning.keep_best",
+        )
 
 
 def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:

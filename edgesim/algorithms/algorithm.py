@@ -177,6 +177,9 @@ class Algorithm:
     """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False
     """Whether a round in which no update arrived makes a model, too."""
+    keeps_state: ClassVar[bool] = False
+    """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
+    with the best model of the one before."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 

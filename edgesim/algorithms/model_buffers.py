@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from edgesim.algorithms.algorithm import Arrivals
+from edgesim.arrays import Floats
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,3 +20,9 @@ def with_mean_buffers(parameters: "Tensor", arrived: Arrivals) -> "Tensor":
     size = len(parameters)
     ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
     return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
+def mean_change(arrived: Arrivals, alpha: Floats, trainable: int) -> "Tensor":
+    """The sum of alpha_n times update n without buffers, [trainable]."""
+    assert arrived.updates is not None
+    return arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]

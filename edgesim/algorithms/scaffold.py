@@ -46,6 +46,7 @@ class Scaffold(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
 
     def download_bits(self, ids: Integers, round: int, ledger: None) -> Floats:
         """The model and c, [n]."""

@@ -19,7 +19,7 @@ from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
 from edgesim.algorithms.algorithm import Sizes
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.learning.federation import make_federation
+from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.learning.training_round import TorchRound
@@ -302,9 +302,33 @@ def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_h
 )
 def test_a_way_to_merge_that_it_does_not_allow_is_refused_before_anything_is_written(pair, setting, tmp_path):
     key = {"late": "round.late", "edges": "topology.aggregation"}.get(setting, "round.protocol")
-    with pytest.raises(EdgesimError, match=rf"^algorithm '\w+' is for {key} = '.*', not '\w+'$") as refusal:
+    with pytest.raises(EdgesimError, match=rf"^algorithm '\w+' is for {key} = '.*', not '\w+': [a-z ,]+$") as refusal:
         make_config(pair, setting)
     assert "\n" not in str(refusal.value)
+
+
+@each_pair
+def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothing_else(pair, tmp_path, monkeypatch):
+    """SAFA's server forgets what it remembers when a frame ends."""
+
+    def two_frames(*arguments):
+        federation = make_federation(*arguments)
+        return Federation(federation.dataset, [*federation.frames, federation.frames[-1]])
+
+    monkeypatch.setattr(simulation, "make_federation", two_frames)
+    server = pair[0] if pair[1] == "own" else pair[1]
+    if server in ("fedavg", "fedprox", "safa"):
+        assert simulation.run(make_config(pair), tmp_path / "run").status == "finished"
+        return
+    said = (
+        f"^learning.keep_best: the data have 2 frames, and what the server of algorithm {server!r} remembers .* false$"
+    )
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(make_config(pair), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    for learning in ({"keep_best": False}, {"training": "none"}):
+        result = simulation.run(make_config(pair, **learning), tmp_path / "-".join(learning))
+        assert result.status == "finished", result.reason
 
 
 @pytest.mark.parametrize(
