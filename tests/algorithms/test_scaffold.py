@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from eight_weights import ROUNDS, START, THREE, check_sum
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic
@@ -78,18 +77,6 @@ def test_the_age_of_an_update_weighs_on_the_model_and_not_on_the_control():
     model = play.merge([*play.begin(0), late], age_weight=0.5)
     assert model == pytest.approx(0.19 + 0.06365 * 2 / 3 - 1.02 / 3, abs=1e-12)
     assert controls(play) == pytest.approx([2.153375, -0.79325, 5.1], abs=1e-12)
-
-
-def test_a_net_of_eight_weights():
-    """Computed twice by other programs; three devices of 4, 2 and 1 samples that come and go."""
-    play, sums = Play(Scaffold, THREE, start=START, lr=0.5), []
-    for ids in ROUNDS:
-        play.round(*ids)
-        sums.append(check_sum(play.state.weights))
-    assert sums == pytest.approx([5.6982402022, 5.8407991046, 5.9756662614], abs=1e-10)
-    last = (0.6890040307, -0.5186924610, 0.2818484930, 0.5068913223, 0.7246543425, -0.2501225347)
-    assert play.state.weights[:6].tolist() == pytest.approx(last, abs=1e-10)
-    assert play.state.weights[6:].tolist() == pytest.approx([0.4 - last[4], 0.2 - last[5]], abs=1e-10)
 
 
 @pytest.mark.parametrize("ids", [(0, 1, 2), (0, 2), (1,)])
