@@ -11,6 +11,7 @@ from edgesim.algorithms.fedasync import FedAsync
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedavgm import FedAvgM
 from edgesim.algorithms.fedbuff import FedBuff
+from edgesim.algorithms.feddyn import FedDyn
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
 from edgesim.algorithms.merge_rule import MergeRule
@@ -27,6 +28,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedadam": FedAdam,
     "fedavg": FedAvg,
     "fedavgm": FedAvgM,
+    "feddyn": FedDyn,
     "fedprox": FedProx,
     "fedyogi": FedYogi,
     "mifa": Mifa,

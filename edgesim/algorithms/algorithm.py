@@ -67,6 +67,8 @@ class Device:
     """Size of its data set."""
     round: int
     """Round of the run, from 1; without rounds, the model that is being made."""
+    total_samples: int
+    """Sizes of the data sets of all devices of the run, together."""
 
 
 @dataclass(frozen=True)

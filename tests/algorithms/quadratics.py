@@ -85,7 +85,8 @@ class Play:
         lr = self.lr(self.merged + 1) if callable(self.lr) else self.lr
         made = []
         for device in ids:
-            about = Device(device, self.devices[device].samples, self.merged + 1)
+            total = sum(each.samples for each in self.devices)
+            about = Device(device, self.devices[device].samples, self.merged + 1, total)
             given = self.algorithm.given(self.state, self.kept.get(device, {}), about, self.ledger)
             own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
             made.append(Job(device, self.merged, lr, self.algorithm.phases(own, about), given))
