@@ -1,6 +1,7 @@
 """Learning algorithms, one per file, the protocols' merge rules, and the registries of both."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic import create_model
@@ -59,10 +60,7 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
     """The algorithm of a config, of one half or of two; raises `EdgesimError`."""
     options = resolve_options(config)
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
-    local, server = (
-        half(half.Options(**{name: options[name] for name in half.Options.model_fields}), sizes, streams)
-        for half in _halves(config)
-    )
+    local, server = (half(_own_options(half, options), sizes, streams) for half in _halves(config))
     return server if type(local) is type(server) else combined(local, server)
 
 
@@ -91,7 +89,9 @@ def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
 
 def check_fit(config: RunConfig) -> None:
     """Refuse an algorithm that does not allow the run's protocol, latecomers or edge servers; raises `EdgesimError`."""
+    options = resolve_options(config.algorithm)
     for half in _halves(config.algorithm):
+        half.check(_own_options(half, options), config)
         name = next(name for name, kind in ALGORITHMS.items() if kind is half)
         for key, value, fit in (
             ("round.protocol", config.round.protocol, half.protocols),
@@ -132,6 +132,11 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
                 f"those that can: {others}"
             )
     return local, server
+
+
+def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
+    """Those of one half, among the options of both."""
+    return half.Options(**{name: options[name] for name in half.Options.model_fields})
 
 
 def _options(config: AlgorithmConfig) -> Options:

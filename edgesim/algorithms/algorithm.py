@@ -6,7 +6,7 @@ The first half of its methods needs NumPy alone and is the same in timing-only r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import RunConfig
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -106,6 +107,9 @@ class Trained:
     steps: int
     lr: float
     momentum: float
+    gradient: Callable[[], Tensor]
+    """A pass over the device's whole data set: the gradient of its mean loss, weight decay included, at the start
+    weights and in evaluation mode, [trainable]."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +193,10 @@ class Algorithm:
         self.options = options
         self.sizes = sizes
         self.streams = streams
+
+    @classmethod
+    def check(cls, options: Any, config: RunConfig) -> None:
+        """Refuse options that do not go with the rest of a run's config; raises `EdgesimError`."""
 
     # What the radio and the tables need: NumPy alone.
 

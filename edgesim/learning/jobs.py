@@ -37,6 +37,8 @@ class Job:
     given: Mapping[str, Tensor]
     """``start``, the start weights [P], and by name what else the algorithm gives."""
     optimiser: Optimiser
+    own: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Samples of the device's whole data set, [n], for passes over all of them."""
 
     @property
     def start(self) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,8 @@ class Play:
             velocity = self.momentum * velocity + gradient
             weights = weights - job.lr * velocity
         end = torch.cat([weights, torch.tensor(getattr(device, "moments", ()), dtype=torch.float64)])
-        return Trained(end - start, trainable, job.given, steps, job.lr, self.momentum)
+        at_start = partial(device.gradient, start[:trainable])
+        return Trained(end - start, trainable, job.given, steps, job.lr, self.momentum, at_start)
 
     def _arrived(
         self,

@@ -63,8 +63,8 @@ def test_fedprox_with_one_step_is_fedavg_whatever_its_strength(pattern):
 @each_pattern
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [(("fedavgm", {}), AVERAGE), (("scaffold", {}), EQUALS)],
-    ids=["fedavgm", "scaffold"],
+    [(("fedavgm", {}), AVERAGE), (("scaffold", {}), EQUALS), (("scaffold", {"option": "I"}), EQUALS)],
+    ids=["fedavgm", "scaffold II", "scaffold I"],
 )
 def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
     found, plain = models(kind, pattern), models(other, pattern)

@@ -51,9 +51,10 @@ class LoopBackEnd:
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         return finished(
             self._algorithm,
+            model,
+            self._data,
             job,
             update,
-            model.trainable,
             loss=progress.loss,
             accuracy=progress.accuracy,
             update_norm=norm,

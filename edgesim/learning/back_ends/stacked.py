@@ -140,9 +140,10 @@ class StackedBackEnd:
             if row not in bad_rows:
                 promise.result = finished(
                     algorithm,
+                    model,
+                    self._data,
                     job,
                     updates[row],
-                    model.trainable,
                     loss=loss_mean[row],
                     accuracy=accuracy[row],
                     update_norm=norms[row],
