@@ -69,6 +69,7 @@ def combined(local: Algorithm, server: Algorithm) -> Algorithm:
     both = copy.copy(server)
     for name in LOCAL_METHODS:
         setattr(both, name, getattr(local, name))
+    both.tables = local.tables + server.tables
     return both
 
 

@@ -189,6 +189,10 @@ class Algorithm:
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
+    tables: int = 0
+    """Vectors as large as the model that are remembered of each device which was ever merged, at the server and by the
+    device together."""
+
     def __init__(self, options: Any, sizes: Sizes, streams: Streams) -> None:
         self.options = options
         self.sizes = sizes

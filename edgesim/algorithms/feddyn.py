@@ -52,6 +52,7 @@ class FedDyn(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedDynOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
     keeps_state: ClassVar[bool] = True
+    tables = 1
 
     def counts(self, samples: Integers) -> Floats:
         """Every device as much as any other, [n]."""

@@ -42,6 +42,7 @@ class Mifa(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
+    tables = 1
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """What each update counts in the step of its round: eta_t / (eta of its training N), whatever its age, [S]."""

@@ -151,6 +151,48 @@ def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_u
         assert torch.equal(disturbed[name], tensor), name
 
 
+@each_pair
+def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair):
+    """Looked at when the devices of the third round are at work."""
+    seen = []
+
+    def look(learner, promises):
+        states = [entries for entries in vars(learner.states[0]).values() if isinstance(entries, dict)]
+        kept = [{(device, name): of[name] for device, of in learner.kept.items() for name in of}]
+        tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
+        held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
+        seen.append((held, learner.accounts.algorithm.tables, learner.facts().get("bytes_per_merged_device", 0)))
+        return promises
+
+    play(pair, between=look)
+    held, said, bytes_per_device = seen[2]
+    merged = {device for _, picked, _ in PLAY[:2] for device in picked}
+    if "safa" in pair:
+        # Device 5 is merged as well, and devices share the models of the first two rounds.
+        assert len(merged) + 1 <= len(held) <= said * (len(merged) + 1) + 2
+    else:
+        assert len(held) == said * len(merged)
+    assert bytes_per_device == 4 * 2410 * said
+    # A view would keep the tensor of all rows in memory.
+    assert all(entry.untyped_storage().nbytes() == 4 * 2410 for entry in held.values())
+
+
+@each_pair
+def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pair, tmp_path):
+    """The mlp's 2,410 numbers are 9,640 bytes, those of 115 devices 1.057 MiB."""
+    config = make_config(pair, back_end="loop", memory_budget_mib=1)
+    many = config.model_copy(update={"devices": config.devices.model_copy(update={"count": 115}), "rounds": 1})
+    tables = make_algorithm(config.algorithm, Sizes(0.0, 1, 115), Streams(0)).tables
+    if not tables:
+        assert simulation.run(many, tmp_path / "run").status == "finished"
+        return
+    needed_mib = tables * 9640 * 115 / 2**20
+    said = rf"^algorithm: remembers .* MiB of each device, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(many, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.slow
 @each_variant
 def test_processes_bring_the_very_bits_of_the_loop(pair, options):

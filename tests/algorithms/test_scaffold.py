@@ -14,7 +14,10 @@ from edgesim.algorithms.algorithm import Algorithm
 from edgesim.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
 from edgesim.runs.records import read_table
+from edgesim.streams import Streams
 
 THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))
 
@@ -273,3 +276,22 @@ def test_without_momentum_or_with_option_i_the_step_count_changes_nothing(tmp_pa
     assert models[0] == models[1]
     assert models[2] == models[3]
     assert models[0] != models[2]
+
+
+def test_in_a_run_the_control_of_option_i_is_of_the_whole_data_set():
+    """Not of the few samples that one step of four draws: by autograd, with the model that the run begins with."""
+    given = config(option="I") | {"data": {"partition": "quantity", "samples_per_device": 30}}
+    given["learning"] |= {"steps": 1, "batch_size": 4, "weight_decay": 0.2, "back_end": "loop"}
+    complete = simulation.complete(parse(given, "test"))
+    federation = make_federation(complete, Streams(1))
+    learner = make_learner(complete, federation, Streams(1))
+    start = learner.global_weights.clone()
+    results = learner.results(learner.open_round(1, 1).start(np.array([2, 5])))
+    for device, result in zip((2, 5), results, strict=True):
+        own = torch.from_numpy(federation.frames[1].clients[device])
+        assert len(own) > 4
+        learner.model.load(start)
+        learner.model.gradient.zero_()
+        images, labels = learner.data.train(own)
+        torch.nn.functional.cross_entropy(learner.model.module(images), labels).backward()
+        torch.testing.assert_close(result.up["own"], learner.model.gradient + 0.2 * start, rtol=1e-5, atol=1e-7)
