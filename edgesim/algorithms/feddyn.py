@@ -90,6 +90,6 @@ class FedDyn(Algorithm):
         for device, update in zip(arrived.ids.tolist(), updates, strict=True):
             # A copy: a row keeps the tensor of all rows in memory.
             own[device] = own[device] + update if device in own else update.clone()
-        mean = state.mean + updates.sum(0) / self.sizes.devices
+        mean = state.mean + mean_change(arrived, np.full(len(updates), 1 / self.sizes.devices), size)
         moved = state.weights[:size] + mean_change(arrived, alpha, size) + mean
         return Corrections(with_mean_buffers(moved, arrived), mean=mean, own=own)
