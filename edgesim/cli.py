@@ -1,5 +1,6 @@
 """The `edgesim` command."""
 
+import os
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -26,7 +27,7 @@ from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors
 from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.terminal.show import print_run, print_study
-from edgesim.traces import MODELS
+from edgesim.traces.models import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
@@ -126,6 +127,9 @@ def migrate(
     out: Annotated[Path | None, typer.Option(help="File to write; to the terminal when absent.")] = None,
 ) -> None:
     """Write an older config in today's keys; comments are not kept."""
+    if out is not None and (os.path.lexists(out) or not out.parent.is_dir() or not out.name):
+        what = "lies there already" if os.path.lexists(out) else "is no file in a folder that exists"
+        raise EdgesimError(f"--out {out}: {what}; choose another file to write")
     values = migrated(read_toml(config))
     simulation.complete(parse(values, str(config)))
     text = tomli_w.dumps(values)

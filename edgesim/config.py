@@ -1,6 +1,7 @@
 """Every knob of a run: units in names, bounds checked, defaults from FedTeddi unless said otherwise."""
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -11,6 +12,24 @@ class Section(BaseModel):
     """A table of the config file: unknown keys are refused, numbers are finite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+AnySection = TypeVar("AnySection", bound=Section)
+
+
+class OpenSection(BaseModel):
+    """A table of the config file; the keys that are no fields are options of what it names, and checked by that."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that are no fields."""
+        return dict(self.model_extra or {})
+
+    def with_options(self, options: Mapping[str, Any]) -> Self:
+        """The section with these options instead of its own."""
+        return self.model_validate({**self.model_dump(include=set(type(self).model_fields)), **options})
 
 
 class LinksConfig(Section):
@@ -124,20 +143,14 @@ class TopologyConfig(Section):
         return self
 
 
-class AvailabilityConfig(BaseModel):
+class AvailabilityConfig(OpenSection):
     """When devices are available; the other keys are the model's own options, checked by the model."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
     model: str = "always"
     interruption: Literal["abort", "pause", "ignore"] = "abort"
     """What becomes of the work of a device that leaves. ``abort``: it is lost; ``pause``: it goes on where it stopped
     when the device is back; ``ignore``: it goes on as if the device had stayed. Without rounds a paused device remains
     one of the ``count`` at work."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The model's own keys."""
-        return dict(self.model_extra or {})
 
 
 class RoundConfig(Section):
@@ -185,7 +198,8 @@ class RoundConfig(Section):
     """How long the download of the model takes: the same for all devices, or (``"link"``, for ``radio.sharing =
     "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
     payload_bits: Literal["model"] | float = "model"
-    """Bits of one upload; ``"model"`` is 32 times the number of trainable parameters."""
+    """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an
+    algorithm sends beside it is charged as well."""
 
     @field_validator("allocator", mode="before")
     @classmethod
@@ -362,19 +376,13 @@ class LearningConfig(Section):
         return max(self.lr_min, self.lr * self.lr_decay ** ((round - 1) // self.lr_decay_every))
 
 
-class AlgorithmConfig(BaseModel):
+class AlgorithmConfig(OpenSection):
     """The learning algorithm; its other keys are the algorithm's own options, checked by it."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
     name: str = "fedavg"
     """What devices train and the server merges (`edgesim.algorithms.ALGORITHMS`; ``edgesim list`` prints them)."""
     server: str = "own"
     """Another algorithm whose server half takes the place of the algorithm's own."""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The algorithm's own keys."""
-        return dict(self.model_extra or {})
 
 
 class EvaluationConfig(Section):
@@ -396,16 +404,10 @@ class EvaluationConfig(Section):
         return self
 
 
-class SelectionConfig(BaseModel):
+class SelectionConfig(OpenSection):
     """The scheduling policy; its other keys are the policy's own options, checked by the policy."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True, allow_inf_nan=False)
     policy: str = "random"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The policy's own keys."""
-        return dict(self.model_extra or {})
 
 
 class RunConfig(Section):
@@ -485,31 +487,22 @@ class RunConfig(Section):
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""
-        devices = self.devices
+        devices, learning, round_, evaluation = self.devices, self.learning, self.round, self.evaluation
         if devices.battery_j is not None:
-            absent = {key: value for key, value in _BATTERY_DEFAULTS.items() if getattr(devices, key) is None}
-            devices = devices.model_copy(update=absent)
-        learning = self.learning
-        if learning.steps is None and learning.epochs is None:
-            learning = learning.model_copy(update={"steps": 5})
-        round_ = self.round
-        if round_.delay_knowledge == "reported" and round_.report_by_s is None:
-            round_ = round_.model_copy(update={"report_by_s": round_.tmax_s / 2})
-        staleness = self.staleness.resolved(round_.protocol)
-        if round_.delay_knowledge == "planned" and round_.plan_quantile is None:
-            round_ = round_.model_copy(update={"plan_quantile": 0.95})
-        rounds = self.rounds
-        if rounds is None and self.stop_at_s is None:
-            rounds = 60
-        evaluation = self.evaluation
-        if evaluation.every is None and evaluation.every_s is None:
-            evaluation = evaluation.model_copy(update={"every": 1})
-        update = {
-            "rounds": rounds,
-            "devices": devices,
-            "learning": learning,
-            "round": round_,
-            "staleness": staleness,
-            "evaluation": evaluation,
-        }
-        return self.model_copy(update=update)
+            devices = _filled(devices, _BATTERY_DEFAULTS)
+        if learning.epochs is None:
+            learning = _filled(learning, {"steps": 5})
+        if round_.delay_knowledge == "reported":
+            round_ = _filled(round_, {"report_by_s": round_.tmax_s / 2})
+        if round_.delay_knowledge == "planned":
+            round_ = _filled(round_, {"plan_quantile": 0.95})
+        if evaluation.every_s is None:
+            evaluation = _filled(evaluation, {"every": 1})
+        sections = {"devices": devices, "learning": learning, "round": round_, "evaluation": evaluation}
+        sections["staleness"] = self.staleness.resolved(round_.protocol)
+        return (_filled(self, {"rounds": 60}) if self.stop_at_s is None else self).model_copy(update=sections)
+
+
+def _filled(section: AnySection, defaults: Mapping[str, Any]) -> AnySection:
+    """The section with these values for those of their keys that are absent."""
+    return section.model_copy(update={key: of for key, of in defaults.items() if getattr(section, key) is None})

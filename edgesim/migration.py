@@ -4,6 +4,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from edgesim.errors import EdgesimError
+
 RENAMED = {
     "learning.proximal": "algorithm.mu, with algorithm.name = 'fedprox'",
     "learning.weights": "algorithm.weights",
@@ -17,26 +19,38 @@ RENAMED = {
 
 
 def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The nested mapping of a config with every old key moved; a config without old keys is returned as it is."""
+    """The nested mapping of a config with every old key moved; a config without old keys is returned as it is.
+
+    Raises `EdgesimError` for an unknown aggregation, and where an old key and today's key contradict each other.
+    """
     new = copy.deepcopy(dict(values))
-    # What is no table, or no algorithm's name, is refused when the new config is validated.
+    # What is no table, or no value of its key, is refused when the new config is validated.
     learning, round_ = (new[key] if isinstance(new.get(key), dict) else {} for key in ("learning", "round"))
     algorithm: dict[str, Any] = {}
-    if proximal := learning.pop("proximal", 0):
+    proximal = learning.pop("proximal", 0)
+    if type(proximal) not in (int, float) or proximal != 0:
         algorithm |= {"name": "fedprox", "mu": proximal}
-    if (aggregation := learning.pop("aggregation", "average")) != "average":
-        algorithm["server" if algorithm else "name"] = aggregation
-    for key in ("weights", "lag_tolerance"):
-        if key in learning:
-            algorithm[key] = learning.pop(key)
+    aggregation = learning.pop("aggregation", "average")
+    if aggregation not in ("average", "safa"):
+        raise EdgesimError(f"learning.aggregation: expected 'average' or 'safa' (got {aggregation!r})")
+    if aggregation == "safa":
+        algorithm["server" if algorithm else "name"] = "safa"
+    algorithm |= {key: learning.pop(key) for key in ("weights", "lag_tolerance") if key in learning}
     options = {key: round_.pop(key) for key in ("buffer", "server_lr", "mixing") if key in round_}
     if options:
-        round_["protocol_options"] = _beside(options, round_.get("protocol_options", {}))
+        round_["protocol_options"] = _beside(options, round_.get("protocol_options", {}), "round.protocol_options")
     if algorithm:
-        new["algorithm"] = _beside(algorithm, new.get("algorithm", {}))
+        new["algorithm"] = _beside(algorithm, new.get("algorithm", {}), "algorithm")
     return {section: table for section, table in new.items() if table != {} or values.get(section) == {}}
 
 
-def _beside(moved: dict[str, Any], there: object) -> object:
+def _beside(moved: dict[str, Any], there: object, section: str) -> object:
     """The values moved into a table that holds some already; what stands there instead of a table is left to refuse."""
-    return moved | there if isinstance(there, dict) else there
+    if not isinstance(there, dict):
+        return there
+    for key in moved.keys() & there.keys():
+        if there[key] != moved[key]:
+            raise EdgesimError(
+                f"{section}.{key} = {there[key]!r} contradicts {moved[key]!r} of an old key; leave one of them out"
+            )
+    return moved | there

@@ -9,32 +9,18 @@ from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
-from matplotlib.figure import Figure
 from rich.console import Console
 
-from edgesim.analysis.differences import differences, write_differences
+from edgesim.analysis.differences import differences, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
 from edgesim.plots.album import Album
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
 from edgesim.terminal import plain
-from edgesim.terminal.options import start
+from edgesim.terminal.options import start as start
 from edgesim.terminal.show import print_study
 from edgesim.terminal.show_differences import print_differences
-
-__all__ = [
-    "Fresh",
-    "conclude",
-    "counts",
-    "names",
-    "numbers",
-    "plain_errors",
-    "quick_option",
-    "short_names",
-    "start",
-    "stop_if_failed",
-]
 
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run finished runs again.")]
 """The option ``--fresh`` of a scenario, for ``fresh`` of `run_study`."""
@@ -148,7 +134,7 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
     written to ``differences-KNOB.csv``. ``answers`` are findings, one or two sentences each, printed at the end.
     """
     console = Console()
-    write_differences(study_folder, "policy", read_study(study_folder).reference)
+    differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
     print_study(study_folder, console)
     for knob, reference in against:
         _compare(study_folder, knob, reference, console)
@@ -162,16 +148,11 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
 
 def stop_if_failed(study_folder: Path, console: Console) -> None:
     """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
-    failed = [
-        run for run in json.loads((study_folder / "study.json").read_text())["runs"] if run["status"] != "finished"
-    ]
+    runs = json.loads((study_folder / "study.json").read_text())["runs"]
+    failed = [f"{run['folder']}: {run['reason']}" for run in runs if run["status"] != "finished"]
     if failed:
-        first = failed[0]
-        console.print(
-            f"{len(failed)} of the runs did not finish, the first one: {first['folder']}: {first['reason']}",
-            markup=False,
-            highlight=False,
-        )
+        told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
+        console.print(told, markup=False, highlight=False)
         sys.exit(1)
 
 
@@ -179,20 +160,16 @@ def _compare(study_folder: Path, knob: str, reference: str, console: Console) ->
     study = read_study(study_folder)
     values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
     if str(reference) not in values:
-        known = (
-            f"the values of {knob} are {', '.join(sorted(values))}"
-            if values
-            else f"knobs: {', '.join(study.knob_names)}"
-        )
+        known = f"the values of {knob} are {', '.join(sorted(values))}"
+        known = known if values else f"knobs: {', '.join(study.knob_names)}"
         console.print(f"No run has {knob} = {reference} to compare the others with; {known}.", highlight=False)
         return
-    table = write_differences(study_folder, knob, reference)
+    table = differences_table(study_folder, knob, reference, write=True)
     if not table.empty:
         print_differences(table, reference, console)
-        album = Album(study_folder / "plots")
-        draws = functools.partial(_draw_differences, study_folder, knob, reference)
-        album.add(f"differences-{knob}", draws, read_study(study_folder).finished, reference)
-
-
-def _draw_differences(study_folder: Path, knob: str, reference: str) -> Figure:
-    return draw_differences(differences(study_folder, knob, reference), reference)
+        Album(study_folder / "plots").add(
+            f"differences-{knob}",
+            lambda: draw_differences(differences(study_folder, knob, reference), reference),
+            study.finished,
+            reference,
+        )

@@ -22,13 +22,14 @@ from edgesim.engine.clock import Kind, drift_s
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
-from edgesim.engine.run_parts import make_parts
+from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import Learner
+from edgesim.migration import migrated
 from edgesim.runs import feasibility, processes, records
 from edgesim.runs.inputs import VERSION, code_modules, input_digests
 from edgesim.runs.notes import end_notes, start_notes
@@ -59,27 +60,18 @@ def complete(config: RunConfig) -> RunConfig:
     Raises `EdgesimError`.
     """
     config = config.resolved()
-    options = resolve_options(config.selection.policy, config.selection.options)
-    selection = type(config.selection).model_validate({"policy": config.selection.policy, **options})
-    has_rounds = config.round.protocol == "synchronous"
-    own_options = models.resolve_options(
-        config.availability.model, config.availability.options, config.round.tmax_s, has_rounds
-    )
-    chosen = {"model": config.availability.model, "interruption": config.availability.interruption}
-    availability = type(config.availability).model_validate(chosen | own_options)
-    data = partitions.resolve(config.data)
-    named = {"name": config.algorithm.name, "server": config.algorithm.server}
-    algorithm = type(config.algorithm).model_validate(named | algorithms.resolve_options(config.algorithm))
-    protocol_options = algorithms.resolve_protocol_options(config.round)
-    round_ = config.round.model_copy(update={"protocol_options": protocol_options})
-    algorithms.check_fit(config)
+    selection, availability, knobs = config.selection, config.availability, config.round
+    has_rounds = knobs.protocol == "synchronous"
     update = {
-        "selection": selection,
-        "availability": availability,
-        "data": data,
-        "algorithm": algorithm,
-        "round": round_,
+        "selection": selection.with_options(resolve_options(selection.policy, selection.options)),
+        "availability": availability.with_options(
+            models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
+        ),
+        "data": partitions.resolve(config.data),
+        "algorithm": config.algorithm.with_options(algorithms.resolve_options(config.algorithm)),
+        "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
+    algorithms.check_fit(config)
     return config.model_copy(update=update)
 
 
@@ -140,7 +132,7 @@ def run(
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
         sizes = [frame.sizes for frame in federation.frames]
-        parts = make_parts(world, selector, learner, writer, backhaul, sizes, work_samples)
+        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples)
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"
@@ -257,7 +249,10 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         raise EdgesimError(f"{folder}: cannot be a run folder: {error.strerror}; choose another --out") from None
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
-    if (key := _first_difference(records.read_config(folder), as_toml(config))) is not None:
+    there = records.read_config(folder)
+    if migrated(there) != there:
+        raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
+    if (key := _first_difference(there, as_toml(config))) is not None:
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )

@@ -196,9 +196,8 @@ def run_study(
     _check_folder(study, out)
     for run in study.runs:
         refuse_link(out / run.folder)
-    for config in {
-        planned.config.model_dump_json(include=_NAMES_FILES): planned.config for planned in study.runs
-    }.values():
+    configs = {run.config.model_dump_json(include=_NAMES_FILES): run.config for run in study.runs}
+    for config in configs.values():
         check_files(config)
     anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
     why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in study.runs}
@@ -217,10 +216,10 @@ def run_study(
     try:
         with Display(console, study.name, rounds) as display:
             # Reported here, since starting processes that would only find this out takes seconds.
+            pools = _Pools(study, out, anew, endings, display)
             for reused in (planned.folder for planned in study.runs if why[planned.folder] is None):
-                endings[reused] = _finished(out / reused, "finished before", reused=True)
-                display.ended(reused, endings[reused].status, endings[reused].reason)
-            _run_all(study, out, jobs or cores(), anew, endings, display)
+                pools.end(reused, _finished(out / reused, "finished before", reused=True))
+            pools.run_all(jobs or cores())
     finally:
         began = any((out / run.folder).exists() for run in study.runs)
         if began:
@@ -277,77 +276,75 @@ def _check_folder(study: Study, out: Path) -> None:
         )
 
 
-def _run_all(
-    study: Study, out: Path, jobs: int, anew: Collection[str], endings: dict[str, Ending], display: Display
-) -> None:
-    pending = [run for run in study.runs if run.folder not in endings]
-    suspects: list[PlannedRun] = []
-    while pending:
-        in_flight = _run_pool(pending, out, study.target, jobs, anew, endings, display)
-        left = [run for run in pending if run.folder not in endings and run not in in_flight]
-        if len(left) == len(pending):
-            raise EdgesimError(
-                "the worker processes of the study ended before their first run; call run_study under "
-                "if __name__ == '__main__', and check that there is memory left"
-            )
-        pending = left
-        suspects += in_flight
-    # A killed worker ends its whole pool: each run that was in flight is tried once more in a pool of its own.
-    for run in suspects:
-        _run_pool([run], out, study.target, 1, anew, endings, display)
-        if run.folder not in endings:
-            endings[run.folder] = Ending("failed", "its process was killed (out of memory?)")
-            display.ended(run.folder, endings[run.folder].status, endings[run.folder].reason)
+@dataclass(frozen=True)
+class _Pools:
+    """Runs a study in pools of processes and notes in ``endings`` how each run ended."""
 
+    study: Study
+    out: Path
+    anew: Collection[str]
+    """Folders of finished runs that are run again."""
+    endings: dict[str, Ending]
+    display: Display
 
-def _run_pool(
-    runs: Sequence[PlannedRun],
-    out: Path,
-    target: float | None,
-    jobs: int,
-    anew: Collection[str],
-    endings: dict[str, Ending],
-    display: Display,
-) -> list[PlannedRun]:
-    """Run in a pool of processes; returns the runs that were in flight if a process was killed, else nothing."""
-    # "spawn": a forked copy of a process in which torch or BLAS threads run can hang.
-    context = get_context("spawn")
-    queue: Queue[Message] = context.Queue()
-    stop = context.Event()
-    share = max(1, cores() // min(jobs, len(runs)))
-    with ProcessPoolExecutor(min(jobs, len(runs)), context, _connect, (queue, stop)) as pool:
-        with no_interrupts():
-            futures: dict[Future[Ending], PlannedRun] = {
-                pool.submit(_run_one, run.config, out / run.folder, target, share, run.folder in anew): run
-                for run in runs
-            }
-        waiting = set(futures)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.1)
-                display.listen(queue)
-                _collect(done, futures, endings, display)
-        except KeyboardInterrupt:
-            # The workers see this event and end within a round.
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            _collect({future for future in waiting if not future.cancelled()}, futures, endings, display)
-            raise
-    display.listen(queue)
-    return [run for run in runs if run.folder not in endings and display.has_started(run.folder)]
+    def end(self, folder: str, ending: Ending) -> None:
+        """Note and show that a run has ended."""
+        self.endings[folder] = ending
+        self.display.ended(folder, ending.status, ending.reason)
 
+    def run_all(self, jobs: int) -> None:
+        """Run all runs that have not ended, ``jobs`` at a time."""
+        pending = [run for run in self.study.runs if run.folder not in self.endings]
+        suspects: list[PlannedRun] = []
+        while pending:
+            in_flight = self._run_pool(pending, jobs)
+            left = [run for run in pending if run.folder not in self.endings and run not in in_flight]
+            if len(left) == len(pending):
+                raise EdgesimError(
+                    "the worker processes of the study ended before their first run; call run_study under "
+                    "if __name__ == '__main__', and check that there is memory left"
+                )
+            pending = left
+            suspects += in_flight
+        # A killed worker ends its whole pool: each run that was in flight is tried once more in a pool of its own.
+        for run in suspects:
+            self._run_pool([run], 1)
+            if run.folder not in self.endings:
+                self.end(run.folder, Ending("failed", "its process was killed (out of memory?)"))
 
-def _collect(
-    done: set[Future[Ending]],
-    futures: Mapping[Future[Ending], PlannedRun],
-    endings: dict[str, Ending],
-    display: Display,
-) -> None:
-    for future in done:
-        if not isinstance(future.exception(), BrokenProcessPool):
-            folder = futures[future].folder
-            endings[folder] = future.result()
-            display.ended(folder, endings[folder].status, endings[folder].reason)
+    def _run_pool(self, runs: Sequence[PlannedRun], jobs: int) -> list[PlannedRun]:
+        """Run in a pool of processes; returns the runs that were in flight if a process was killed, else nothing."""
+        # "spawn": a forked copy of a process in which torch or BLAS threads run can hang.
+        context = get_context("spawn")
+        queue: Queue[Message] = context.Queue()
+        stop = context.Event()
+        workers = min(jobs, len(runs))
+        common = self.study.target, max(1, cores() // workers)
+        with ProcessPoolExecutor(workers, context, _connect, (queue, stop)) as pool:
+            futures: dict[Future[Ending], str] = {}
+            with no_interrupts():
+                for run in runs:
+                    folder = self.out / run.folder
+                    futures[pool.submit(_run_one, run.config, folder, *common, run.folder in self.anew)] = run.folder
+            waiting = set(futures)
+            try:
+                while waiting:
+                    done, waiting = wait(waiting, timeout=0.1)
+                    self.display.listen(queue)
+                    self._collect(done, futures)
+            except KeyboardInterrupt:
+                # The workers see this event and end within a round.
+                stop.set()
+                pool.shutdown(wait=True, cancel_futures=True)
+                self._collect({future for future in waiting if not future.cancelled()}, futures)
+                raise
+        self.display.listen(queue)
+        return [run for run in runs if run.folder not in self.endings and self.display.has_started(run.folder)]
+
+    def _collect(self, done: set[Future[Ending]], folders: Mapping[Future[Ending], str]) -> None:
+        for future in done:
+            if not isinstance(future.exception(), BrokenProcessPool):
+                self.end(folders[future], future.result())
 
 
 class _Worker:
@@ -395,19 +392,10 @@ def _finished(folder: Path, reason: str, reused: bool) -> Ending:
 
 
 def _write_plan(study: Study, out: Path, endings: Mapping[str, Ending]) -> None:
-    plan = {
-        "name": study.name,
-        "target": study.target,
-        "reference": study.reference,
-        "runs": [
-            {
-                "folder": run.folder,
-                "knobs": dict(run.knobs),
-                "seed": run.seed,
-                "status": endings[run.folder].status if run.folder in endings else "not run",
-                "reason": endings[run.folder].reason if run.folder in endings else "",
-            }
-            for run in study.runs
-        ],
-    }
+    runs = []
+    for run in study.runs:
+        ending = endings.get(run.folder, Ending("not run", ""))
+        planned = {"folder": run.folder, "knobs": dict(run.knobs), "seed": run.seed}
+        runs.append(planned | {"status": ending.status, "reason": ending.reason})
+    plan = {"name": study.name, "target": study.target, "reference": study.reference, "runs": runs}
     write_whole(out / "study.json", json.dumps(plan, indent=2) + "\n")

@@ -32,8 +32,8 @@ from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
 from edgesim.scenario import counts, names, plain_errors, quick_option, short_names, start
 from edgesim.streams import Streams
 from edgesim.terminal.table_text import print_whole
-from edgesim.traces import make_availability
 from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.models import make_availability
 
 IMAGE, CLASSES, SAMPLES, BATCH = (1, 28, 28), 47, 131, 32
 """Behind fig. 18: EMNIST's images and classes, samples of one of 1,000 devices, and the batch of its one local step."""

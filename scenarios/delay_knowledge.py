@@ -1,7 +1,7 @@
 """What is the genie of the paper worth?
 
 Who gets through when the scheduler knows the compute delays beforehand (known), waits for reports (reported) or
-plans with a quantile of their law (planned); with --learn also the seconds, joules and accuracy that it is worth.
+plans on a quantile of their law (planned); with --learn also the seconds, joules and accuracy that it is worth.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def main(
     learn: Annotated[bool, typer.Option("--learn", help="Train on digits, and race to a target accuracy.")] = False,
     policies: Annotated[str | None, typer.Option(help="random when absent, fedteddi with --learn.")] = None,
     knowledge: Annotated[str, typer.Option(help="What the scheduler knows.")] = "known,reported,planned",
-    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans with.")] = "0.8,0.95,0.99",
+    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.8,0.95,0.99",
     tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "0.8,1.0,1.2",
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,

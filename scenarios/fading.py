@@ -1,7 +1,7 @@
 """What does fading cost, and what makes up for it: re-sharing the band, or planning with a margin?
 
-The scheduler plans with the average gain; under Rayleigh fading the upload lives with its own draw. Compares static with
-fading channels, reservations with a band that is shared anew at every start and end, plans with the average with plans with
+The scheduler plans on the average gain; under Rayleigh fading the upload lives with its own draw. Compares static with
+fading channels, reservations with a band that is shared anew at every start and end, plans on the average with plans on
 the gain that fading falls below with some probability (`round.outage`), and what is learnt.
 """
 

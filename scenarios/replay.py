@@ -15,7 +15,7 @@ from edgesim.devices.profile import read_profile
 from edgesim.files.content import find
 from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
 from edgesim.study import Study, grid, run_study
-from edgesim.traces import read_intervals
+from edgesim.traces.interval_file import read_intervals
 
 PHONE_UPDATE_BITS = 17_881_664.0
 QUICK = quick_option(

@@ -24,7 +24,7 @@ def main(
     tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "0.6,0.8,1.0,1.2,1.6,2.0",
     band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "5,10,20,40",
     devices: Annotated[str, typer.Option(help="Numbers of devices.")] = "10,30,100",
-    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans with.")] = "0.5,0.632,0.8,0.9,0.95,0.99",
+    quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.5,0.632,0.8,0.9,0.95,0.99",
     payload_bits: Annotated[float, typer.Option(help="Bits of one upload (the paper's CNN).")] = PAPER_CNN_BITS,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 40,

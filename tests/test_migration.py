@@ -1,6 +1,7 @@
 """Configs in the keys of edgesim 0.2: refused with today's key, and moved there without changing a byte of a run."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 import tomli_w
@@ -129,7 +130,18 @@ def test_without_a_file_to_write_the_command_prints_the_config(tmp_path):
         ("learning = 3\n", "learning: expected a table of keys"),
         ("[round]\nbuffer = 3\nprotocol_options = 3\n", "round.protocol_options: input should be a valid dictionary"),
         ("algorithm = 'fedavg'\n[learning]\nproximal = 0.1\n", "algorithm: expected a table of keys (got 'fedavg')"),
-        ("[learning]\naggregation = 'saffa'\n", "saffa"),
+        ("[learning]\naggregation = 'saffa'\n", "learning.aggregation: expected 'average' or 'safa' (got 'saffa')"),
+        ("[learning]\naggregation = 'fedprox'\n", "expected 'average' or 'safa' (got 'fedprox')"),
+        ("[learning]\nproximal = ''\n", "mu: input should be a valid number (got '')"),
+        ("[learning]\nproximal = false\n", "mu: input should be a valid number (got False)"),
+        (
+            "[learning]\nproximal = 0.2\n[algorithm]\nmu = 0.3\n",
+            "algorithm.mu = 0.3 contradicts 0.2 of an old key",
+        ),
+        (
+            "[round]\nbuffer = 3\n[round.protocol_options]\nbuffer = 4\n",
+            "protocol_options.buffer = 4 contradicts 3",
+        ),
         ("[learning\n", "old.toml"),
     ],
 )
@@ -142,3 +154,27 @@ def test_a_config_that_was_wrong_before_is_one_line_and_nothing_is_written(text,
     assert lines[0].startswith("error: ")
     assert said in lines[0]
     assert not (tmp_path / "new.toml").exists()
+
+
+@pytest.mark.parametrize("out", ["old.toml", "there.txt", "folder", "link", "missing/new.toml", ""])
+def test_nothing_that_lies_there_is_written_over(out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("old.toml").write_text("[learning]\nproximal = 0.5\n")
+    Path("there.txt").write_text("precious")
+    Path("folder").mkdir()
+    Path("link").symlink_to("there.txt")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    done = CliRunner().invoke(app, ["migrate", "old.toml", "--out", out])
+    assert done.exit_code == 2
+    assert done.output.startswith(f"error: --out {Path(out)}: ")
+    assert len(done.output.splitlines()) == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    assert Path("link").is_symlink()
+
+
+def test_a_folder_of_an_older_run_is_refused_as_such(tmp_path):
+    old, new = map(whole, CASES["proximal"])
+    run(parse(new, "test"), tmp_path / "run")
+    (tmp_path / "run/config.toml").write_text(tomli_w.dumps(old))
+    with pytest.raises(EdgesimError, match=r"run: holds a run of edgesim 0\.2 or before; choose another --out"):
+        simulation.run(parse(new, "test"), tmp_path / "run")

@@ -8,14 +8,12 @@ from pydantic import create_model
 
 from edgesim.algorithms.algorithm import Algorithm, Options, Sizes
 from edgesim.algorithms.fedadam import FedAdam
-from edgesim.algorithms.fedasync import FedAsync
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedavgm import FedAvgM
-from edgesim.algorithms.fedbuff import FedBuff
 from edgesim.algorithms.feddyn import FedDyn
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
-from edgesim.algorithms.merge_rule import MergeRule
+from edgesim.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.algorithms.mifa import Mifa
 from edgesim.algorithms.safa import Safa
 from edgesim.algorithms.scaffold import Scaffold
@@ -94,14 +92,11 @@ def check_fit(config: RunConfig) -> None:
     for half in _halves(config.algorithm):
         half.check(_own_options(half, options), config)
         name = next(name for name, kind in ALGORITHMS.items() if kind is half)
+        merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
         for key, value, fit in (
             ("round.protocol", config.round.protocol, half.protocols),
             ("round.late", config.round.late, {"drop", "keep"} if half.late_updates else {"drop"}),
-            (
-                "topology.aggregation",
-                config.topology.aggregation,
-                {"flat"} | ({"hierarchical"} if half.at_edges else set()),
-            ),
+            ("topology.aggregation", config.topology.aggregation, merging),
         ):
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))
@@ -124,7 +119,8 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
         return local, local
-    server = look_up(ALGORITHMS, config.server, "algorithm.server")
+    halves = {name: kind for name, kind in ALGORITHMS.items() if "server" in kind.halves or name == config.server}
+    server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:
             others = ", ".join(other for other, kind in ALGORITHMS.items() if half in kind.halves)

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.config import RunConfig
+from edgesim.config import RunConfig, Section
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -23,10 +22,8 @@ if TYPE_CHECKING:
 Half = Literal["local", "server"]
 
 
-class Options(BaseModel):
+class Options(Section):
     """Base of an algorithm's options: typed, bounded, unknown names refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class AveragingOptions(Options):
@@ -100,8 +97,6 @@ class Trained:
 
     update: Tensor
     """Trained weights minus the start weights, [P]."""
-    trainable: int
-    """How many of the P entries are trainable parameters, the first ones."""
     given: Mapping[str, Tensor]
     """What the job was given; ``start`` are the start weights, [P]."""
     steps: int
@@ -151,20 +146,9 @@ class Arrivals:
     """What was sent beside the updates, each [S, ...]."""
 
     def rows(self, rows: Integers) -> Arrivals:
-        """Some of the rows, in the order given."""
-        chosen = {
-            name: getattr(self, name)[rows] for name in ("ids", "samples", "staleness", "age_weight", "picked", "lr")
-        }
-        if self.updates is None:
-            return replace(self, **chosen)
-        order = rows.tolist()
-        return replace(
-            self,
-            **chosen,
-            updates=self.updates[order],
-            starts=[self.starts[row] for row in order],
-            up={name: tensor[order] for name, tensor in self.up.items()},
-        )
+        """Some of the rows, in the order given; without tensors."""
+        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
 class Algorithm:
@@ -262,6 +246,26 @@ class Algorithm:
     def sent(self, trained: Trained) -> Sent:
         """What the device sends beside its update, and what it keeps."""
         return Sent()
+
+
+def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
+    """The model of trainable parameters [trainable] and the plain mean of the buffers that devices ended with, [P].
+
+    For algorithms whose server corrects the trainable parameters alone. A mean of values, not of changes: a stale
+    change added to a running variance can make it negative.
+    """
+    import torch
+
+    assert arrived.updates is not None
+    size = len(parameters)
+    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
+    return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
+def mean_change(arrived: Arrivals, alpha: Floats, trainable: int) -> Tensor:
+    """The sum of alpha_n times update n without buffers, [trainable]."""
+    assert arrived.updates is not None
+    return arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
 
 
 def normalised(counts: Floats) -> Floats:

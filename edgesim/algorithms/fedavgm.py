@@ -11,7 +11,6 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
-from edgesim.algorithms.model_buffers import mean_change, with_mean_buffers
 from edgesim.arrays import Floats
 
 if TYPE_CHECKING:
@@ -51,6 +50,6 @@ class FedAvgM(Algorithm):
         """m = beta m + the sum of alpha_n times update n; w + lr m. Buffers take the plain mean of those merged."""
         assert isinstance(state, Momentum)
         size = self.sizes.parameters
-        momentum = self.options.beta * state.momentum + mean_change(arrived, alpha, size)
+        momentum = self.options.beta * state.momentum + algorithm.mean_change(arrived, alpha, size)
         moved = state.weights[:size] + self.options.lr * momentum
-        return Momentum(with_mean_buffers(moved, arrived), momentum=momentum)
+        return Momentum(algorithm.with_mean_buffers(moved, arrived), momentum=momentum)

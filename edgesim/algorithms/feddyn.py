@@ -15,7 +15,6 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, State
-from edgesim.algorithms.model_buffers import mean_change, with_mean_buffers
 from edgesim.arrays import Floats, Integers
 
 if TYPE_CHECKING:
@@ -90,6 +89,6 @@ class FedDyn(Algorithm):
         for device, update in zip(arrived.ids.tolist(), updates, strict=True):
             # A copy: a row keeps the tensor of all rows in memory.
             own[device] = own[device] + update if device in own else update.clone()
-        mean = state.mean + mean_change(arrived, np.full(len(updates), 1 / self.sizes.devices), size)
-        moved = state.weights[:size] + mean_change(arrived, alpha, size) + mean
-        return Corrections(with_mean_buffers(moved, arrived), mean=mean, own=own)
+        mean = state.mean + algorithm.mean_change(arrived, np.full(len(updates), 1 / self.sizes.devices), size)
+        moved = state.weights[:size] + algorithm.mean_change(arrived, alpha, size) + mean
+        return Corrections(algorithm.with_mean_buffers(moved, arrived), mean=mean, own=own)

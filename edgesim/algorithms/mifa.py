@@ -13,7 +13,6 @@ import numpy as np
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
-from edgesim.algorithms.model_buffers import with_mean_buffers
 from edgesim.arrays import Floats
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Mifa(Algorithm):
     tables = 1
 
     def weigh(self, arrived: Arrivals) -> Floats:
-        """What each update counts in the step of its round: eta_t / (eta of its training N), whatever its age, [S]."""
+        """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
         return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
 
     def start(self, weights: Tensor) -> Table:
@@ -73,4 +72,4 @@ class Mifa(Algorithm):
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         for device in sorted(entries):
             moved -= torch.mul(entries[device], step, out=scaled)
-        return Table(with_mean_buffers(moved, arrived), entries=entries)
+        return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)

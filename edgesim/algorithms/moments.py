@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, State
-from edgesim.algorithms.model_buffers import mean_change, with_mean_buffers
+from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, State, mean_change, with_mean_buffers
 from edgesim.arrays import Floats
 
 if TYPE_CHECKING:

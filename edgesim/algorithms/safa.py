@@ -118,13 +118,14 @@ class Safa(Algorithm):
         return Cache(weights, first=weights)
 
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
-        """The global model, or the device's own if that is tolerated."""
+        """The global model, or the device's own if that is tolerated, as the start."""
         assert isinstance(state, Cache)
         assert state.first is not None
+        given = super().given(state, kept, device, ledger)
         behind = device.round - 1 - int(ledger.last[device.id])
         if 0 < behind <= ledger.lag:
-            return {"start": state.local.get(device.id, state.first)}
-        return {"start": state.weights}
+            given["start"] = state.local.get(device.id, state.first)
+        return given
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
         """The mean of all devices' entries: SAFA, three-step aggregation.

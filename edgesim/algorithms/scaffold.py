@@ -15,7 +15,6 @@ from pydantic import model_validator
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, Sent, State, Trained
-from edgesim.algorithms.model_buffers import with_mean_buffers
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
@@ -109,7 +108,7 @@ class Scaffold(Algorithm):
         if self.options.option == "I":
             return Sent(up={"own": trained.gradient()})
         reach = effective_steps(trained.steps, trained.momentum) * trained.lr
-        return Sent(up={"own": -trained.update[: trained.trainable] / reach - _correction(trained.given)})
+        return Sent(up={"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)})
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
@@ -128,7 +127,7 @@ class Scaffold(Algorithm):
             control += change.div_(self.sizes.devices)
             # A copy: a row keeps the tensor of all rows in memory.
             own[device] = new.clone()
-        return Controls(with_mean_buffers(moved, arrived), {"control": control}, own)
+        return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
 
 
 def _correction(given: Mapping[str, Tensor]) -> Tensor:

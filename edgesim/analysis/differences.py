@@ -93,31 +93,23 @@ def summarise_differences(found: list[Difference]) -> pd.DataFrame:
     return table
 
 
-def write_differences(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
-    """Write the differences of a knob's values from ``reference`` as ``differences-KNOB.csv``, and return the table.
+def differences_table(study_folder: Path, knob: str, reference: str, *, write: bool = False) -> pd.DataFrame:
+    """`summarise_differences` of `differences`; read from the study's folder if a current file is there.
 
-    The file goes into the study's folder. A file that is current is left as it is; without pairs no file is written
-    and the table is empty. Raises `EdgesimError`.
+    With ``write`` a new table is written there as ``differences-KNOB.csv``, but for one without pairs, which is empty.
+    Raises `EdgesimError`.
     """
-    made, name, digest = _kept(study_folder, knob, reference)
-    tables = made.current(name, digest)
-    if tables is not None:
-        return _read(study_folder, tables)
+    made, name, digest = Made(study_folder), f"differences-{knob}", digest_of_study(read_study(study_folder), reference)
+    kept = made.current(name, digest)
+    if kept is not None:
+        return _read(study_folder, kept)
     table = summarise_differences(differences(study_folder, knob, reference))
-    files = [] if table.empty else [study_folder / f"{name}.csv"]
-    for path in files:
-        table.to_csv(own_file(path), index=False, lineterminator="\n")
-    made.note(name, digest, files, [path.name for path in files])
+    if write:
+        files = [] if table.empty else [study_folder / f"{name}.csv"]
+        for path in files:
+            table.to_csv(own_file(path), index=False, lineterminator="\n")
+        made.note(name, digest, files, [path.name for path in files])
     return table
-
-
-def differences_table(study_folder: Path, knob: str, reference: str) -> pd.DataFrame:
-    """`summarise_differences` of `differences`; read from the study's folder if a current file is there."""
-    made, name, digest = _kept(study_folder, knob, reference)
-    tables = made.current(name, digest)
-    if tables is None:
-        return summarise_differences(differences(study_folder, knob, reference))
-    return _read(study_folder, tables)
 
 
 def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
@@ -127,11 +119,6 @@ def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
     table = pd.read_csv(study_folder / tables[0])
     texts = [column for column in table if str(column).endswith("_reading")]
     return table.astype(dict.fromkeys(texts, object)).fillna(dict.fromkeys(texts, ""))
-
-
-def _kept(study_folder: Path, knob: str, reference: str) -> tuple[Made, str, str]:
-    """The notes of a study's folder, the name of the table of differences in them, and its present digest."""
-    return Made(study_folder), f"differences-{knob}", digest_of_study(read_study(study_folder), reference)
 
 
 def _compared(measure: str, groups: list[list[Difference]]) -> pd.DataFrame:

@@ -8,15 +8,19 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from edgesim.arrays import Booleans
 from edgesim.errors import EdgesimError
 
 FINAL_EVALUATIONS = 5
 
 
 class Reached(NamedTuple):
-    """When a target was reached: at ``value``, or, if ``reached`` is false, not yet by ``value``, the last test."""
+    """The test at which a target was reached; if ``reached`` is false, it was not, and this is the last test."""
 
-    value: float
+    round: float
+    """Number of the round whose model was tested."""
+    t_s: float
+    """Simulated seconds until the test."""
     reached: bool
 
 
@@ -48,55 +52,30 @@ def tests(rounds: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     return table[["round", "t_s", "accuracy"]].sort_values(["round", "t_s"]).reset_index(drop=True)
 
 
-def rounds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """First round whose model was tested at or above the target accuracy; if there is none, the last round tested.
+def to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
+    """The first test at or above the target accuracy; if there is none, the last test.
 
     ``tests`` as from `tests`, at least one. Raises `EdgesimError` unless the target lies above the start accuracy.
     """
-    row, reached = _first_at(tests, target, start)
-    return Reached(float(row["round"]), reached)
+    return _first(tests, tests["accuracy"].to_numpy() >= target, target, start)
 
 
-def seconds_to_target(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """Simulated seconds until the first test at or above the target accuracy; otherwise as `rounds_to_target`."""
-    row, reached = _first_at(tests, target, start)
-    return Reached(float(row["t_s"]), reached)
+def to_stay(tests: pd.DataFrame, target: float, start: float) -> Reached:
+    """The first test from which on every test is at or above the target accuracy; otherwise as `to_target`."""
+    there = tests["accuracy"].to_numpy() >= target
+    return _first(tests, np.logical_and.accumulate(there[::-1])[::-1], target, start)
 
 
-def joules_to_target(tests: pd.DataFrame, rounds: pd.DataFrame, target: float, start: float) -> Reached:
-    """Joules that the devices spent in all rounds up to that of `rounds_to_target`, this one included."""
-    row, reached = _first_at(tests, target, start)
-    return Reached(float(rounds.loc[rounds["round"] <= row["round"], "energy_j"].sum()), reached)
-
-
-def rounds_to_stay(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """First round from which on every test is at or above the target accuracy; otherwise as `rounds_to_target`."""
-    row, reached = _stays_from(tests, target, start)
-    return Reached(float(row["round"]), reached)
-
-
-def seconds_to_stay(tests: pd.DataFrame, target: float, start: float) -> Reached:
-    """Simulated seconds until the test of `rounds_to_stay`."""
-    row, reached = _stays_from(tests, target, start)
-    return Reached(float(row["t_s"]), reached)
-
-
-def _first_at(tests: pd.DataFrame, target: float, start: float) -> tuple[pd.Series, bool]:
-    _refuse_low(target, start)
-    there = tests[tests["accuracy"] >= target]
-    return (there.iloc[0], True) if len(there) else (tests.iloc[-1], False)
-
-
-def _stays_from(tests: pd.DataFrame, target: float, start: float) -> tuple[pd.Series, bool]:
-    _refuse_low(target, start)
-    below = np.flatnonzero(tests["accuracy"] < target)
-    first = below[-1] + 1 if len(below) else 0
-    return (tests.iloc[first], True) if first < len(tests) else (tests.iloc[-1], False)
-
-
-def _refuse_low(target: float, start: float) -> None:
+def _first(tests: pd.DataFrame, there: Booleans, target: float, start: float) -> Reached:
     if target <= start:
         raise EdgesimError(f"target {target:g} must lie above the start accuracy {start:g}; choose a higher target")
+    row = tests.iloc[there.argmax() if there.any() else -1]
+    return Reached(float(row["round"]), float(row["t_s"]), bool(there.any()))
+
+
+def joules_until(rounds: pd.DataFrame, number: float) -> float:
+    """Joules that the devices spent in all rounds up to that of this number, which is included."""
+    return float(rounds.loc[rounds["round"] <= number, "energy_j"].sum())
 
 
 def saving(rounds: float, reference_rounds: float) -> float:

@@ -28,15 +28,16 @@ class Interval(NamedTuple):
         return Interval(self.mean, float(low), float(np.clip(self.high, self.mean, max(most, self.mean))))
 
 
-def mean_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
-    """Mean of [n] values with its two-sided Student t interval of n - 1 degrees of freedom."""
+def mean_interval(values: ArrayLike, least: int = 2) -> Interval:
+    """Mean of [n] values with its two-sided Student t interval of n - 1 degrees of freedom.
+
+    The ends are NaN for fewer than ``least`` values, and the mean as well for none.
+    """
     sample = np.asarray(values, dtype=np.float64)
-    if sample.size == 0:
-        return Interval(np.nan, np.nan, np.nan)
-    mean = float(sample.mean())
-    if sample.size == 1:
+    mean = float(sample.mean()) if sample.size else np.nan
+    if sample.size < least:
         return Interval(mean, np.nan, np.nan)
-    half = float(stats.t.ppf(0.5 + level / 2, sample.size - 1) * sample.std(ddof=1) / np.sqrt(sample.size))
+    half = float(stats.t.ppf(0.5 + LEVEL / 2, sample.size - 1) * sample.std(ddof=1) / np.sqrt(sample.size))
     return Interval(mean, mean - half, mean + half)
 
 

@@ -73,19 +73,17 @@ def _speed(run: Run, target: float) -> Measures:
     if start is None:
         raise EdgesimError(f"{run.folder}: metrics has no test_accuracy of round 0, which a target needs; run it again")
     try:
-        tests = run.tests
-        found = {
-            "rounds_to_target": metrics.rounds_to_target(tests, target, start),
-            "seconds_to_target": metrics.seconds_to_target(tests, target, start),
-            "joules_to_target": metrics.joules_to_target(tests, run.rounds, target, start),
-            "rounds_to_stay": metrics.rounds_to_stay(tests, target, start),
-            "seconds_to_stay": metrics.seconds_to_stay(tests, target, start),
-        }
+        first, stays = (find(run.tests, target, start) for find in (metrics.to_target, metrics.to_stay))
     except EdgesimError as error:
         raise EdgesimError(f"{run.folder}: {error}") from None
-    values = {name if one.reached else f"{name}_bound": one.value for name, one in found.items()}
-    reached, stayed = (float(found[name].reached) for name in ("rounds_to_target", "rounds_to_stay"))
-    return values | {"reached": reached, "stayed": stayed}
+    values = {"reached": float(first.reached), "stayed": float(stays.reached)}
+    joules = metrics.joules_until(run.rounds, first.round)
+    for found, measures in (
+        (first, dict(zip(TO_TARGET, (first.round, first.t_s, joules), strict=True))),
+        (stays, dict(zip(TO_STAY, (stays.round, stays.t_s), strict=True))),
+    ):
+        values |= {name if found.reached else f"{name}_bound": value for name, value in measures.items()}
+    return values
 
 
 def summarise(study_folder: Path) -> pd.DataFrame:

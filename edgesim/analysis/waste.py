@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from edgesim.arrays import Integers
 from edgesim.runs import work_kinds
-from edgesim.runs.work_kinds import KINDS, USEFUL, WASTED
-
-__all__ = ["AMOUNTS", "KINDS", "USEFUL", "WASTED", "kinds", "totals", "wasted", "wasted_share_j", "work_by_kind"]
+from edgesim.runs.work_kinds import KINDS, WASTED
 
 AMOUNTS = ("seconds", "bits", "joules")
 
@@ -50,12 +48,6 @@ def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFram
     )
     table = work.groupby(["round", "kind"], observed=True, as_index=False, sort=True).sum()
     return table.astype({"kind": str})
-
-
-def wasted(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `work_by_kind` that are not ``useful``."""
-    table = work_by_kind(activities, updates)
-    return table[table["kind"] != USEFUL].reset_index(drop=True)
 
 
 def totals(work: pd.DataFrame) -> pd.DataFrame:

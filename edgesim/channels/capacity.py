@@ -179,49 +179,9 @@ class CapacityTables:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class CapacityTable:
-    """Capacity in steps: row k holds from ``t_s[k]`` to the next row, the last one to ``until_s``.
-
-    The times start at 0 and increase, the capacities are finite and not below 0, at least one is above 0.
-    """
-
-    name: str
-    """Name in messages: the file that the table was read from."""
-    t_s: Floats
-    """Start of each row, [m]."""
-    bps: Floats
-    """Capacity of each row, [m]."""
-    until_s: float
-    """End of the last row; inf where it holds for ever."""
-    wraps: bool
-    """Whether the table begins again at ``until_s``; otherwise the capacity is unknown from there on."""
-    beyond: Beyond = "refused"
-
-    def bits_between(self, t0_s: ArrayLike, t1_s: ArrayLike) -> Floats:
-        """Bits that the capacity carries from one instant to another; as `CapacityTables.bits_between`."""
-        return self._alone.bits_between(0, t0_s, t1_s)
-
-    def end_s(self, bits: ArrayLike, start_s: ArrayLike) -> Floats:
-        """First instant at which the capacity has carried so many bits; as `CapacityTables.end_s`."""
-        return self._alone.end_s(0, bits, start_s)
-
-    def for_run_until(self, stop_at_s: float | None) -> "CapacityTable":
-        """This table for a run; as `CapacityTables.for_run_until`."""
-        return replace(self, beyond=self._alone.for_run_until(stop_at_s).beyond)
-
-    def known_until_s(self) -> float:
-        """Instant that a run's clock must not reach; as `CapacityTables.known_until_s`."""
-        return float(self._alone.known_until_s(0))
-
-    def need_known(self, now_s: float) -> None:
-        """Raises `EdgesimError` if the run's clock, ``now_s``, has reached the end of the recording."""
-        self._alone.need_known(0, now_s)
-
-    @cached_property
-    def _alone(self) -> CapacityTables:
-        link = np.zeros(len(self.t_s), dtype=np.int64)
-        return CapacityTables(self.name, link, self.t_s, self.bps, np.array([self.until_s]), self.wraps, self.beyond)
+def one_capacity_table(name: str, t_s: Floats, bps: Floats, until_s: float, wraps: bool) -> CapacityTables:
+    """The table of a single link, number 0, whose rows are [m] each."""
+    return CapacityTables(name, np.zeros(len(t_s), dtype=np.int64), t_s, bps, np.array([until_s]), wraps)
 
 
 def _broadcast(links: ArrayLike, first: ArrayLike, second: ArrayLike) -> tuple[Integers, Floats, Floats]:

@@ -4,17 +4,17 @@ If a file holds several tables, its column ``trace`` names the table of each row
 """
 
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Floats, Integers
-from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.capacity import CapacityTables, one_capacity_table
 from edgesim.config import Section
 from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns, row_word
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
 from edgesim.validation import validate
 
 Rows = tuple[Floats, Floats]
@@ -45,7 +45,7 @@ class CapacityKeys(Section):
         return self
 
 
-def read_capacity(table: Any, environment: Path) -> CapacityTable:
+def read_capacity(table: Any, environment: Path) -> CapacityTables:
     """The table that ``table``, the ``[capacity]`` section of an environment file, names; other columns are ignored.
 
     Raises `EdgesimError` that names the environment file and the key, or the table's file, the line (CSV, the
@@ -64,7 +64,7 @@ def read_capacity(table: Any, environment: Path) -> CapacityTable:
             f"{t_s[-1]:g} s (got {keys.end_s:g})"
         )
     until_s = np.inf if keys.end_s is None else keys.end_s
-    return CapacityTable(str(path), t_s, bps, until_s, wraps=keys.after_end == "wrap")
+    return one_capacity_table(str(path), t_s, bps, until_s, wraps=keys.after_end == "wrap")
 
 
 def _chosen(tables: dict[str, Rows], trace: str | None, path: Path, environment: Path) -> Rows:
@@ -117,12 +117,5 @@ def checked_rows(path: Path, frame: pd.DataFrame, group: Integers, kind: str = "
         ("bps", dry, f"at least one {whose}row above 0; no upload would ever end"),
     ]
     for column, broken, expected in rules:
-        if broken.any():
-            refuse_row(path, frame, int(order[broken].min()), column, expected)
+        refuse_rows(path, frame, column, broken, expected, order)
     return order, t_s, bps
-
-
-def refuse_row(path: Path, frame: pd.DataFrame, row: int, column: str, expected: str) -> NoReturn:
-    """Raise `EdgesimError` for a value, by the row's position in a table of `read_columns`."""
-    place = f"{row_word(path)} {frame.index[row]}"
-    raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")

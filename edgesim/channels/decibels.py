@@ -11,11 +11,6 @@ def ratio_from_db(value_db: ArrayLike) -> Floats:
     return np.power(10.0, np.asarray(value_db, dtype=np.float64) / 10.0)
 
 
-def db_from_ratio(ratio: ArrayLike) -> Floats:
-    """Decibels 10 log10(ratio) of positive power ratios, elementwise."""
-    return 10.0 * np.log10(np.asarray(ratio, dtype=np.float64))
-
-
 def watts_from_dbm(value_dbm: ArrayLike) -> Floats:
     """Watts of a power in dBm (or W/Hz of a density in dBm/Hz), elementwise."""
     return ratio_from_db(np.asarray(value_dbm, dtype=np.float64) - 30.0)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pydantic import ConfigDict, Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels.capacity import CapacityTable
+from edgesim.channels.capacity import CapacityTables
 from edgesim.channels.capacity_file import read_capacity
 from edgesim.channels.decibels import ratio_from_db, watts_from_dbm
 from edgesim.channels.fading import Fading
@@ -20,7 +20,7 @@ from edgesim.config import Section
 from edgesim.config_file import read_toml
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
-from edgesim.registry import did_you_mean
+from edgesim.registry import look_up
 from edgesim.streams import Streams
 from edgesim.validation import validate
 
@@ -80,7 +80,7 @@ class RecordedEnvironment(Section):
 
     name: str = Field(min_length=1)
     source: str = Field(min_length=1)
-    capacity: CapacityTable
+    capacity: CapacityTables
 
 
 def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
@@ -112,16 +112,12 @@ def environment_files(name_or_path: str) -> list[Path]:
 
 
 def _law(table: Any, path: Path) -> Law:
-    known = ", ".join(sorted(LAWS))
     if not isinstance(table, dict) or "law" not in table:
+        known = ", ".join(sorted(LAWS))
         raise EdgesimError(f"{path}: path_loss: expected a table [path_loss] with law = one of: {known}")
     parameters = dict(table)
-    name = parameters.pop("law")
-    if not isinstance(name, str) or name not in LAWS:
-        raise EdgesimError(
-            f"{path}: path_loss.law: unknown law {name!r}{did_you_mean(str(name), LAWS) or f', known: {known}'}"
-        )
-    return validate(LAWS[name], parameters, f"{path}: path_loss")
+    law = look_up(LAWS, str(parameters.pop("law")), f"{path}: path_loss.law")
+    return validate(law, parameters, f"{path}: path_loss")
 
 
 def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:

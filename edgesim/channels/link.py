@@ -8,12 +8,24 @@ import numpy as np
 
 from edgesim.arrays import Floats, Integers
 from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
-from edgesim.channels.capacity import NEARLY, CapacityTable, CapacityTables
+from edgesim.channels.capacity import NEARLY, CapacityTables
 
 _LN2 = math.log(2.0)
 
 
-class Link(Protocol):
+class Known(Protocol):
+    """How long a link is known: for ever, unless it was recorded."""
+
+    def known_until_s(self, device: int) -> float:
+        """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
+        return math.inf
+
+    def need_known(self, device: int, now_s: float) -> None:
+        """Raises `EdgesimError` where the clock has come to that instant."""
+        return
+
+
+class Link(Known, Protocol):
     """The uplink of a station: bandwidth, bits and duration of its uploads."""
 
     def least_hz(
@@ -37,14 +49,8 @@ class Link(Protocol):
         Time beyond the end of a recording is left out of the mean.
         """
 
-    def known_until_s(self, device: int) -> float:
-        """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
 
-    def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` where the clock has come to that instant."""
-
-
-class SharedLink(Protocol):
+class SharedLink(Known, Protocol):
     """The uplink of a station whose band is shared anew at every change."""
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
@@ -56,15 +62,9 @@ class SharedLink(Protocol):
     def end_each_s(self, rates: Floats, bits: Floats, start_s: float) -> Floats:
         """The instants at which each of the `rates` has carried its ``bits`` since ``start_s``, [n]."""
 
-    def known_until_s(self, device: int) -> float:
-        """The instant from which on a run knows nothing of a device's link; inf where it does not come to it."""
-
-    def need_known(self, device: int, now_s: float) -> None:
-        """Raises `EdgesimError` where the clock has come to that instant."""
-
 
 @dataclass(frozen=True)
-class ShannonLink:
+class ShannonLink(Known):
     """Rate B log2(1 + p / (B n)), at most ``max_bps_per_hz`` times B: FedTeddi, section III-B2 and eq. 14."""
 
     noise_w_per_hz: float
@@ -90,13 +90,6 @@ class ShannonLink:
         """The rate, which is the same at all instants, [n]."""
         return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
 
-    def known_until_s(self, device: int) -> float:
-        """Never."""
-        return math.inf
-
-    def need_known(self, device: int, now_s: float) -> None:
-        """Nothing ends."""
-
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
         """Bits per second, [n]."""
         return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
@@ -118,7 +111,7 @@ class ShannonLink:
 class RecordedLink:
     """A band whose whole capacity C(t) was recorded: an upload with b of its B hertz is carried at C(t) b / B."""
 
-    capacity: CapacityTable
+    capacity: CapacityTables
     bandwidth_hz: float
     """B, the whole band."""
 
@@ -126,21 +119,21 @@ class RecordedLink:
         self, ids: Integers, bits: Floats, start_s: Floats, end_s: float, rx_power_w: Floats, origin_s: float
     ) -> Floats:
         """B bits / (integral of C from start to end), [n]; may exceed B; inf where the integral is 0."""
-        self.capacity.need_known(origin_s)
+        self.capacity.need_known(0, origin_s)
         late = start_s >= end_s
         first_s = origin_s + np.where(late, end_s, start_s)
-        whole = self.capacity.bits_between(first_s, origin_s + end_s)
+        whole = self.capacity.bits_between(0, first_s, origin_s + end_s)
         with np.errstate(divide="ignore", invalid="ignore"):
             need_hz = self.bandwidth_hz * bits / whole
         return np.where(late | (whole <= 0), np.inf, need_hz)
 
     def bits(self, device: int, bandwidth_hz: float, rx_power_w: float, start_s: float, end_s: float) -> float:
         """The upload's part of what the band carried."""
-        return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
+        return bandwidth_hz / self.bandwidth_hz * float(self.capacity.bits_between(0, start_s, end_s))
 
     def end_s(self, device: int, bandwidth_hz: float, rx_power_w: float, bits: float, start_s: float) -> float:
         """When the upload's part of the integral of C reaches its bits."""
-        return float(self.capacity.end_s(bits * (self.bandwidth_hz / bandwidth_hz), start_s))
+        return float(self.capacity.end_s(0, bits * (self.bandwidth_hz / bandwidth_hz), start_s))
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
         """The bandwidths themselves, which say what parts of the band they are, [n]."""
@@ -148,29 +141,29 @@ class RecordedLink:
 
     def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
         """The uploads' parts of what the band carried, [n]."""
-        return rates / self.bandwidth_hz * float(self.capacity.bits_between(start_s, end_s))
+        return rates / self.bandwidth_hz * float(self.capacity.bits_between(0, start_s, end_s))
 
     def end_each_s(self, rates: Floats, bits: Floats, start_s: float) -> Floats:
         """When the uploads' parts of the integral of C reach their bits, [n]."""
-        return self.capacity.end_s(bits * (self.bandwidth_hz / rates), start_s)
+        return self.capacity.end_s(0, bits * (self.bandwidth_hz / rates), start_s)
 
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The upload's part of the mean capacity, independent of the received power, [n]."""
-        known_s = min(end_s, self.capacity.until_s) - start_s if not self.capacity.wraps else end_s - start_s
+        known_s = min(end_s, float(self.capacity.until_s[0])) - start_s if not self.capacity.wraps else end_s - start_s
         mean = self.bits(0, bandwidth_hz, 0.0, start_s, end_s) / known_s if known_s > 0 else 0.0
         return np.full(len(rx_power_w), mean)
 
     def known_until_s(self, device: int) -> float:
         """The end of the recording."""
-        return self.capacity.known_until_s()
+        return float(self.capacity.known_until_s(0))
 
     def need_known(self, device: int, now_s: float) -> None:
         """Raises `EdgesimError` at the end of the recording."""
-        self.capacity.need_known(now_s)
+        self.capacity.need_known(0, now_s)
 
 
 @dataclass(frozen=True, eq=False)
-class OwnLinks:
+class OwnLinks(Known):
     """Every device has a link of its own, of one recorded rate: no band is shared, and none is needed."""
 
     rate_bps: Floats
@@ -193,13 +186,6 @@ class OwnLinks:
     def mean_bps(self, ids: Integers, bandwidth_hz: float, rx_power_w: Floats, start_s: float, end_s: float) -> Floats:
         """The rates, [n]."""
         return self.rate_bps[ids]
-
-    def known_until_s(self, device: int) -> float:
-        """Never."""
-        return math.inf
-
-    def need_known(self, device: int, now_s: float) -> None:
-        """Nothing ends."""
 
 
 @dataclass(frozen=True, eq=False)

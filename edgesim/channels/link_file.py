@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from edgesim.arrays import Floats, Integers
 from edgesim.channels.capacity import CapacityTables
-from edgesim.channels.capacity_file import checked_rows, refuse_row
+from edgesim.channels.capacity_file import checked_rows
 from edgesim.config import LinksConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.files.device_keys import DeviceKeys, Texts
-from edgesim.files.table_file import numbers_of, read_columns, texts_of, write_parquet
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 
 DEVICE, END, KEY = "device", "end_s", "key"
 COLUMNS = (DEVICE, "t_s", "bps")
@@ -73,8 +73,7 @@ def read_links(path: Path) -> LinkRows:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
     ids = numbers_of(frame[DEVICE])
     no_id = ~((ids >= 0) & (ids < 2**31) & (ids == np.floor(ids)))
-    if no_id.any():
-        refuse_row(path, frame, int(np.argmax(no_id)), DEVICE, "a whole number, 0 or more")
+    refuse_rows(path, frame, DEVICE, no_id, "a whole number, 0 or more")
     device = ids.astype(np.int64)
     found = np.unique(device)
     left_out = np.flatnonzero(found != np.arange(len(found)))
@@ -92,8 +91,7 @@ def read_links(path: Path) -> LinkRows:
         (np.append(False, (np.diff(device) == 0) & (np.diff(ends_s) != 0)), "one end in all rows of a device"),
         (last & (ends_s <= t_s), "an instant after the device's last t_s"),
     ):
-        if broken.any():
-            refuse_row(path, frame, int(order[broken].min()), END, expected)
+        refuse_rows(path, frame, END, broken, expected, order)
     return LinkRows(device, t_s, bps, ends_s[last], keys)
 
 
@@ -109,8 +107,7 @@ def _keys(path: Path, frame: pd.DataFrame, device: Integers, order: Integers) ->
         (np.append(False, (np.diff(device) == 0) & (np.diff(code) != 0)), "one key in all rows of a device"),
         (begins & twice, "a key that no other device has"),
     ):
-        if broken.any():
-            refuse_row(path, frame, int(order[broken].min()), KEY, expected)
+        refuse_rows(path, frame, KEY, broken, expected, order)
     return np.asarray(texts_of(pd.Series(names))[code[begins]])
 
 

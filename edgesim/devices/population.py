@@ -6,7 +6,6 @@ import numpy as np
 
 from edgesim.arrays import Floats, Integers
 from edgesim.config import DevicesConfig
-from edgesim.devices.energy import clocked_power_w
 from edgesim.devices.placement import place_in_disc
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
@@ -98,9 +97,9 @@ def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tupl
 
 
 def _power_w(config: DevicesConfig, profile: Profile, shared_w: Floats) -> Floats:
-    """Power of each processor, [n]: kappa f^2 joules per cycle if the clock f is known, else ``shared_w``."""
+    """Power of each processor, [n]: kappa f^2 joules on each of f cycles a second if f is known, else ``shared_w``."""
     if profile.clock_hz is not None:
-        return clocked_power_w(_KAPPA if config.kappa is None else config.kappa, profile.clock_hz)
+        return (config.kappa or _KAPPA) * profile.clock_hz**3
     if config.kappa is not None:
         raise EdgesimError(
             f"{find('traces', str(config.profile), '.parquet')}: has no column clock_hz, which devices.kappa needs; "

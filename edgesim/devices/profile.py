@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import Texts
 from edgesim.files.table_facts import PREFIX, read_facts
-from edgesim.files.table_file import numbers_of, read_columns, row_word, texts_of, write_parquet
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows, texts_of, write_parquet
 
 COLUMNS = ("device", "s_per_sample")
 LINK = "link_bps"
@@ -54,27 +54,20 @@ def read_profile(path: Path) -> Profile:
     if frame.empty:
         raise EdgesimError(f"{path}: holds no rows; expected {', '.join(COLUMNS)}")
 
-    def refuse(row: int, column: str, expected: str) -> NoReturn:
-        place = f"{row_word(path)} {frame.index[row]}"
-        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
-
     names = {name: texts_of(frame[name]) for name in (KEY, MODEL) if name in frame}
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns if name not in names}
     device = columns.pop("device")
     no_id = ~((device >= 0) & (device < len(device)) & (device == np.floor(device)))
-    if no_id.any():
-        refuse(int(np.argmax(no_id)), "device", f"a whole number from 0 to {len(device) - 1}, one for each row")
-    if KEY in names and np.any(names[KEY] == ""):
-        refuse(int(np.argmax(names[KEY] == "")), KEY, "the device's key")
+    refuse_rows(path, frame, "device", no_id, f"a whole number from 0 to {len(device) - 1}, one for each row")
+    if KEY in names:
+        refuse_rows(path, frame, KEY, names[KEY] == "", "the device's key")
     for name, values in {"device": device, **names}.items():
         seen_before = np.ones(len(values), dtype=bool)
         seen_before[np.unique(values, return_index=True)[1]] = False
-        if name != MODEL and seen_before.any():
-            refuse(int(np.argmax(seen_before)), name, f"each {name} once")
+        if name != MODEL:
+            refuse_rows(path, frame, name, seen_before, f"each {name} once")
     for name, values in columns.items():
-        bad = ~(np.isfinite(values) & (values > 0))
-        if bad.any():
-            refuse(int(np.argmax(bad)), name, "a finite number above 0")
+        refuse_rows(path, frame, name, ~(np.isfinite(values) & (values > 0)), "a finite number above 0")
     order = np.argsort(device)
     link_bps, clock_hz = (columns[name][order] if name in columns else None for name in (LINK, CLOCK))
     keys, models = (names[name][order] if name in names else None for name in (KEY, MODEL))

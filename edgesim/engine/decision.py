@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels import ALLOCATORS, Request, equal_finish
+from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
@@ -175,16 +176,21 @@ def share(
     round: int,
     bands_hz: Floats,
 ) -> Floats:
-    """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config."""
+    """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config.
+
+    Devices that have nothing to send have no share.
+    """
     if world.own_links is not None:
         # There is no band to share, not even for uploads that are too slow on their own links.
         return np.zeros(len(taken))
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
-    ids, bits = timeline.ids[taken], timeline.upload_bits[taken]
-    rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, taken), need_hz[taken]
-    shares_hz = np.empty(len(taken))
-    for station, there in world.by_station(ids) if len(taken) else ():
+    shares_hz, sent_bits = np.zeros(len(taken)), timeline.upload_bits[taken]
+    sends = np.flatnonzero(sent_bits)
+    rows, bits = taken[sends], sent_bits[sends]
+    ids = timeline.ids[rows]
+    rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows), need_hz[rows]
+    for station, there in world.by_station(ids) if len(ids) else ():
         request = Request(
             ids=ids[there],
             payload_bits=bits[there],
@@ -196,5 +202,5 @@ def share(
             bandwidth_hz=float(bands_hz[station]),
             deadline_s=float(timeline.due_s[station]),
         )
-        shares_hz[there] = allocate(request)
+        shares_hz[sends[there]] = allocate(request)
     return shares_hz

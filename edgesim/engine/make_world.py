@@ -4,16 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgesim.channels import (
-    Environment,
-    Link,
-    OwnLinks,
-    RecordedEnvironment,
-    RecordedOwnLinks,
-    lasting_power_gain,
-    load_environment,
-    load_links,
-)
+from edgesim.channels.environment import Environment, RecordedEnvironment, lasting_power_gain, load_environment
+from edgesim.channels.link import Link, OwnLinks, RecordedOwnLinks
+from edgesim.channels.link_file import load_links
 from edgesim.config import DevicesConfig, RunConfig
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
@@ -22,7 +15,8 @@ from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.streams import Streams
-from edgesim.traces import IntervalTable, models
+from edgesim.traces import models
+from edgesim.traces.interval_table import IntervalTable
 
 
 def make_world(config: RunConfig, streams: Streams) -> World:

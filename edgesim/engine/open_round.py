@@ -1,4 +1,4 @@
-"""One synchronous round in flight, and uploads that outlive the round in which they began."""
+"""One synchronous round in flight, and the devices at work under any protocol."""
 
 import time
 from collections.abc import Iterator
@@ -32,10 +32,8 @@ class OpenRound:
     closed: simpy.Event
     decision: simpy.Event
     all_reported: simpy.Event
-    tasks: dict[int, Task] = field(default_factory=dict)
-    promises: dict[int, Promise] = field(default_factory=dict)
-    """The jobs of the tasks."""
-    processes: dict[int, simpy.Process] = field(default_factory=dict)
+    working: dict[int, "Working"] = field(default_factory=dict)
+    """Devices that began to work in it."""
     reports: set[int] = field(default_factory=set)
     """Devices whose computing is done."""
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -47,7 +45,7 @@ class OpenRound:
     wall_s: dict[str, float] = field(default_factory=dict)
     checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Candidates and those still at work for an earlier round, ascending."""
-    over: list["Carried"] = field(default_factory=list)
+    over: list["Working"] = field(default_factory=list)
     """Latecomers of earlier rounds whose work ended in this one; filled at its close."""
     fates: list[Outcome | None] = field(default_factory=list)
     """Outcomes at the close of the devices taken."""
@@ -60,11 +58,15 @@ class OpenRound:
         self.wall_s[part] = self.wall_s.get(part, 0.0) + time.perf_counter() - started
 
 
-@dataclass
-class Carried:
-    """An upload that goes on after the close of the round in which it began."""
+@dataclass(slots=True)
+class Working:
+    """A device at work."""
 
     task: Task
     promise: Promise
+    """The job of the task."""
     process: simpy.Process
+    version: int = 0
+    """Without rounds, models made before the one that it started from."""
     arrived: bool = False
+    """Whether an upload has arrived that went on after the close of the round in which it began."""

@@ -1,8 +1,6 @@
 """The rows that a round leaves in the run folder."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -40,7 +38,7 @@ class RoundRow:
     bits_down: float
     bandwidth_hz: float
     model_held: bool = True
-    """Whether a server has the model that is tested, if it is; else it is a mean of edge servers' models."""
+    """Whether the model that is tested is one that a server has; if not, it is the mean of the edge servers' models."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +148,8 @@ class Report:
         self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
         used = {(task.device, task.number) for task in origin.tasks}
-        self._write_metrics(row.round, {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)})
+        told = {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)}
+        self._write_metrics(row.round, told.items())
         self._waiting = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
             "energy_j": [sum(work.energy_j) + idle_j],
@@ -164,19 +163,12 @@ class Report:
     def tell_row(self, evaluation: Evaluation | None = None, instants_s: Sequence[float] = ()) -> None:
         """Write the row of ``rounds`` that waits, if one does, with the test of its model.
 
-        ``instants_s`` are rows ``tested_at_s`` of ``metrics``: when the model told last, whether tested now or before,
-        was in force. They are told by ``holds_rows`` alone; otherwise a test belongs to its row's end.
+        ``instants_s`` become rows ``tested_at_s`` of ``metrics``: the instants of evaluation at which the model of the
+        last test was the newest one. Only reports that hold rows back are given any; else a test belongs to the end of
+        its row.
         """
         self._metrics(self._told, evaluation)
-        self.writer.write(
-            "metrics",
-            {
-                "round": [self._told] * len(instants_s),
-                "name": ["tested_at_s"] * len(instants_s),
-                "key": [""] * len(instants_s),
-                "value": list(instants_s),
-            },
-        )
+        self._write_metrics(self._told, [(("tested_at_s", ""), instant_s) for instant_s in instants_s])
         # Cleared before it is written: a run interrupted in between then lacks the row instead of having it twice.
         row, self._waiting = self._waiting, {}
         if row:
@@ -237,12 +229,10 @@ class Report:
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
         if t_s > self._told_until_s or work.spans:
-            self._write_metrics(number, {**_wasted(work, set()), **self._supply(t_s, idle_j)})
+            self._write_metrics(number, (_wasted(work, set()) | self._supply(t_s, idle_j)).items())
         if self._idle_of_devices_j is not None:
-            by_device = {
-                ("idle_j", str(device)): joules for device, joules in enumerate(self._idle_of_devices_j.tolist())
-            }
-            self._write_metrics(self._told, by_device)
+            by_device = enumerate(self._idle_of_devices_j.tolist())
+            self._write_metrics(self._told, [(("idle_j", str(device)), joules) for device, joules in by_device])
 
     def _supply(self, t_s: float, idle_j: float) -> dict[tuple[str, str], float]:
         """What idling took and what the batteries hold at an instant, as rows of ``metrics``."""
@@ -271,17 +261,17 @@ class Report:
             return
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
         names |= {("class_accuracy", str(label)): value for label, value in evaluation.class_accuracy.items()}
-        self._write_metrics(number, names)
+        self._write_metrics(number, names.items())
 
-    def _write_metrics(self, number: int, values: Mapping[tuple[str, str], float]) -> None:
-        """Rows of ``metrics`` from values by (name, key)."""
+    def _write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:
+        """Rows of ``metrics``, each a name and key with its value."""
         self.writer.write(
             "metrics",
             {
                 "round": [number] * len(values),
-                "name": [name for name, _ in values],
-                "key": [key for _, key in values],
-                "value": list(values.values()),
+                "name": [name for (name, _), _ in values],
+                "key": [key for (_, key), _ in values],
+                "value": [value for _, value in values],
             },
         )
 

@@ -1,10 +1,10 @@
-"""The parts of one run, made once: what its server and its protocol work with."""
+"""The parts of one run that its server and its protocol share."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from edgesim.arrays import Integers
-from edgesim.channels import RecordedLink, ShannonLink
+from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul
@@ -21,26 +21,58 @@ from edgesim.runs.records import RunWriter
 from edgesim.selection.view import Selector
 
 
-@dataclass(frozen=True)
+@dataclass
 class RunParts:
-    """The parts of one run."""
+    """The parts of a run that begins at t = 0: those that are made outside the engine, and then its own."""
 
-    clock: Clock
     world: World
     selector: Selector
     learner: Learner
-    report: Report
+    writer: RunWriter
     backhaul: Backhaul
     data_sizes: list[Integers]
     """Data-set sizes per frame, [devices]."""
     work_samples: list[Integers]
     """Samples that each device processes in a task, per frame, [devices]."""
-    bands: list[Band]
+    clock: Clock = field(init=False)
+    bands: list[Band] = field(init=False)
     """One per station."""
-    batteries: Batteries | None
+    batteries: Batteries | None = field(init=False)
     """None for devices on mains."""
-    interruptions: Interruptions
-    evaluations: Evaluations
+    interruptions: Interruptions = field(init=False)
+    report: Report = field(init=False)
+    evaluations: Evaluations = field(init=False)
+
+    def __post_init__(self) -> None:
+        world, config = self.world, self.world.config
+        self.clock = Clock()
+        self.bands = [_make_band(self.clock, world, station) for station in range(len(world.bands_hz))]
+        self.batteries = make_batteries(config.devices, world.streams)
+        self.interruptions = Interruptions(self.clock, world)
+        holds_rows = tests_by_time(config)
+        self.report = Report(self.writer, world.population, self.batteries, self.interruptions, holds_rows)
+        self.evaluations = Evaluations(config, self.learner, self.report)
+
+    def tasks(
+        self,
+        ids: Integers,
+        round: int,
+        from_cloud: bool,
+        numbers: Sequence[int],
+        compute_s: Sequence[float],
+        leaves_s: Sequence[float],
+    ) -> list[Task]:
+        """Tasks of devices that begin to work, [n], with the ``numbers`` of their draws [n]; in which round decides
+        what they are sent and send. ``from_cloud`` is whether the broadcast comes from there, not from edge servers.
+        """
+        world, accounts, station = self.world, self.learner.accounts, self.world.population.station[ids]
+        down_bits, up_bits = accounts.download_bits(ids, round), accounts.upload_bits(ids, round)
+        broadcast_s = self.backhaul.download_s(station, down_bits, from_cloud)
+        down_s, backhaul_s = world.download_s(ids, down_bits), self.backhaul.upload_s(station, up_bits)
+        columns = (column.tolist() for column in (ids, down_bits, up_bits, down_s, station, broadcast_s, backhaul_s))
+        devices, down, up, receive_s, at, *wires_s = columns
+        rows = zip(devices, down, up, receive_s, compute_s, leaves_s, at, *wires_s, numbers, strict=True)
+        return [Task(*row) for row in rows]
 
     @property
     def empty_s(self) -> Callable[[Task], float] | None:
@@ -51,35 +83,6 @@ class RunParts:
         assert self.batteries is not None
         draw_w = activity_energy_j(self.world.population, task.device, task.phase, 1.0)
         return self.batteries.draw(task.device, draw_w, self.clock.now)
-
-
-def make_parts(
-    world: World,
-    selector: Selector,
-    learner: Learner,
-    writer: RunWriter,
-    backhaul: Backhaul,
-    data_sizes: list[Integers],
-    work_samples: list[Integers],
-) -> RunParts:
-    """The parts of a run that begins at t = 0, from those that are made outside the engine."""
-    config, clock = world.config, Clock()
-    batteries, interruptions = make_batteries(config.devices, world.streams), Interruptions(clock, world)
-    report = Report(writer, world.population, batteries, interruptions, holds_rows=tests_by_time(config))
-    return RunParts(
-        clock,
-        world,
-        selector,
-        learner,
-        report,
-        backhaul,
-        data_sizes,
-        work_samples,
-        [_make_band(clock, world, station) for station in range(len(world.bands_hz))],
-        batteries,
-        interruptions,
-        Evaluations(config, learner, report),
-    )
 
 
 def _make_band(clock: Clock, world: World, station: int) -> Band:

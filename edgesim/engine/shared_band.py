@@ -7,7 +7,7 @@ import numpy as np
 import simpy
 
 from edgesim.arrays import Floats
-from edgesim.channels import SharedLink
+from edgesim.channels.link import SharedLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Upload, drop_at, end_of_record
 
@@ -41,7 +41,7 @@ class SharedBand:
     """Number of the last plan of the next end; earlier ones are void."""
 
     def begin(self, upload: Upload) -> None:
-        """Put an upload on the air from its ``since_s``; where that is before now, all others are as of then too."""
+        """Put an upload on the air from its ``since_s``; all others must be of that instant as well."""
         upload.over = simpy.Event(self.clock)
         self._settle(upload.since_s)
         place = len(self.active)

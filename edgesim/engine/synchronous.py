@@ -18,7 +18,7 @@ from edgesim.engine.decision import Timeline, admit, exceed, share
 from edgesim.engine.estimates import feedback
 from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
-from edgesim.engine.open_round import Carried, OpenRound
+from edgesim.engine.open_round import OpenRound, Working
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -37,7 +37,7 @@ class Synchronous:
     times_selected: Integers
     """Rounds in which each device was taken, [devices]."""
     deadlines: Deadlines
-    carried: dict[int, Carried] = field(default_factory=dict)
+    carried: dict[int, Working] = field(default_factory=dict)
     """Latecomers by device."""
     merged_in_cloud: bool = True
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
@@ -49,7 +49,7 @@ class Synchronous:
     def step(self, number: RoundNumber) -> Step:
         """One round, once enough devices have checked in."""
         parts, config = self.parts, self.parts.world.config
-        # A round that would begin where the run is to end, up to the clock's rounding, is none of the run.
+        # No round begins at the instant at which the run is to end, up to the clock's rounding.
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
             return stopped(config), None
         started = time.perf_counter()
@@ -108,7 +108,7 @@ class Synchronous:
             # Until the cloud has averaged the edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + self._to_cloud_s(number))
         # Taken before time passes again: an update that is late now may arrive while the cloud averages.
-        this.fates = [task.fate for task in this.tasks.values() if task.taken]
+        this.fates = [one.task.fate for one in this.working.values() if one.task.taken]
         merged, origin = self._merge(this)
         yield from self._average_in_cloud(number)
         evaluation = self._conclude(this, merged, origin) or tested
@@ -163,12 +163,13 @@ class Synchronous:
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
         """Devices begin to work: submit their training jobs, start their processes."""
-        parts, clock, world = self.parts, self.parts.clock, self.parts.world
+        parts, clock, number = self.parts, self.parts.clock, this.number.round
+        tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = RoundSignals(
             parts.bands,
             this.decision,
             this.deadline_s,
-            rounding_s(this.tmax_s, this.deadline_s),
+            tolerance_s,
             partial(self._on_computed, this),
             partial(self._on_arrived, this),
             lambda _: None,
@@ -176,28 +177,12 @@ class Synchronous:
             parts.empty_s,
         )
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
-        horizon_s = this.deadline_s - signals.tolerance_s if world.config.round.late == "drop" else math.inf
+        horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
-        this.promises |= zip(ids.tolist(), this.training.start(ids), strict=True)
-        accounts, station = parts.learner.accounts, world.population.station[ids]
-        down_bits = accounts.download_bits(ids, this.number.round)
-        up_bits = accounts.upload_bits(ids, this.number.round)
-        columns = (
-            ids,
-            down_bits,
-            up_bits,
-            world.download_s(ids, down_bits),
-            compute_s,
-            leaves_s,
-            station,
-            parts.backhaul.download_s(station, down_bits, self.merged_in_cloud),
-            parts.backhaul.upload_s(station, up_bits),
-        )
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            task = Task(*row)
-            task.number = this.number.round
-            this.tasks[task.device] = task
-            this.processes[task.device] = simpy.Process(clock, work(clock, task, signals))
+        numbers = [number] * len(ids)
+        tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
+        for task, promise in zip(tasks, this.training.start(ids), strict=True):
+            this.working[task.device] = Working(task, promise, simpy.Process(clock, work(clock, task, signals)))
 
     def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
         """Positions taken, in order, and their bandwidths."""
@@ -221,9 +206,7 @@ class Synchronous:
                 return np.empty(0, dtype=np.int64), np.empty(0)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
             times_selected = self.times_selected[ids]
-            view = make_view(
-                parts, number, timeline, number.round, this.tmax_s, times_selected, this.training, bands_hz, invited
-            )
+            view = make_view(parts, number, timeline, number.round, times_selected, this.training, bands_hz, invited)
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(view.need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
@@ -236,17 +219,17 @@ class Synchronous:
         """Tell every task whether it uploads, and on which reservation."""
         this.selected = ids
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
-        for task in this.tasks.values():
-            task.taken = False
+        for one in this.working.values():
+            one.task.taken = False
         for device, hz, power_w in zip(ids.tolist(), bandwidth_hz.tolist(), rx_power_w.tolist(), strict=True):
-            task = this.tasks[device]
+            task = this.working[device].task
             task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
 
     def _on_computed(self, this: OpenRound, task: Task) -> None:
-        this.promises[task.device].due = True
+        this.working[task.device].promise.due = True
         this.reports.add(task.device)
         # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
-        if len(this.reports) == len(this.tasks):
+        if len(this.reports) == len(this.working):
             succeed_once(this.all_reported)
 
     def _on_arrived(self, this: OpenRound, task: Task) -> None:
@@ -259,17 +242,19 @@ class Synchronous:
         if knobs.close == "arrivals" and len(this.arrived) == wanted:
             succeed_once(this.closed)
 
-    def _end_or_carry(self, this: OpenRound) -> list[Carried]:
+    def _end_or_carry(self, this: OpenRound) -> list[Working]:
         """Break off what is still at work, but for latecomers that are kept; latecomers whose work is over."""
         over = [late for late in self.carried.values() if late.task.phase == "ended"]
         for late in over:
             del self.carried[late.task.device]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
-        for task, process in zip(this.tasks.values(), this.processes.values(), strict=True):
+        for one in this.working.values():
+            task, process = one.task, one.process
             if task.phase == "ended" or not process.is_alive:
                 continue
             if keeps and task.taken:
-                self._carry(this, task)
+                task.carried, task.fate = True, "late"
+                self.carried[task.device] = one
             else:
                 process.interrupt()
         if this.number.last_of_frame:
@@ -278,11 +263,6 @@ class Synchronous:
                 late.process.interrupt()
             self.carried.clear()
         return over
-
-    def _carry(self, this: OpenRound, task: Task) -> None:
-        task.carried, task.fate = True, "late"
-        late = Carried(task, this.promises[task.device], this.processes[task.device])
-        self.carried[task.device] = late
 
     def _merge(self, this: OpenRound) -> tuple[Merged, Origin]:
         """Merge the updates that arrived and are picked, and tell the selector; also where they came from."""
@@ -297,35 +277,29 @@ class Synchronous:
             policy = world.config.selection.policy
             Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
             unpicked = np.setdiff1d(arrived, picked)
-        updates = [(this.tasks[device], Arrived(this.promises[device])) for device in picked.tolist()]
+        in_time, undrafted = ([this.working[device] for device in ids.tolist()] for ids in (picked, unpicked))
+        updates = [(one.task, Arrived(one.promise)) for one in in_time]
         updates += [(late.task, Arrived(late.promise, ages[late.task.device])) for late in kept]
-        for device in unpicked.tolist():
-            updates.append((this.tasks[device], Arrived(this.promises[device], picked=False)))
+        updates += [(one.task, Arrived(one.promise, picked=False)) for one in undrafted]
         with this.timed("train"):
-            began = np.array(list(this.tasks), dtype=np.int64)
+            began = np.array(list(this.working), dtype=np.int64)
             merged = parts.learner.merge([update for _, update in updates], began)
         # Updates that were not picked come last, and have rows where the algorithm merges them.
         tasks = [task for task, _ in updates[: len(merged.ids)]]
         self.apart.update(parts.backhaul.edge[world.population.station[merged.ids]].tolist())
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
-            heard = feedback(merged, tasks)
+            heard, length_s = feedback(merged, tasks), parts.clock.now - this.t_start_s
             parts.selector.hear(
                 RoundReport(
-                    number.round,
-                    lambda: this.checked_in,
-                    this.selected,
-                    arrived,
-                    heard,
-                    this.training,
-                    parts.clock.now - this.t_start_s,
+                    number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training, length_s
                 )
             )
         return merged, Origin(tasks, [number.round - task.number for task in tasks])
 
     def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
         """Devices whose updates arrived, in order of arrival, the lowest id first at one instant."""
-        tasks = [this.tasks[device] for device in ids.tolist()]
+        tasks = [this.working[device].task for device in ids.tolist()]
         arrived_s = np.array([task.spans[-1].t_end_s + task.backhaul_s for task in tasks])
         return ids[np.lexsort((ids, arrived_s))]
 
@@ -355,7 +329,7 @@ class Synchronous:
         parts, number, now_s = self.parts, this.number, self.parts.clock.now
         with this.timed("evaluate"):
             evaluation = parts.evaluations.of_row(number, now_s)
-        tasks, fates = list(this.tasks.values()), this.fates
+        tasks, fates = [one.task for one in this.working.values()], this.fates
         row = RoundRow(
             round=number.round,
             frame=number.frame,
@@ -381,16 +355,14 @@ class Synchronous:
 
     def _ended(self, this: OpenRound) -> list[Task]:
         """Tasks whose rows are those of a round that is closed."""
-        return [late.task for late in this.over] + [task for task in this.tasks.values() if not task.carried]
+        return [late.task for late in this.over] + [one.task for one in this.working.values() if not one.task.carried]
 
     def break_off(self) -> list[Task]:
         """As `RunProtocol.break_off`."""
         this, late = self.open, list(self.carried.values())
         tasks = ([] if this is None else self._ended(this)) + [carried.task for carried in late]
-        processes = [carried.process for carried in late]
-        if this is not None:
-            processes += [process for device, process in this.processes.items() if not this.tasks[device].carried]
-        for process in processes:
-            if process.is_alive:
-                process.interrupt("cancelled")
+        at_work = late + ([] if this is None else [one for one in this.working.values() if not one.task.carried])
+        for one in at_work:
+            if one.process.is_alive:
+                one.process.interrupt("cancelled")
         return tasks

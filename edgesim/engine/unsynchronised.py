@@ -20,6 +20,7 @@ from edgesim.engine.decision import Timeline, admit
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
+from edgesim.engine.open_round import Working
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -40,17 +41,6 @@ class Chosen:
     rx_power_w: float
     stays_until_s: float
     """When the stay ends in which it was chosen."""
-
-
-@dataclass(slots=True)
-class Working:
-    """A device at work."""
-
-    task: Task
-    version: int
-    """Models made before the one that it started from."""
-    promise: Promise
-    process: simpy.Process
 
 
 @dataclass
@@ -163,7 +153,7 @@ class Unsynchronised:
         bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
         timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
-        view = make_view(parts, number, timeline, tasks, tmax_s, tasks - 1, knowledge, bands_hz, self._places)
+        view = make_view(parts, number, timeline, tasks, tasks - 1, knowledge, bands_hz, self._places)
         station = world.population.station[ids]
         rows = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
@@ -177,7 +167,7 @@ class Unsynchronised:
         return self.training
 
     def _begin(self, number: RoundNumber, chosen: Chosen) -> None:
-        device, parts, world = chosen.device, self.parts, self.parts.world
+        device, parts = chosen.device, self.parts
         # A second task from the same model is a job of its own.
         if self.training is None or device in self.in_training:
             self._open_training(number)
@@ -185,28 +175,13 @@ class Unsynchronised:
         self.in_training.add(device)
         ids = np.array([device])
         (promise,) = self.training.start(ids)
-        task_number = int(self.next_task[device])
+        leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
+        (task,) = parts.tasks(ids, number.round, True, [own_number], [chosen.compute_s], [leaves_s])
+        task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
-        station, accounts = world.population.station[ids], parts.learner.accounts
-        down_bits, up_bits = accounts.download_bits(ids, number.round), accounts.upload_bits(ids, number.round)
-        task = Task(
-            device,
-            float(down_bits[0]),
-            float(up_bits[0]),
-            float(world.download_s(ids, down_bits)[0]),
-            chosen.compute_s,
-            parts.interruptions.leaves_stay_s(chosen.stays_until_s),
-            int(station[0]),
-            float(parts.backhaul.download_s(station, down_bits, from_cloud=True)[0]),
-            float(parts.backhaul.upload_s(station, up_bits)[0]),
-            taken=True,
-            bandwidth_hz=self._share_of(int(station[0])),
-            rx_power_w=chosen.rx_power_w,
-            number=task_number,
-        )
         process = simpy.Process(parts.clock, work(parts.clock, task, self._signals))
-        self.at_work[device] = Working(task, self.version, promise, process)
+        self.at_work[device] = Working(task, promise, process, self.version)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:

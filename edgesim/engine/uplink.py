@@ -7,7 +7,7 @@ from typing import Protocol
 
 import simpy
 
-from edgesim.channels import Link
+from edgesim.channels.link import Link
 from edgesim.engine.clock import Callback, Clock, Kind
 
 

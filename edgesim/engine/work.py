@@ -45,6 +45,9 @@ class Task:
     """What the download takes from where the model was merged to the station."""
     backhaul_s: float = 0.0
     """What the update takes from the station to its server."""
+    number: int = 0
+    """Numbers its draws, and is unique among the device's tasks: the round in which it began or, without rounds, how
+    many tasks the device has begun."""
     phase: Phase = "planned"
     since_s: float = 0.0
     """When the phase began."""
@@ -68,9 +71,6 @@ class Task:
     """How a taken task ended for the server: done, late, dropped or cancelled."""
     carried: bool = False
     """Whether its upload went on after the round's close."""
-    number: int = 0
-    """Numbers its draws, and is unique among the device's tasks: the round in which it began or, without rounds, how
-    many tasks the device has begun."""
     spans: list[Span] = field(default_factory=list)
 
 
@@ -139,38 +139,26 @@ def _receive_broadcast(clock: Clock, task: Task, signals: RoundSignals) -> Gener
     _begin_receiving(clock, task, signals)
 
 
-def _download(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Receive the model until it is whole or the device leaves."""
+def _receive_or_compute(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
+    """Receive the model, or compute, until that is done or the device leaves."""
     end_s = task.since_s + task.left_s
     if task.drops_s < end_s - signals.tolerance_s:
-        yield from _stay_on(clock, task, end_s, signals)
+        yield clock.at(max(task.drops_s, clock.now), Kind.LEFT, task.device)
+        task.left_s = end_s - clock.now
+        _leave(clock, task, signals)
         return
     yield clock.at(end_s, Kind.COMPUTED, task.device)
-    received = task.download_bits * (task.left_s / task.download_s)
-    task.spans.append(Span("download", task.since_s, end_s, "done", received))
-    _begin_computing(clock, task, signals)
-
-
-def _compute(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Compute until done or the device leaves."""
-    end_s = task.since_s + task.left_s
-    if task.drops_s < end_s - signals.tolerance_s:
-        yield from _stay_on(clock, task, end_s, signals)
+    if task.phase == "download":
+        received = task.download_bits * (task.left_s / task.download_s)
+        task.spans.append(Span("download", task.since_s, end_s, "done", received))
+        _begin_computing(clock, task, signals)
         return
-    yield clock.at(end_s, Kind.COMPUTED, task.device)
     task.spans.append(Span("compute", task.since_s, end_s, "done"))
     signals.computed(task)
     if task.taken is None:
         _enter(clock, task, "wait", signals)
     else:
         _send_or_end(clock, task, signals)
-
-
-def _stay_on(clock: Clock, task: Task, end_s: float, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Be at an activity that ends at ``end_s`` until the device leaves, which is before."""
-    yield clock.at(max(task.drops_s, clock.now), Kind.LEFT, task.device)
-    task.left_s = end_s - clock.now
-    _leave(clock, task, signals)
 
 
 def _wait(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
@@ -192,10 +180,7 @@ def _send(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Ev
         _leave(clock, task, signals)
         return
     _log(clock, task, "done")
-    if task.backhaul_s > 0:
-        _enter(clock, task, "backhaul", signals)
-    else:
-        _arrive(clock, task, signals)
+    _begin_crossing(clock, task, signals)
 
 
 def _cross(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
@@ -225,8 +210,8 @@ def _come_back(clock: Clock, task: Task, signals: RoundSignals) -> None:
 
 _PHASES: dict[Phase, Callable[[Clock, Task, RoundSignals], Generator[simpy.Event, Any, None]]] = {
     "broadcast": _receive_broadcast,
-    "download": _download,
-    "compute": _compute,
+    "download": _receive_or_compute,
+    "compute": _receive_or_compute,
     "wait": _wait,
     "upload": _send,
     "backhaul": _cross,
@@ -255,10 +240,12 @@ def _begin_computing(clock: Clock, task: Task, signals: RoundSignals) -> None:
 
 def _send_or_end(clock: Clock, task: Task, signals: RoundSignals) -> None:
     """What follows the decision."""
-    if task.taken:
+    if not task.taken:
+        _enter(clock, task, "ended", signals)
+    elif task.upload_bits > 0:
         _begin_sending(clock, task, task.upload_bits, signals)
     else:
-        _enter(clock, task, "ended", signals)
+        _begin_crossing(clock, task, signals)
 
 
 def _begin_sending(clock: Clock, task: Task, left_bits: float, signals: RoundSignals) -> None:
@@ -272,6 +259,13 @@ def _begin_sending(clock: Clock, task: Task, left_bits: float, signals: RoundSig
         signals.tolerance_s,
         clock.now,
     )
+
+
+def _begin_crossing(clock: Clock, task: Task, signals: RoundSignals) -> None:
+    if task.backhaul_s > 0:
+        _enter(clock, task, "backhaul", signals)
+    else:
+        _arrive(clock, task, signals)
 
 
 def _arrive(clock: Clock, task: Task, signals: RoundSignals) -> None:

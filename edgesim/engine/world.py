@@ -7,18 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels import (
-    Environment,
-    Fading,
-    Link,
-    OwnLinks,
-    RecordedEnvironment,
-    RecordedLink,
-    line_of_sight,
-    mean_power_gain,
-    outage_factor,
-    power_factor,
-)
+from edgesim.channels.environment import Environment, RecordedEnvironment, line_of_sight, mean_power_gain
+from edgesim.channels.fading import Fading, outage_factor, power_factor
+from edgesim.channels.link import Link, OwnLinks, RecordedLink
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from edgesim.arrays import Floats
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import Texts
 from edgesim.files.table_facts import PREFIX
@@ -98,6 +98,19 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
 def row_word(path: Path) -> str:
     """What the index of `read_columns` counts: ``line`` for CSV, ``row`` for Parquet."""
     return "line" if path.suffix == ".csv" else "row"
+
+
+def refuse_rows(
+    path: Path, frame: pd.DataFrame, column: str, broken: Booleans, expected: str, order: Integers | None = None
+) -> None:
+    """Raise `EdgesimError` for the first row of a table of `read_columns` whose value breaks a rule, if there is one.
+
+    ``broken`` [m] stands in the order of the rows, or in that of their positions ``order`` [m].
+    """
+    if broken.any():
+        row = int((np.arange(len(broken)) if order is None else order)[broken].min())
+        place = f"{row_word(path)} {frame.index[row]}"
+        raise EdgesimError(f"{path}: {place}: {column}: expected {expected} (got {frame[column].iloc[row]!s})")
 
 
 def _unreadable(path: Path, error: Exception | Warning) -> EdgesimError:

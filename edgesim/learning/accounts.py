@@ -21,7 +21,7 @@ class Accounts:
     """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams, parameters: int) -> None:
-        """``parameters`` is the number of trainable ones; of no account where ``round.payload_bits`` is a number."""
+        """``parameters`` is the number of trainable ones, which is ignored where ``round.payload_bits`` is a number."""
         given_bits = config.round.payload_bits
         self.model_bits = float(BITS_PER_PARAMETER * parameters if given_bits == "model" else given_bits)
         sizes = Sizes(self.model_bits, parameters, config.devices.count)

@@ -91,10 +91,7 @@ def class_gradient_distances(
     of_class = np.unique(segments.label, return_counts=True)[1].tolist()
     for _, which in whole_segments(of_class, at_once):
         some = segments.part(which, slice(samples_before[which.start], samples_before[which.stop]))
-        if layers:
-            gradients = _batched(model, data, some, layers, rows, cores)
-        else:
-            gradients = _one_by_one(model, data, some, parameters, cores)
+        gradients = _gradients(model, data, some, parameters, layers, rows, cores)
         for label in np.unique(some.label).tolist():
             holders = np.flatnonzero(some.label == label)
             devices = some.device[holders]
@@ -107,39 +104,32 @@ def class_gradient_distances(
     return distances
 
 
-def _batched(
-    model: FlatModel, data: DeviceData, segments: _Segments, layers: Sequence[nn.Module], rows: int, cores: int
+def _gradients(
+    model: FlatModel,
+    data: DeviceData,
+    segments: _Segments,
+    parameters: Sequence[nn.Parameter],
+    layers: Sequence[nn.Module] | None,
+    at_once: int,
+    cores: int,
 ) -> Tensor:
-    """Gradients of the segments, [K, parameters of the layers], of so many rows at once."""
-    index, weights = data.index(segments.samples), torch.from_numpy(segments.weights).to(model.weights)
-    gradients = weights.new_empty(len(segments.sizes), sum(p.numel() for layer in layers for p in layer.parameters()))
-
-    def work(part: tuple[slice, slice]) -> None:
-        which, rows = part
-        images, labels = data.train(index[rows])
-        own = model.inputs(images), labels, weights[rows], segments.sizes[which]
-        gradients[which] = segment_gradients(model, uses, *own)
-
-    with watching(layers) as uses:
-        side_by_side(model, cores, work, list(whole_segments(segments.sizes, rows)))
-    return gradients
-
-
-def _one_by_one(
-    model: FlatModel, data: DeviceData, segments: _Segments, parameters: Sequence[nn.Parameter], cores: int
-) -> Tensor:
-    """Gradients of the segments, [K, parameters], for any module."""
+    """Gradients of the segments, [K, parameters]: by so many rows at once where layers have rules, else one by one."""
     index, weights = data.index(segments.samples), torch.from_numpy(segments.weights).to(model.weights)
     gradients = weights.new_empty(len(segments.sizes), sum(parameter.numel() for parameter in parameters))
 
     def work(part: tuple[slice, slice]) -> None:
         which, rows = part
         images, labels = data.train(index[rows])
-        losses = F.cross_entropy(model.module(model.inputs(images)), labels, reduction="none")
+        images = model.inputs(images)
+        if layers:
+            gradients[which] = segment_gradients(model, uses, images, labels, weights[rows], segments.sizes[which])
+            return
+        losses = F.cross_entropy(model.module(images), labels, reduction="none")
         parts = torch.autograd.grad(losses, parameters, weights[rows], allow_unused=True, materialize_grads=True)
         gradients[which] = torch.cat([part.reshape(-1) for part in parts])
 
-    side_by_side(model, cores, work, list(whole_segments(segments.sizes, 1)))
+    with watching(layers or ()) as uses:
+        side_by_side(model, cores, work, list(whole_segments(segments.sizes, at_once if layers else 1)))
     return gradients
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from edgesim.algorithms.algorithm import Phase
+from edgesim.algorithms.algorithm import Algorithm, Phase, Trained
 from edgesim.arrays import Integers
 from edgesim.errors import Diverged
 
@@ -131,6 +131,21 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     """The promises without a result, each once, with their jobs."""
     once = {id(promise): promise for promise in promises if promise.result is None}.values()
     return [(promise, promise.job) for promise in once if promise.job is not None]
+
+
+def finished(algorithm: Algorithm, job: Job, trained: Result, gradient: Callable[[], Tensor]) -> Result:
+    """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
+    steps, optimiser = len(job.edges) - 1, job.optimiser
+    sent = algorithm.sent(Trained(trained.update, job.given, steps, optimiser.lr, optimiser.momentum, gradient))
+    return replace(trained, up=_whole(sent.up), keeps=_whole(sent.keeps))
+
+
+def _whole(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that hold no larger one in memory: they may outlive the round by far."""
+    return {
+        name: tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def diverged(job: Job, step: int) -> Diverged:

@@ -1,5 +1,6 @@
 """What NumPy alone knows about the devices of a round: class counts and shares."""
 
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -13,25 +14,23 @@ from edgesim.selection.view import Source
 from edgesim.streams import Streams
 
 
+@dataclass(eq=False)
 class CountKnowledge:
     """Class counts of one round's devices; the part of `Knowledge` that needs no training."""
 
-    def __init__(
-        self,
-        federation: Federation,
-        streams: Streams,
-        learning: LearningConfig,
-        round: int,
-        frame: int,
-        tasks: Integers | None = None,
-    ) -> None:
-        self.federation = federation
-        self.streams = streams
-        self.learning = learning
-        self.round = round
-        self.frame = frame
-        self.tasks = np.full(len(federation.frames[frame].sizes), round) if tasks is None else tasks
-        """By which number the samples of each device are drawn, [N]."""
+    federation: Federation
+    streams: Streams
+    learning: LearningConfig
+    round: int
+    frame: int
+    numbers: InitVar[Integers | None] = None
+    """Those of the devices' tasks, [N]; all the round's when absent."""
+    tasks: Integers = field(init=False)
+    """By which number the samples of each device are drawn, [N]."""
+
+    def __post_init__(self, numbers: Integers | None) -> None:
+        count = len(self.federation.frames[self.frame].sizes)
+        self.tasks = np.full(count, self.round) if numbers is None else numbers
 
     def class_counts(self, ids: Integers, source: Source) -> Integers:
         """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""

@@ -212,10 +212,11 @@ class TorchLearner:
     def _run_along(self, promises: list[Promise], others: Sequence[Promise]) -> None:
         """Fulfil promises, if any is still open, and others in the same batch.
 
-        Few updates on their way are lost, and one job at a time leaves cores idle and stacks nothing.
+        The others' updates are on their way to the server; most of them will be merged. Run one at a time, jobs would
+        leave cores idle and could not be stacked.
         """
         if others and any(promise.result is None for promise in promises):
-            # What fails is told when its own update is wanted, which may never be.
+            # A job that diverges is an error only where its own update is merged, which may never be.
             with suppress(Diverged):
                 self.results([*promises, *others])
 
@@ -242,7 +243,8 @@ class TorchLearner:
             evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples], self.cores)
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
-            if self._in_frame and self._keeps_best(frame):
+            keeps_best = self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
+            if self._in_frame and keeps_best:
                 self._consider(frame)
         return evaluation
 
@@ -290,9 +292,6 @@ class TorchLearner:
         order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
         seen = np.isin(self.dataset.test_labels[order], self.federation.frames[frame].classes_seen)
         return np.sort(order[seen][: self.config.evaluation.samples])
-
-    def _keeps_best(self, frame: int) -> bool:
-        return self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
 
     def _consider(self, frame: int) -> None:
         held = self.federation.frames[frame].samples

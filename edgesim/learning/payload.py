@@ -13,10 +13,6 @@ def _linear(inputs: int, outputs: int) -> int:
     return inputs * outputs + outputs
 
 
-def _norm(channels: int) -> int:
-    return 2 * channels
-
-
 def _mlp(image_shape: tuple[int, int, int], class_count: int) -> int:
     channels, height, width = image_shape
     return _linear(channels * height * width, 32) + _linear(32, class_count)
@@ -25,8 +21,7 @@ def _mlp(image_shape: tuple[int, int, int], class_count: int) -> int:
 def _fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
     channels, height, width = image_shape
     convolutions = sum(
-        _linear(9 * inputs, outputs) + _norm(outputs)
-        for inputs, outputs in ((channels, 32), (32, 32), (32, 64), (64, 64))
+        _linear(9 * inputs, outputs) + 2 * outputs for inputs, outputs in ((channels, 32), (32, 32), (32, 64), (64, 64))
     )
     return convolutions + _linear(64 * (height // 4) * (width // 4), 120) + _linear(120, class_count)
 
@@ -37,83 +32,35 @@ def _small_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
     return _linear(25 * channels, 16) + _linear(25 * 16, 32) + head
 
 
-def _convolution(kernel: int, inputs: int, outputs: int) -> int:
-    """Weights of a convolution without bias, and of the normalisation behind it."""
-    return kernel * kernel * inputs * outputs + _norm(outputs)
+def _deep(rest: int, per_channel: int, per_class: int, image_shape: tuple[int, int, int], class_count: int) -> int:
+    """Of nets that average over the whole image before the head: only stem and head depend on the data set."""
+    return rest + per_channel * image_shape[0] + per_class * class_count
 
 
-_BLOCKS = {10: (1, 1, 1, 1), 18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}
-
-
-def _resnet(depth: int, stem: int, image_shape: tuple[int, int, int], class_count: int) -> int:
-    """Basic blocks behind a stem of the given kernel; group and batch normalisation have equally many."""
-    total = _convolution(stem, image_shape[0], 64)
-    inputs = 64
-    for blocks, outputs in zip(_BLOCKS[depth], (64, 128, 256, 512), strict=True):
-        total += _convolution(3, inputs, outputs) + (2 * blocks - 1) * _convolution(3, outputs, outputs)
-        if inputs != outputs:
-            total += _convolution(1, inputs, outputs)
-        inputs = outputs
-    return total + _linear(512, class_count)
-
-
-_SHUFFLENETS = {
-    "x0_5": (48, 96, 192, 1024),
-    "x1_0": (116, 232, 464, 1024),
-    "x1_5": (176, 352, 704, 1024),
-    "x2_0": (244, 488, 976, 2048),
-}
-
-
-def _shufflenet_v2(width: str, image_shape: tuple[int, int, int], class_count: int) -> int:
-    """Ma et al., ECCV 2018, table 5: three stages of 4, 8 and 4 blocks, each split into two branches."""
-    *stages, last = _SHUFFLENETS[width]
-    inputs = 24
-    total = _convolution(3, image_shape[0], inputs)
-    for blocks, outputs in zip((4, 8, 4), stages, strict=True):
-        half = outputs // 2
-        depthwise = 9 * half + _norm(half)
-        total += 9 * inputs + _norm(inputs) + 2 * _convolution(1, inputs, half)
-        total += depthwise + _convolution(1, half, half)
-        total += (blocks - 1) * (depthwise + 2 * _convolution(1, half, half))
-        inputs = outputs
-    return total + _convolution(1, inputs, last) + _linear(last, class_count)
-
-
-#: Expansion, channels and repeats of the bottlenecks (Sandler et al., CVPR 2018, table 2).
-_BOTTLENECKS = ((1, 16, 1), (6, 24, 2), (6, 32, 3), (6, 64, 4), (6, 96, 3), (6, 160, 3), (6, 320, 1))
-
-
-def _mobilenet_v2(image_shape: tuple[int, int, int], class_count: int) -> int:
-    inputs = 32
-    total = _convolution(3, image_shape[0], inputs)
-    for expansion, outputs, repeats in _BOTTLENECKS:
-        for _ in range(repeats):
-            hidden = expansion * inputs
-            total += _convolution(1, inputs, hidden) if expansion > 1 else 0
-            total += 9 * hidden + _norm(hidden) + _convolution(1, hidden, outputs)
-            inputs = outputs
-    return total + _convolution(1, inputs, 1280) + _linear(1280, class_count)
-
+#: Parameters behind the stem and before the head; group and batch normalisation have equally many.
+_RESNETS = {10: 4_896_384, 18: 11_167_104, 34: 21_275_264}
 
 PARAMETER_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
     "mlp": _mlp,
     "small-cnn": _small_cnn,
     "fedteddi-cnn": _fedteddi_cnn,
     **{
-        f"resnet{depth}-{norm}{suffix}": partial(_resnet, depth, stem)
-        for depth in _BLOCKS
+        f"resnet{depth}-{norm}{suffix}": partial(_deep, rest, kernel * kernel * 64, 513)
+        for depth, rest in _RESNETS.items()
         for norm in ("gn", "bn")
-        for suffix, stem in (("", 3), ("-imagenet", 7))
+        for suffix, kernel in (("", 3), ("-imagenet", 7))
     },
 }
 
 #: Those of torchvision's classifiers that devices of an edge network are most often given.
 TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
-    "torchvision:mobilenet_v2": _mobilenet_v2,
-    "torchvision:resnet18": partial(_resnet, 18, 7),
-    "torchvision:resnet34": partial(_resnet, 34, 7),
-    **{f"torchvision:shufflenet_v2_{width}": partial(_shufflenet_v2, width) for width in _SHUFFLENETS},
+    "torchvision:mobilenet_v2": partial(_deep, 2_223_008, 288, 1281),
+    "torchvision:resnet18": partial(_deep, _RESNETS[18], 3136, 513),
+    "torchvision:resnet34": partial(_deep, _RESNETS[34], 3136, 513),
+    "torchvision:shufflenet_v2_x0_5": partial(_deep, 341_144, 216, 1025),
+    "torchvision:shufflenet_v2_x1_0": partial(_deep, 1_252_956, 216, 1025),
+    "torchvision:shufflenet_v2_x1_5": partial(_deep, 2_477_976, 216, 1025),
+    "torchvision:shufflenet_v2_x2_0": partial(_deep, 5_344_348, 216, 2049),
 }
 
 

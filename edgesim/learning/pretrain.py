@@ -142,12 +142,8 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _tensor_digest(tensor: Tensor) -> str:
-    return _digest(f"{tensor.dtype} {list(tensor.shape)} ") + hashlib.sha256(tensor.numpy().tobytes()).hexdigest()
+    return f"{tensor.dtype} {list(tensor.shape)} {hashlib.sha256(tensor.numpy().tobytes()).hexdigest()}"
 
 
 def _read(path: Path, model: FlatModel, device: torch.device) -> StartModel | None:

@@ -94,7 +94,7 @@ class TimingOnlyLearner:
         return {"back_end": "none"}
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
 
 def _refuse(quantity: str) -> NoReturn:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Device
+from edgesim.algorithms.algorithm import Device, Phase
 from edgesim.arrays import Floats, Integers
+from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.job_drawing import draw_jobs
 from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.loss_passes import gradient_deviations, mean_losses
@@ -39,12 +39,10 @@ class TorchRound(CountKnowledge):
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device asked again has the same one."""
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
-        augment = self._learner.config.data.augment
-        drawn = draw_jobs(self.federation, self.streams, new, self.tasks[new], self.frame, learning, augment)
         optimiser = Optimiser(learning.lr_in(self.round), learning.momentum, learning.weight_decay)
         clients, sizes = self.federation.frames[self.frame].clients, self.federation.frames[self.frame].sizes
         total, accounts = int(sizes.sum()), self._learner.accounts
-        for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), drawn, strict=True):
+        for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
             about = Device(device, size, self.round, total)
             state = self._states[int(self._learner.server[device])]
             given = accounts.algorithm.given(state, self._learner.kept.get(device, {}), about, accounts.ledger)
@@ -52,6 +50,20 @@ class TorchRound(CountKnowledge):
             job = Job(device, self.round, seed, phases, given, optimiser, clients[device])
             self._promises[device] = Promise(device, self.round, job)
         return [self._promises[device] for device in ids.tolist()]
+
+    def _drawn(self, ids: Integers) -> Iterator[tuple[Phase, int]]:
+        """The local training that the config asks for and the seed of the job, for each of the devices ``ids`` [n].
+
+        All random numbers are a function of the device and of the number of its job.
+        """
+        tasks, frame = self.tasks[ids], self.federation.frames[self.frame]
+        drawn = batch_samples(self.federation, self.streams, ids, tasks, self.frame, self.learning)
+        counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
+        changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts)
+        edges = {size: step_edges(size, self.learning) for size in set(frame.sizes[ids].tolist())}
+        seeds = self.streams.seeds("job", ids, tasks).tolist()
+        for samples, size, moves, seed in zip(drawn, frame.sizes[ids].tolist(), changes, seeds, strict=True):
+            yield Phase(samples, edges[size], moves), seed
 
     def losses(self, ids: Integers) -> Floats:
         """Mean loss of the round's start model on each device's data set, [n]."""
@@ -87,18 +99,8 @@ class TorchRound(CountKnowledge):
         distances = np.zeros((0, class_count))
         if len(ids):
             with self._loaded(self._learner.global_weights) as (model, data):
-                distances = class_gradient_distances(
-                    model,
-                    data,
-                    batches,
-                    labels,
-                    sizes / sizes.sum(),
-                    ids,
-                    class_count,
-                    part,
-                    self.learning.memory_budget_mib,
-                    self._learner.cores,
-                )
+                alpha, room = sizes / sizes.sum(), (self.learning.memory_budget_mib, self._learner.cores)
+                distances = class_gradient_distances(model, data, batches, labels, alpha, ids, class_count, part, *room)
         return ClassGradients(distances, class_shares(counts[ids]), size_weighted_shares(sizes, counts))
 
     @contextmanager

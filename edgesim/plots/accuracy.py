@@ -13,7 +13,7 @@ from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots.groups import Panel, Series, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 Over = Literal["rounds", "seconds"]
 

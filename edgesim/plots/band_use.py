@@ -55,5 +55,4 @@ def _draw(axes: Axes, use: Steps, rounds: pd.DataFrame, mean: float) -> None:
     for t_s in rounds["t_end_s"]:
         axes.axvline(t_s, color="black", linestyle=":", linewidth=0.6)
     axes.axhline(mean, color=style.PALETTE["vermilion"], linestyle="--", linewidth=0.9)
-    axes.set_xlim(begin_s, end_s)
-    axes.set_ylim(0, 1.04)
+    axes.set(xlim=(begin_s, end_s), ylim=(0, 1.04))

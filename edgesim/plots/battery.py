@@ -20,16 +20,14 @@ def draw_battery(run: Run) -> Figure:
     charge = charge.reindex(end_s.index)
     capacity_j, reserve = run.battery
     labels = [label for label, _, _ in _LINES.values()] + ["reserve to check in"]
-    with style.figure(style.COLUMN_IN, 1.8 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 1.8, labels) as figure:
         axes = figure.subplots()
         handles = [
             axes.plot(end_s, charge[key], color=color, linestyle=dash)[0] for key, (_, color, dash) in _LINES.items()
         ]
         handles.append(axes.axhline(reserve * capacity_j, color="black", linestyle=":", linewidth=0.8))
-        axes.set_xlim(0, end_s.iloc[-1])
-        axes.set_ylim(0, 1.04 * capacity_j)
-        axes.set_xlabel("simulated time (s)")
-        axes.set_ylabel("charge (J)")
+        axes.set(xlim=(0, end_s.iloc[-1]), ylim=(0, 1.04 * capacity_j))
+        axes.set(xlabel="simulated time (s)", ylabel="charge (J)")
         axes.grid(axis="y")
         style.legend_below(figure, handles, labels)
     return figure

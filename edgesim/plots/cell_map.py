@@ -26,7 +26,7 @@ def draw_cell_map(run: Run) -> Figure:
     several = len(stations) > 1
     with_devices = stations[: len(_MARKS)] if several else stations[:0]
     labels = ["station", *(f"devices of {name}" for name in with_devices["name"])]
-    with style.figure(style.COLUMN_IN, 3.0 + style.legend_height_in(labels, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 3.0, labels) as figure:
         axes = figure.subplots()
         for station, name in zip(stations["station"], stations["name"], strict=True):
             there = (devices["station"] == station).to_numpy()
@@ -57,9 +57,7 @@ def draw_cell_map(run: Run) -> Figure:
             edgecolors="white", linewidths=0.7, zorder=3,
         )  # fmt: skip
         style.name_run(figure, run.folder.name)
-        axes.set_aspect("equal")
-        axes.set_xlabel("east of the centre (m)")
-        axes.set_ylabel("north of the centre (m)")
+        axes.set(aspect="equal", xlabel="east of the centre (m)", ylabel="north of the centre (m)")
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
         marks = [_mark("^", style.PALETTE["vermilion"])]
         marks += [_mark(_MARKS[station], "#666666") for station in with_devices["station"]]

@@ -25,10 +25,8 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     """
     labels = labels_of(panels)
     styles = style.line_styles(labels)
-    legend = len(labels) > 1
-    with style.figure(
-        style.PAGE_IN, 1.75 * len(panels) + (style.legend_height_in(labels, style.PAGE_IN) if legend else 0)
-    ) as figure:
+    legend = labels if len(labels) > 1 else []
+    with style.figure(style.PAGE_IN, 1.75 * len(panels), legend) as figure:
         grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")
         curves = [[_curves(series) for series in panel.series] for panel in panels]
         right_s = [1.05 * max(float(some[k][0][-1]) for row in curves for some in row) for k in range(len(KINDS))]
@@ -45,8 +43,7 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
             where = f", {panels[number].title}" if panels[number].title else ""
             axes.set_title(f"({style.letter(i)}) {KINDS[column]}{where}")
         for axes, kind, end_s in zip(grid[-1], KINDS, right_s, strict=True):
-            axes.set_xlabel(f"{kind} duration (s)")
-            axes.set_xlim(0, end_s or 1)
+            axes.set(xlabel=f"{kind} duration (s)", xlim=(0, end_s or 1))
         if legend:
             handles = [Line2D([], [], **styles[label].line()) for label in labels]
             style.legend_below(figure, handles, labels)

@@ -36,7 +36,7 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
     names = [style.folded(row, _NAMES_IN) for row in rows]
     row_in = max(0.09 + 0.115 * max(name.count("\n") + 1 for name in names), 0.09 * len(panels) + 0.05)
     width, height = style.panel_size(len(measures), 0.85 + row_in * len(rows))
-    with style.figure(width, height + (style.legend_height_in(titles, width) if several else 0)) as figure:
+    with style.figure(width, height, titles if several else ()) as figure:
         grid = dict(zip(measures, style.panel_grid(figure, [quantity(name).name for name in measures]), strict=True))
         shifts = np.linspace(-_HALF_SPREAD, _HALF_SPREAD, len(panels)) if several else np.zeros(1)
         for measure, axes in grid.items():

@@ -9,7 +9,7 @@ from matplotlib.ticker import StrMethodFormatter
 
 from edgesim.analysis.fairness import concentration, effective_devices, participations
 from edgesim.plots.groups import Panel
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 
 def draw_fairness(panels: Sequence[Panel]) -> Figure:
@@ -33,7 +33,6 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
                 drawn.lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-            axes.set_ylim(0, 1.02)
-            axes.set_xlabel("devices with the most updates (count)")
+            axes.set(ylim=(0, 1.02), xlabel="devices with the most updates (count)")
         axes.set_xlim(left=1)
     return drawn.figure

@@ -9,7 +9,7 @@ from edgesim.analysis.metrics import final_accuracy
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.intervals import drawn_interval, spread_note
-from edgesim.plots.row_panels import row_panels
+from edgesim.plots.panel_figures import row_panels
 
 
 def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
@@ -19,7 +19,6 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
     """
     least, most = 1.0, 0.0
     with row_panels(panels, "final test accuracy (1)" + spread_note(panels)) as drawn:
-        styles = style.line_styles(drawn.labels)
         for axes, panel in drawn.each:
             for series in panel.series:
                 band = drawn_interval([final_accuracy(run.rounds) for run in series.runs]).within(0, 1)
@@ -30,7 +29,7 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
                     band.mean,
                     0.72,
                     xerr=ends,
-                    color=styles[series.label].color,
+                    color=drawn.styles[series.label].color,
                     error_kw={"elinewidth": 0.6, "capsize": 2, "capthick": 0.6},
                 )
                 low, high = (band.mean, band.mean) if ends is None else (band.low, band.high)

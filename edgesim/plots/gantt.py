@@ -53,12 +53,10 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
         axes.axvline(run.tmax_s, color=style.PALETTE["vermilion"], linestyle="--", linewidth=1)
         end_s = float(facts["t_end_s"] - facts["t_start_s"])
         axes.axvline(end_s, color="black", linestyle=":", linewidth=1)
-        axes.set_xlim(0, 1.04 * max(run.tmax_s, end_s))
-        axes.set_xlabel("time since the round began (s)")
-        axes.set_ylabel("device (index)")
+        axes.set(xlim=(0, 1.04 * max(run.tmax_s, end_s)), ylim=(max(len(shown), 1) - 0.4, -0.6))
+        axes.set(xlabel="time since the round began (s)", ylabel="device (index)")
         step = max(1, -(-len(shown) // 15))
         axes.set_yticks(np.arange(0, len(shown), step), [str(device) for device in shown[::step]])
-        axes.set_ylim(max(len(shown), 1) - 0.4, -0.6)
         total = int(facts["candidates"])
         part = f", {len(shown)} of {total} devices shown" if total > MOST_DEVICES else ""
         scheduled = f"{int(facts['selected'])} scheduled, {int(facts['arrived'])} arrived"

@@ -69,10 +69,10 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
     width, abreast = _shape(len(groups), cell_in * len(columns))
     panel_in = max(1.8, 0.8 + 0.28 * len(index))
     any_censored = bool(summary["_censored"].any())
-    height = panel_in * -(-len(groups) // abreast) + (style.legend_height_in([_NOT_REACHED], width) * any_censored)
+    height = panel_in * -(-len(groups) // abreast)
     # The width of a cell decides whether names are horizontal and how small texts are.
     share = min(1.0, (width - _AROUND_IN) / abreast / len(columns) / cell_in)
-    with style.figure(width, height) as figure:
+    with style.figure(width, height, [_NOT_REACHED] if any_censored else ()) as figure:
         grid = style.panel_grid(figure, titles, abreast)
         norm = _norm(data)
         for i, axes in enumerate(grid):

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from edgesim.analysis.statistics import Interval, mean_interval
@@ -14,10 +13,7 @@ LEAST_SEEDS = 3
 
 def drawn_interval(values: ArrayLike) -> Interval:
     """Mean of [n] values with its 95 % t interval; the ends are NaN for fewer than `LEAST_SEEDS`."""
-    sample = np.asarray(values, dtype=np.float64)
-    if sample.size < LEAST_SEEDS:
-        return Interval(float(sample.mean()) if sample.size else np.nan, np.nan, np.nan)
-    return mean_interval(sample)
+    return mean_interval(values, LEAST_SEEDS)
 
 
 def spread_note(panels: Sequence[Panel], spread: str = "95 % interval") -> str:

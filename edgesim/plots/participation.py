@@ -39,9 +39,8 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
             axes.margins(y=0.1)
             axes.yaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         above.set_ylim(bottom=0)
-        below.set_xlim(0, 24)
+        below.set(xlim=(0, 24), xlabel="hour of the day (h)")
         below.xaxis.set_major_locator(MultipleLocator(4))
-        below.set_xlabel("hour of the day (h)")
         figure.supylabel("devices per round (count)", fontsize=8)
         style.legend_below(figure, [*above.get_lines(), *below.get_lines()], list(_COLUMNS.values()))
     return figure

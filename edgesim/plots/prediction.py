@@ -27,7 +27,7 @@ def draw_sensitivity(
     ``scores`` are by trace and by (K_h, K).
     """
     styles = style.line_styles(list(scores))
-    with style.figure(style.PAGE_IN, 3.4 + style.legend_height_in(list(scores), style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 3.4, list(scores)) as figure:
         grid = figure.subplots(2, 2, sharey="row", sharex="col")
         for trace, found in scores.items():
             past = sorted((windows[0], score) for windows, score in found.items() if windows[1] == future_rounds)
@@ -36,12 +36,10 @@ def draw_sensitivity(
                 at = [place for place, _ in points]
                 for row, values in enumerate(([score.accuracy for _, score in points], [s.f1 for _, s in points])):
                     grid[row, column].plot(at, values, **styles[trace].marked(every=1))
-        grid[1, 0].set_xlabel("history window $K_h$ (rounds)")
-        grid[1, 1].set_xlabel("future window $K$ (rounds)")
-        for row, what in enumerate(("accuracy (1)", "F1 (1)")):
-            grid[row, 0].set_ylabel(what)
-        grid[0, 0].set_title(f"(a) $K$ = {future_rounds}")
-        grid[0, 1].set_title(f"(b) $K_h$ = {history_rounds}")
+        grid[0, 0].set(title=f"(a) $K$ = {future_rounds}", ylabel="accuracy (1)")
+        grid[0, 1].set(title=f"(b) $K_h$ = {history_rounds}")
+        grid[1, 0].set(xlabel="history window $K_h$ (rounds)", ylabel="F1 (1)")
+        grid[1, 1].set(xlabel="future window $K$ (rounds)")
         for axes in grid.ravel():
             axes.grid()
         style.legend_below(figure, grid[0, 0].get_lines(), list(scores))
@@ -52,16 +50,14 @@ def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tup
     """Accuracy of each predictor over time in hours (above) and the share of devices online at ``t_h``, [n] (below)."""
     names = list(accuracy)
     styles = style.line_styles(names)
-    with style.figure(style.COLUMN_IN, 2.8 + style.legend_height_in(names, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 2.8, names) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         for name, (at_h, values) in accuracy.items():
             above.plot(at_h, values, **styles[name].line())
         above.set_ylabel("accuracy (1)")
         below.plot(t_h, online_share, color=style.PALETTE["grey"], linewidth=0.8)
-        below.set_ylim(bottom=0)
+        below.set(ylim=(0, None), xlabel="simulated time (h)", ylabel="online")
         below.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        below.set_ylabel("online")
-        below.set_xlabel("simulated time (h)")
         for axes in (above, below):
             axes.grid()
         style.legend_below(figure, above.get_lines(), names)
@@ -75,21 +71,20 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
     """
     names = [*prediction_s, *overhead_s]
     styles = style.line_styles(names)
-    with style.figure(style.PAGE_IN, 2.15 + style.legend_height_in(names, style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 2.15, names) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         lines = [
             _cdf(axes, values, **styles[name].line())
             for axes, costs in ((left, prediction_s), (right, overhead_s))
             for name, values in costs.items()
         ]
+        left.set(title="(a) predictors, on the server", ylabel="share (1)")
         left.set_xlabel("wall time of a prediction, per device (ms)")
+        right.set_title("(b) selectors, on the device")
         right.set_xlabel(f"wall time on a device, per selection (ms)\n{', '.join(without)}: 0")
-        left.set_ylabel("share (1)")
         for axes in (left, right):
             _whole_decades(axes)
             axes.grid()
-        left.set_title("(a) predictors, on the server")
-        right.set_title("(b) selectors, on the device")
         style.legend_below(figure, lines, names)
     return figure
 
@@ -97,8 +92,7 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
 def _cdf(axes: Axes, seconds: Floats, **line: object) -> object:
     milliseconds = 1e3 * np.sort(seconds)
     (drawn,) = axes.step(milliseconds, np.arange(1, len(seconds) + 1) / len(seconds), where="post", **line)
-    axes.set_xscale("log")
-    axes.set_ylim(0, 1.02)
+    axes.set(xscale="log", ylim=(0, 1.02))
     return drawn
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.metrics import Reached, rounds_to_target, start_accuracy
+from edgesim.analysis.metrics import start_accuracy, to_target
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots import style
@@ -41,7 +41,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     labels = labels_of(panels)
     styles = style.line_styles(labels)
     width, height = style.panel_size(len(panels), 2.0)
-    with style.figure(width, height + style.legend_height_in([*labels, _NEVER], width)) as figure:
+    with style.figure(width, height, [*labels, _NEVER]) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         bar = 0.84 / len(labels)
         any_missed = False
@@ -51,13 +51,13 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
                 places = np.arange(len(levels)) + (rank - (len(labels) - 1) / 2) * bar
                 color = styles[series.label].color
                 for place, level in zip(places, levels, strict=True):
-                    results = [_rounds(run, level) for run in series.runs]
-                    rounds = np.array([result.value for result in results if result.reached])
+                    results = [to_target(run.tests, level, _start(run)) for run in series.runs]
+                    rounds = np.array([result.round for result in results if result.reached])
                     if len(rounds) == len(results):
                         _draw_mean(axes, float(place), rounds, bar, color)
                     else:
                         any_missed = True
-                        bound = float(np.mean([result.value for result in results]))
+                        bound = float(np.mean([result.round for result in results]))
                         _draw_censored(axes, float(place), bound, f"{len(rounds)} of {len(results)}", bar, color)
             axes.set_xticks(np.arange(len(levels)), [f"{level:g}" for level in levels])
             axes.yaxis.set_major_locator(MaxNLocator(integer=True))
@@ -105,10 +105,6 @@ def _draw_censored(axes: Axes, place: float, bound: float, reached: str, bar: fl
         fontsize=min(6.0, 72 * bar * 0.55),
         bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"},
     )
-
-
-def _rounds(run: Run, level: float) -> Reached:
-    return rounds_to_target(run.tests, level, _start(run))
 
 
 def _start(run: Run) -> float:

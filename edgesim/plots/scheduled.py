@@ -10,7 +10,7 @@ from edgesim.analysis.metrics import new_class_devices, scheduled_by_class
 from edgesim.analysis.runs import Run
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, Series
-from edgesim.plots.row_panels import row_panels
+from edgesim.plots.panel_figures import row_panels
 
 _NEW, _OLD = "#444444", "#bbbbbb"
 _PARTS = ("with a new class", "only old classes")

@@ -15,7 +15,7 @@ from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.intervals import drawn_interval, spread_note
-from edgesim.plots.row_panels import row_panels
+from edgesim.plots.panel_figures import row_panels
 
 MOST_BARS = 60
 """Rounds of a longer run are drawn in blocks of equally many rounds."""
@@ -87,18 +87,16 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
     whole = sums.sum(axis=1) if share else np.diff(edges)
     values = np.divide(sums, whole[:, None], out=np.zeros_like(sums), where=whole[:, None] > 0)
     shown = _occurring(parts, values)
-    with style.figure(style.COLUMN_IN, 1.8 + _legend_in(shown, style.COLUMN_IN)) as figure:
+    with style.figure(style.COLUMN_IN, 1.8, [part.label for part in shown.values()]) as figure:
         (axes,) = style.panel_grid(figure, [""])
         bottom = np.zeros(len(starts))
         for name, heights in zip(parts, values.T, strict=True):
             if name in shown:
                 axes.stairs(bottom + heights, edges, baseline=bottom, fill=True, **parts[name].patch())
             bottom = bottom + heights
-        axes.set_xlim(edges[0], edges[-1])
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(xlim=(edges[0], edges[-1]), ylim=(0, None), ylabel=label)
         axes.set_xlabel("round (count)" if block == 1 else f"round (count; means over {block} rounds)")
-        axes.set_ylabel(label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _legend(figure, shown)
     return figure
 
@@ -113,10 +111,6 @@ def _mean_parts(runs: Sequence[Mapping[str, float]], parts: Mapping[str, Part], 
 def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:
     """The parts with a value above zero in any row of ``values`` [rows, parts]."""
     return {name: part for (name, part), column in zip(parts.items(), values.T, strict=True) if (column > 0).any()}
-
-
-def _legend_in(shown: Mapping[str, Part], width_in: float) -> float:
-    return style.legend_height_in([part.label for part in shown.values()], width_in) if shown else 0.0
 
 
 def _legend(figure: Figure, shown: Mapping[str, Part]) -> None:

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats, Integers
 from edgesim.plots.groups import Panel, Series
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 
 def has_stale_updates(runs: Sequence[Run]) -> bool:
@@ -27,9 +27,8 @@ def draw_staleness(panels: Sequence[Panel]) -> Figure:
                 (drawn.lines[series.label],) = axes.step(
                     ages, shares, where="post", **look.marked(every=max(1, len(ages) // 6))
                 )
-            axes.set_ylim(0, 1.02)
+            axes.set(ylim=(0, 1.02), xlabel="staleness (models)")
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-            axes.set_xlabel("staleness (models)")
         axes.set_xlim(left=0)
     return drawn.figure
 

@@ -152,10 +152,14 @@ def paper() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def figure(width_in: float, height_in: float) -> Iterator[Figure]:
-    """A new figure under the settings of `paper`, without a window or global state."""
+def figure(width_in: float, height_in: float, legend: Sequence[str] = ()) -> Iterator[Figure]:
+    """A new figure under the settings of `paper`, without a window or global state.
+
+    Its height grows by what `legend_below` takes for the texts ``legend``.
+    """
     with paper():
-        new = Figure(figsize=(width_in, height_in), layout="constrained")
+        legend_in = legend_height_in(legend, width_in) if legend else 0.0
+        new = Figure(figsize=(width_in, height_in + legend_in), layout="constrained")
         FigureCanvasAgg(new)
         yield new
 

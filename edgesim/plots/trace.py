@@ -81,7 +81,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
     over_time = {label: _over_time(trace) for label, trace in traces.items()}
     apart = [label for label, (*_, recorded) in over_time.items() if recorded[-1] < 0.99]
     notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
-    with style.figure(style.PAGE_IN, 5.2 + style.legend_height_in([*labels, *notes], style.PAGE_IN)) as figure:
+    with style.figure(style.PAGE_IN, 5.2, [*labels, *notes]) as figure:
         layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
         parts: dict[str, Axes] = figure.subplot_mosaic(layout)
         sessions, durations, gaps, hours, time = parts.values()
@@ -102,27 +102,18 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         sessions.set_xlim(0, 2 * max(1, max(int(trace.sessions.max()) for trace in traces.values())))
         sessions.xaxis.set_major_locator(FixedLocator([0, 1, 10, 100, 1000]))
         sessions.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        sessions.set_xlabel("sessions of a device (1)")
-        sessions.set_ylabel("share of devices (1)")
+        sessions.set(xlabel="sessions of a device (1)", ylabel="share of devices (1)")
         for axes, what in ((durations, "duration of a session"), (gaps, "gap between sessions")):
-            axes.set_xscale("log")
-            axes.set_xlim(1, 7 * _DAY_S)
+            axes.set(xscale="log", xlim=(1, 7 * _DAY_S), xlabel=what, ylabel="share (1)")
             axes.xaxis.set_major_locator(FixedLocator(list(_TIMES)))
             axes.xaxis.set_major_formatter(lambda value, _: _TIMES.get(value, ""))
             axes.minorticks_off()
-            axes.set_xlabel(what)
-            axes.set_ylabel("share (1)")
-        hours.set_xlim(0, 24)
-        hours.set_ylim(bottom=0)
+        hours.set(xlim=(0, 24), xlabel="hour of the trace's day (h)")
         hours.xaxis.set_major_locator(FixedLocator(range(0, 25, 4)))
-        hours.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        hours.set_xlabel("hour of the trace's day (h)")
-        hours.set_ylabel("devices online")
-        time.set_xlim(0, max(trace.length_s for trace in traces.values()) / _DAY_S)
-        time.set_ylim(bottom=0)
-        time.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        time.set_xlabel("time of the trace (d)")
-        time.set_ylabel("devices online")
+        time.set(xlim=(0, max(trace.length_s for trace in traces.values()) / _DAY_S), xlabel="time of the trace (d)")
+        for axes in (hours, time):
+            axes.set(ylim=(0, None), ylabel="devices online")
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         titles = ("sessions per device", "durations", "gaps", "hours of the day", "the whole trace")
         for i, (axes, title) in enumerate(zip(parts.values(), titles, strict=True)):
             axes.grid()
@@ -172,8 +163,7 @@ def draw_capacity(tables: Mapping[str, tuple[Floats, Floats]]) -> Figure:
         for axes, name in zip(style.panel_grid(figure, names), names, strict=True):
             t_s, bps = _by_second(*tables[name])
             axes.step(t_s, bps / 1e6, where="post", color=style.PALETTE["blue"], linewidth=0.6)
-            axes.set_xlabel("time (s)")
-            axes.set_ylabel("capacity (Mbit/s)")
+            axes.set(xlabel="time (s)", ylabel="capacity (Mbit/s)")
         # Not before all is drawn: the panels share their scale.
         axes.set_ylim(bottom=0)
     return figure
@@ -189,10 +179,7 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
         grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (values, what) in zip(grid[0], panels, strict=True):
             _cdf(axes, values, color=style.PALETTE["blue"])
-            axes.set_xscale("log")
-            axes.set_xlabel(what)
-            axes.set_ylabel("share of devices (1)")
-            axes.set_ylim(0, 1.02)
+            axes.set(xscale="log", ylim=(0, 1.02), xlabel=what, ylabel="share of devices (1)")
             axes.grid()
     return figure
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots.groups import Panel
-from edgesim.plots.line_panels import line_panels
+from edgesim.plots.panel_figures import line_panels
 
 _SMOOTHED = 20
 """Most points of a line: each is a mean over several rounds, since the devices that train differ between rounds."""
@@ -29,8 +29,7 @@ def draw_training_loss(panels: Sequence[Panel]) -> Figure:
                 (drawn.lines[series.label],) = axes.plot(at, loss, **drawn.styles[series.label].marked(every=3))
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.set_xlabel("communication round (count)")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
+        axes.set(xlim=(0, None), ylim=(0, None))
     return drawn.figure
 
 

@@ -6,10 +6,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.waste import KINDS, totals
+from edgesim.analysis.waste import totals
 from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
+from edgesim.runs.work_kinds import KINDS
 
 _LABELS = {"seconds": "share of device time (1)", "bits": "share of bits (1)", "joules": "share of energy (1)"}
 _PARTS = {

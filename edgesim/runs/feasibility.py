@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from edgesim.arrays import Integers
-from edgesim.channels import RecordedEnvironment, load_environment
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import Backhaul, load_topology
 from edgesim.engine.decision import Timeline, needs_hz
@@ -107,23 +107,17 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
         remedy += f"; with round.outage = {knobs.outage:g} uploads are planned on {share}"
         fields.append("round.outage")
     if isinstance(world.environment, RecordedEnvironment):
-        raise EdgesimError(
-            f"round.tmax_s = {knobs.tmax_s:g}: no device can upload {upload_bits:,.0f} bits by the deadline over the "
-            f"recorded capacity {world.config.radio.channel!r}; {remedy}",
-            *fields,
+        over = f"over the recorded capacity {world.config.radio.channel!r}"
+        problem = f"no device can upload {upload_bits:,.0f} bits by the deadline {over}"
+    elif math.isinf(least_hz):
+        problem = f"no device can compute and upload {upload_bits:,.0f} bits by the deadline, whatever the band"
+    else:
+        problem = (
+            f"the band is too narrow for any device to upload by the deadline; give at least {_round_up(least_hz)} Hz"
         )
-    if math.isinf(least_hz):
-        raise EdgesimError(
-            f"round.tmax_s = {knobs.tmax_s:g}: no device can compute and upload {upload_bits:,.0f} bits by the "
-            f"deadline, whatever the band; {remedy}",
-            *fields,
-        )
-    raise EdgesimError(
-        f"radio.bandwidth_hz = {band_hz:g}: the band is too narrow for any device to upload by the deadline; give at "
-        f"least {_round_up(least_hz)} Hz, or {remedy}",
-        "radio.bandwidth_hz",
-        *fields,
-    )
+        told = f"radio.bandwidth_hz = {band_hz:g}: {problem}, or {remedy}"
+        raise EdgesimError(told, "radio.bandwidth_hz", *fields)
+    raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
 
 
 def _least_need_hz(
@@ -178,7 +172,7 @@ def timeline_of_round(
 ) -> Timeline:
     """What the scheduler would know of the devices ``ids`` [n], which process ``samples`` [n], in round ``number``."""
     t_start_s = (number - 1) * knobs.tmax_s
-    bits = accounts.bits(ids, 1)
+    bits = accounts.bits(ids, number)
     if knobs.delay_knowledge == "planned":
         assert knobs.plan_quantile is not None
         planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile)

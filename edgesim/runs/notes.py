@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from edgesim.arrays import Integers
-from edgesim.channels import Environment
+from edgesim.channels.environment import Environment
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.decision import exceed, needs_hz

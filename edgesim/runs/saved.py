@@ -114,11 +114,13 @@ class _Packer:
         for other in getattr(value, "__dict__", {}).keys() - set(names):
             if not isinstance(getattr(kind, other, None), cached_property):
                 raise EdgesimError(f"{place}.{other}: is no field of {kind.__name__} and would be lost; declare it")
+        if missing := [name for name in names if not hasattr(value, name)]:
+            raise EdgesimError(f"{place}.{missing[0]}: has no value yet, and a {kind.__name__} is saved whole")
         described = {name: self.node(getattr(value, name), f"{place}.{name}") for name in names}
         return {"record": f"{kind.__module__}:{kind.__qualname__}", "fields": described}
 
     def _keep(self, array: NDArray[Any], place: str) -> dict[str, Any]:
-        """Keep an array; how its axes lie in memory where that is not in C order, since sums follow it."""
+        """Keep an array; unless it is in C order, with the order of its axes in memory, by which sums are rounded."""
         axes = np.argsort([-stride for stride in array.strides], kind="stable")
         dense = not array.flags.c_contiguous and array.transpose(axes).flags.c_contiguous
         self.arrays[place] = array.transpose(axes) if dense else np.asarray(array, order="C")

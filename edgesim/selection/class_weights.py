@@ -1,4 +1,4 @@
-"""FedTeddi's class weights L^(c): how much a class in wrong measure moves the gradient."""
+"""FedTeddi's class weights L^(c): how far the gradient moves where a class has the wrong share of the samples."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -42,8 +42,8 @@ class FedCs(Stateless):
 def one_after_another(ids: Integers, ready_s: Floats, upload_s: Floats, due_s: Floats) -> Choice:
     """Offer devices by least increment T = upload + max(0, ready - Theta), all [n], and advance Theta by each taken.
 
-    Theta is when the uploads of those taken end. A device is offered only if Theta + T < ``due_s``. While Theta stands
-    nobody's increment changes, so the order is found anew only once somebody was taken.
+    Theta is when the uploads of those taken end. A device is offered only if Theta + T < ``due_s``. No increment
+    changes as long as Theta stays, so devices are sorted anew only after one was taken.
     """
     end_s, left = 0.0, np.arange(len(ids), dtype=np.int64)
     taken = True

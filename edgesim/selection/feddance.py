@@ -68,7 +68,7 @@ class FedDanceState:
     estimated: Booleans
     """Whether ``importance`` and ``gain`` have had a value."""
     mean_importance: float = 0.0
-    """Of the participants of the last round from which anybody was heard."""
+    """Mean over the participants of the last round in which any update arrived."""
     mean_gain: float = 0.0
 
     @classmethod

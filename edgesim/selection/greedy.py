@@ -23,7 +23,7 @@ class Terms:
     """D_n lambda_k d_n, [n]."""
     noise: float
     """sigma / sqrt(b)."""
-    cost_of_nobody: float
+    empty_cost: float
     """U of the empty set: no samples, no drift, and so the whole global mix is missing."""
     scale: float
     """An upper bound of |U(S)| over all S: what differences of U are compared to."""
@@ -55,20 +55,20 @@ def objective_terms(
     alpha_n(S) = D_n / sum_S D_m: adding a device changes every member's weight.
     """
     size = samples.astype(np.float64)
-    cost_of_nobody = float(class_weights @ global_shares)
+    empty_cost = float(class_weights @ global_shares)
     return Terms(
         size=size,
         gap=size[:, None] * class_weights * (shares - global_shares),
         drift=size * drift_weight * drift,
         noise=noise,
-        cost_of_nobody=cost_of_nobody,
-        scale=cost_of_nobody
+        empty_cost=empty_cost,
+        scale=empty_cost
         + float((shares @ class_weights).max(initial=0.0))
         + drift_weight * float(drift.max(initial=0.0)),
     )
 
 
-def nobody(terms: Terms) -> Sums:
+def empty_sums(terms: Terms) -> Sums:
     """Sums over the empty set."""
     return Sums(0, 0.0, np.zeros(terms.gap.shape[1]), 0.0)
 
@@ -90,13 +90,13 @@ def cost_with_each(terms: Terms, sums: Sums) -> Floats:
 
 
 def greedy(terms: Terms, ids: Integers, on_bw_fail: Literal["skip", "stop"]) -> Choice:
-    """Yield devices by least U(S + n) - U(S) until J would rise, nobody is left, or a refusal ends it.
+    """Yield devices by least U(S + n) - U(S) until J would rise, no device is left, or a refusal ends it.
 
     With ``"skip"`` a refused device is struck out; Algorithm 1 as printed keeps it and never ends. The first
     device always passes, since J of the empty set is infinite. The noise term is the same for all candidates:
     the least U is the least J, and when that one fails (eq. 17) everybody does.
     """
-    sums, cost = nobody(terms), terms.cost_of_nobody
+    sums, cost = empty_sums(terms), terms.empty_cost
     costs = cost_with_each(terms, sums)
     gone = np.zeros(len(ids), dtype=bool)
     for _ in range(len(ids)):

@@ -59,7 +59,7 @@ class OortState:
     duration_s: Floats
     """Measured in the last participation, planned before the first, nan before the first check-in."""
     last: Integers
-    """The last round whose report told of the device."""
+    """The last round in whose report the device was."""
     tried: Booleans
     size: Integers
     """Different samples that a job of the device trains on."""

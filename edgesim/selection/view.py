@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
-
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import Section
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
@@ -158,10 +157,8 @@ class RoundReport:
         return self.who_checked_in()
 
 
-class Options(BaseModel):
+class Options(Section):
     """Base of a selector's knobs: typed, bounded, unknown names refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class Selector(Protocol):

@@ -21,7 +21,7 @@ from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.runs import records
 from edgesim.terminal.show_differences import print_comparison
-from edgesim.terminal.table_text import bare_table, number, plain, print_whole, span
+from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span
 
 #: Column of the summary -> (title, format).
 _LEARNING = {
@@ -66,10 +66,8 @@ def print_run(folder: Path, console: Console) -> None:
     rounds = records.read_table(folder, "rounds")
     table = Table(title=str(folder), show_header=False, title_justify="left")
     table.add_row("status", f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else ""))
-    policy, seed = (
-        records.setting(folder, config, "selection.policy", str),
-        records.setting(folder, config, "seed", int),
-    )
+    policy = records.setting(folder, config, "selection.policy", str)
+    seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
     if run.get("unobserved_share"):
         # Older runs do not note it.
@@ -172,11 +170,7 @@ def print_skews(folder: Path, console: Console) -> None:
 
 def _skew_table(title: str, names: Sequence[str], rows: Iterable[tuple[Sequence[str], pd.DataFrame]]) -> Table:
     """A table with a row per division of the data, which ``names`` distinguish."""
-    table = bare_table(title)
-    for name in names:
-        table.add_column(name, no_wrap=True)
-    for heading, *_ in _SKEW:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = bare_table(title, names, [heading for heading, *_ in _SKEW])
     for row, found in rows:
         table.add_row(*row, *(form.format(found.at[measure, column]) for _, measure, column, form in _SKEW))
     return table
@@ -242,13 +236,9 @@ def print_study(folder: Path, console: Console) -> None:
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:
     """Print a table of the knobs and then the measures, ``columns`` -> (heading, format)."""
-    shown = bare_table(title)
     knobs = [name for name in frame.columns if name not in columns]
     varied = [knob for knob in knobs if frame[knob].nunique(dropna=False) > 1] or knobs[:1]
-    for knob in varied:
-        shown.add_column(knob, no_wrap=True)
-    for heading, _ in columns.values():
-        shown.add_column(heading, justify="right", no_wrap=True)
+    shown = bare_table(title, varied, [heading for heading, _ in columns.values()])
     for row in frame.to_dict("records"):
         shown.add_row(
             *(plain(row[knob]) for knob in varied), *(number(row[name], form) for name, (_, form) in columns.items())
@@ -263,26 +253,14 @@ def _summary(folder: Path) -> pd.DataFrame:
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
     """A table with one row per combination of knobs, and a rule where a knob other than the policy changes."""
-    table = bare_table(title)
     # With one policy there is nothing to compare.
     shown = {
         name: look for name, look in columns.items() if name in summary and (name != "saving" or summary[name].any())
     }
-    for knob in knobs:
-        table.add_column(knob, no_wrap=True)
-    for heading, _ in shown.values():
-        table.add_column(heading, justify="right", no_wrap=True)
-    others = [knob for knob in knobs if knob != "policy"]
-    if others:
-        summary = summary.sort_values(others, kind="stable")
-    previous = None
-    for row in summary.to_dict("records"):
-        section = tuple(row[knob] for knob in others)
-        if previous is not None and section != previous and "policy" in knobs:
-            table.add_section()
-        previous = section
-        cells = [mean_text(row, name, form) for name, (_, form) in shown.items()]
-        table.add_row(*(plain(row[knob]) for knob in knobs), *cells)
+    table = bare_table(title, knobs, [heading for heading, _ in shown.values()])
+    add_in_sections(
+        table, summary, knobs, lambda row: [mean_text(row, name, form) for name, (_, form) in shown.items()]
+    )
     return table
 
 

@@ -1,5 +1,6 @@
 """Tables of the paired differences between a study's policies, or between the values of a knob, over seeds."""
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from rich.console import Console
 from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import TO_TARGET
-from edgesim.terminal.table_text import bare_table, number, plain, print_whole, span
+from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span
 
 _DIFFERENCES = {
     "scheduled": ("scheduled", "{:+.2f}"),
@@ -41,24 +42,11 @@ def print_comparison(folder: Path, console: Console) -> None:
         return
     knobs = list(table.columns[: table.columns.get_loc("pairs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == "policy"]
-    others = [knob for knob in varied if knob != "policy"]
     for name, text in outcomes.items():
-        shown = bare_table(f"{text.format(study.target)}: difference to {study.reference}")
-        for knob in varied:
-            shown.add_column(knob, no_wrap=True)
-        for heading in ("pairs", "difference", "p"):
-            shown.add_column(heading, justify="right", no_wrap=True)
+        title = f"{text.format(study.target)}: difference to {study.reference}"
+        shown = bare_table(title, varied, ("pairs", "difference", "p"))
         shown.add_column("reading", no_wrap=True)
-        previous = None
-        for row in table.sort_values(others, kind="stable").to_dict("records") if others else table.to_dict("records"):
-            section = tuple(row[knob] for knob in others)
-            if previous is not None and section != previous:
-                shown.add_section()
-            previous = section
-            left_out = int(row["never"]) if name in TO_TARGET else 0
-            pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
-            cells = (pairs, _difference(row, name), _p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"])
-            shown.add_row(*(plain(row[knob]) for knob in varied), *cells)
+        add_in_sections(shown, table, varied, functools.partial(_compared_cells, name))
         print_whole(console, shown)
     console.print(_TESTED.format("table"), highlight=False)
     _note_left_out(table, console)
@@ -69,13 +57,11 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     knobs = list(table.columns[: table.columns.get_loc("pairs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
     pairs = span(table["pairs"], "seeds")
-    shown = bare_table(f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}")
     measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
-    for knob in varied:
-        shown.add_column(knob, no_wrap=True)
     censored = bool(table["never"].any())
-    for heading in [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]:
-        shown.add_column(heading, justify="right", no_wrap=True)
+    headings = [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]
+    title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}"
+    shown = bare_table(title, varied, headings)
     marks = {"level": " =", "not distinguishable": "  ", "": "  "}
     for row in table.to_dict("records"):
         cells = [_difference(row, name) + marks.get(row[f"{name}_reading"], " *") for name in measures]
@@ -84,6 +70,13 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     print_whole(console, shown)
     console.print(f"*: p below 0.05; =: level; else not distinguishable. {_TESTED.format('column')}", highlight=False)
     _note_left_out(table, console)
+
+
+def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, str]:
+    """How many pairs a row compares in a measure, the difference, its p value and how to read it."""
+    left_out = int(row["never"]) if name in TO_TARGET else 0
+    pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
+    return pairs, _difference(row, name), _p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"]
 
 
 def _difference(row: Mapping[Any, Any], name: str) -> str:

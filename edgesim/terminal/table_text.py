@@ -1,5 +1,6 @@
 """Formats of values in tables on the terminal, and tables that a narrow terminal does not cut off."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,31 @@ def print_whole(console: Console, table: Table) -> None:
     console.print(table, crop=False)
 
 
-def bare_table(title: str) -> Table:
-    """An empty table with a rule below its headings and no frame."""
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+def bare_table(title: str, names: Sequence[str], measures: Iterable[str]) -> Table:
+    """A table without rows or frame, with a rule below the headings of texts (``names``) and numbers (``measures``)."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, pad_edge=False, show_edge=False)
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for measure in measures:
+        table.add_column(measure, justify="right", no_wrap=True)
+    return table
+
+
+def add_in_sections(
+    table: Table, rows: pd.DataFrame, knobs: Sequence[str], cells: Callable[[Mapping[Any, Any]], Iterable[str]]
+) -> None:
+    """Add a row of knobs and ``cells`` for each of ``rows``; a rule stands where a knob other than the policy changes.
+
+    Without a policy among the knobs there are no rules.
+    """
+    others = [knob for knob in knobs if knob != "policy"]
+    previous = None
+    for row in (rows.sort_values(others, kind="stable") if others else rows).to_dict("records"):
+        section = tuple(row[knob] for knob in others)
+        if previous is not None and section != previous and "policy" in knobs:
+            table.add_section()
+        previous = section
+        table.add_row(*(plain(row[knob]) for knob in knobs), *cells(row))
 
 
 def plain(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Tables with one row per device, checked column by column."""
+"""Tables whose rows are checked column by column, those with one row per device among them."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ def ids_of(frame: pd.DataFrame, path: Path, column: str) -> Integers:
     """Ids of devices, [n], each once; raises `EdgesimError` that names the file, the row and what was expected."""
     values = numbers_of(frame[column])
     bad = ~((values >= 0) & (values < MOST_DEVICES) & (values == np.floor(values)))
-    _check(bad, frame, path, column, f"a whole number from 0 to {MOST_DEVICES - 1}")
-    _check(pd.Series(values).duplicated().to_numpy(), frame, path, column, "each device once")
+    refuse_rows(bad, frame, path, column, f"a whole number from 0 to {MOST_DEVICES - 1}")
+    refuse_rows(pd.Series(values).duplicated().to_numpy(), frame, path, column, "each device once")
     return values.astype(np.int64)
 
 
@@ -25,12 +25,12 @@ def above_zero(frame: pd.DataFrame, path: Path, column: str, most: float = np.in
     values = numbers_of(frame[column])
     limit = "" if np.isinf(most) else f", up to {most:g}"
     good = np.isfinite(values) & (values > 0) & (values <= most)
-    _check(~good, frame, path, column, f"a finite number above 0{limit}")
+    refuse_rows(~good, frame, path, column, f"a finite number above 0{limit}")
     return values
 
 
-def _check(bad: Booleans, frame: pd.DataFrame, path: Path, column: str, expected: str) -> None:
-    """Refuse the first row that is bad."""
+def refuse_rows(bad: Booleans, frame: pd.DataFrame, path: Path, column: str, expected: str) -> None:
+    """Raises `EdgesimError` that names the first row that is bad, [n], and what was expected there."""
     if bad.any():
         row = int(np.argmax(bad))
         place = f"{row_word(path)} {frame.index[row]}"

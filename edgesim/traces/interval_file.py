@@ -22,7 +22,8 @@ from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
 from edgesim.files.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
-from edgesim.files.table_file import column_names, numbers_of, read_columns, row_word, write_parquet
+from edgesim.files.table_file import column_names, numbers_of, read_columns, write_parquet
+from edgesim.traces.device_rows import refuse_rows
 from edgesim.traces.intervals import Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"
@@ -125,38 +126,34 @@ def id_column_of(path: Path) -> str:
 def _checked(frame: pd.DataFrame, path: Path, length_s: float | None) -> tuple[Integers, Floats, Floats, Floats]:
     """Devices, starts, ends and recording lengths, [rows] each, ordered by device; refuses the first invalid row."""
 
-    def refuse(bad: Booleans, numbers: Integers, field: str, expected: str) -> None:
-        if bad.any():
-            number = numbers[np.argmax(bad)]
-            place = f"{path}: {row_word(path)} {number}: {field}"
-            raise EdgesimError(f"{place}: expected {expected} (got {frame.at[number, field]!s})")
+    def refuse(bad: Booleans, field: str, expected: str) -> None:
+        refuse_rows(bad, frame, path, field, expected)
 
-    numbers = frame.index.to_numpy()
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
     names = list(columns)
     for name, column in columns.items():
-        refuse(~np.isfinite(column), numbers, name, "a finite number")
+        refuse(~np.isfinite(column), name, "a finite number")
     id_column = names[0]
     device, start_s, end_s = (columns[name] for name in names[:3])
     no_id = (device != np.floor(device)) | (device < 0) | (device >= MOST_DEVICES)
-    refuse(no_id, numbers, id_column, f"a whole number from 0 to {MOST_DEVICES - 1}")
-    refuse(start_s < 0, numbers, "start_s", "seconds since the start of the trace, 0 or more")
-    refuse(end_s <= start_s, numbers, "end_s", "an instant after the row's own start_s")
+    refuse(no_id, id_column, f"a whole number from 0 to {MOST_DEVICES - 1}")
+    refuse(start_s < 0, "start_s", "seconds since the start of the trace, 0 or more")
+    refuse(end_s <= start_s, "end_s", "an instant after the row's own start_s")
     for name in names[2:]:
-        refuse(columns[name] > LONGEST_S, numbers, name, f"at most {LONGEST_S:g} s")
+        refuse(columns[name] > LONGEST_S, name, f"at most {LONGEST_S:g} s")
     if LENGTH in columns:
         lengths_s = columns[LENGTH]
-        refuse(end_s > lengths_s, numbers, "end_s", "an instant within the row's own length_s")
+        refuse(end_s > lengths_s, "end_s", "an instant within the row's own length_s")
     else:
         lengths_s = np.full(len(end_s), end_s.max() if length_s is None else length_s)
-        refuse(end_s > lengths_s, numbers, "end_s", f"an instant within the length given, {length_s} s")
+        refuse(end_s > lengths_s, "end_s", f"an instant within the length given, {length_s} s")
 
     if np.any(device[1:] < device[:-1]):
         order = np.argsort(device, kind="stable")
-        numbers = numbers[order]
+        frame = frame.iloc[order]
         device, start_s, end_s, lengths_s = device[order], start_s[order], end_s[order], lengths_s[order]
     same = np.append(False, device[1:] == device[:-1])
-    refuse(same & (start_s < np.roll(start_s, 1)), numbers, "start_s", "the rows of a device sorted by time")
-    refuse(same & (start_s < np.roll(end_s, 1)), numbers, "start_s", "no overlap with the device's row before")
-    refuse(same & (lengths_s != np.roll(lengths_s, 1)), numbers, LENGTH, "one length in all rows of a device")
+    refuse(same & (start_s < np.roll(start_s, 1)), "start_s", "the rows of a device sorted by time")
+    refuse(same & (start_s < np.roll(end_s, 1)), "start_s", "no overlap with the device's row before")
+    refuse(same & (lengths_s != np.roll(lengths_s, 1)), LENGTH, "one length in all rows of a device")
     return device.astype(np.int64), start_s, end_s, lengths_s

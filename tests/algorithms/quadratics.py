@@ -133,7 +133,7 @@ class Play:
             weights = weights - job.lr * velocity
         end = torch.cat([weights, torch.tensor(getattr(device, "moments", ()), dtype=torch.float64)])
         at_start = partial(device.gradient, start[:trainable])
-        return Trained(end - start, trainable, job.given, steps, job.lr, self.momentum, at_start)
+        return Trained(end - start, job.given, steps, job.lr, self.momentum, at_start)
 
     def _arrived(
         self,

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from edgesim.analysis.differences import differences, differences_table, summarise_differences, write_differences
+from edgesim.analysis.differences import differences, differences_table, summarise_differences
 from edgesim.plots.differences import draw_differences
 
 KNOWN = {"policy": "random", "tmax_s": 2.0, "delay_knowledge": "known"}
@@ -97,7 +97,7 @@ def test_the_figure_has_a_panel_per_measure_and_a_bar_for_every_deadline(study):
 def test_a_table_of_differences_that_lies_there_is_that_of_its_runs(study, reference):
     """Also one of no pairs at all, of which no file is written."""
     fresh = summarise_differences(differences(study, "delay_knowledge", reference))
-    written = write_differences(study, "delay_knowledge", reference)
+    written = differences_table(study, "delay_knowledge", reference, write=True)
     read = differences_table(study, "delay_knowledge", reference)
     for table in (written, read):
         pd.testing.assert_frame_equal(table, fresh, check_dtype=False)

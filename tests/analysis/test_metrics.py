@@ -30,30 +30,26 @@ def seen(accuracies: list[float | None]) -> pd.DataFrame:
 
 def test_the_first_evaluated_round_at_the_target_counts_and_not_a_later_better_one():
     tests = seen([0.6, None, 0.75, 0.7, 0.9])
-    assert metrics.rounds_to_target(tests, 0.75, 0.5) == (3.0, True)
-    assert metrics.seconds_to_target(tests, 0.75, 0.5) == (6.0, True)
+    assert metrics.to_target(tests, 0.75, 0.5) == (3.0, 6.0, True)
 
 
 def test_a_run_that_never_reaches_the_target_is_censored_at_its_last_test():
     tests = seen([0.6, 0.7, None])
-    assert metrics.rounds_to_target(tests, 0.75, 0.5) == (2.0, False)
-    assert metrics.seconds_to_target(tests, 0.75, 0.5) == (4.0, False)
+    assert metrics.to_target(tests, 0.75, 0.5) == (2.0, 4.0, False)
 
 
 def test_a_run_stays_from_the_test_after_which_none_is_below_the_target():
     tests = seen([0.6, 0.8, 0.74, None, 0.75, 0.9])
-    assert metrics.seconds_to_target(tests, 0.75, 0.5) == (4.0, True)
-    assert metrics.rounds_to_stay(tests, 0.75, 0.5) == (5.0, True)
-    assert metrics.seconds_to_stay(tests, 0.75, 0.5) == (10.0, True)
+    assert metrics.to_target(tests, 0.75, 0.5)[1:] == (4.0, True)
+    assert metrics.to_stay(tests, 0.75, 0.5) == (5.0, 10.0, True)
     always = seen([0.8, 0.9])
-    assert metrics.seconds_to_stay(always, 0.75, 0.5) == metrics.seconds_to_target(always, 0.75, 0.5) == (2.0, True)
+    assert metrics.to_stay(always, 0.75, 0.5) == metrics.to_target(always, 0.75, 0.5) == (1.0, 2.0, True)
 
 
 def test_a_run_below_the_target_at_its_end_does_not_stay_though_it_reached_it():
     tests = seen([0.8, 0.9, 0.74])
-    assert metrics.seconds_to_target(tests, 0.75, 0.5) == (2.0, True)
-    assert metrics.seconds_to_stay(tests, 0.75, 0.5) == (6.0, False)
-    assert metrics.rounds_to_stay(tests, 0.75, 0.5) == (3.0, False)
+    assert metrics.to_target(tests, 0.75, 0.5)[1:] == (2.0, True)
+    assert metrics.to_stay(tests, 0.75, 0.5) == (3.0, 6.0, False)
 
 
 def test_a_model_tested_at_instants_counts_at_them_and_not_at_its_rows_end():
@@ -64,22 +60,21 @@ def test_a_model_tested_at_instants_counts_at_them_and_not_at_its_rows_end():
     assert tests["round"].tolist() == [2, 4, 4, 7]
     assert tests["t_s"].tolist() == [5, 10, 12, 15]
     assert tests["accuracy"].tolist() == [0.8, 0.7, 0.7, 0.9]
-    assert metrics.seconds_to_target(tests, 0.75, 0.5) == (5.0, True)
-    assert metrics.seconds_to_stay(tests, 0.75, 0.5) == (15.0, True)
-    assert metrics.rounds_to_stay(tests, 0.75, 0.5) == (7.0, True)
+    assert metrics.to_target(tests, 0.75, 0.5)[1:] == (5.0, True)
+    assert metrics.to_stay(tests, 0.75, 0.5) == (7.0, 15.0, True)
 
 
 def test_joules_to_the_target_are_those_spent_until_then():
     rounds = rounds_with([0.6, None, 0.75, 0.9]).assign(energy_j=[1.0, 2.0, 4.0, 8.0])
     tests = metrics.tests(rounds, NO_INSTANTS)
-    assert metrics.joules_to_target(tests, rounds, 0.75, 0.5) == (7.0, True)
-    assert metrics.joules_to_target(tests, rounds, 0.95, 0.5) == (15.0, False)
+    assert metrics.joules_until(rounds, metrics.to_target(tests, 0.75, 0.5).round) == 7.0
+    assert metrics.joules_until(rounds, metrics.to_target(tests, 0.95, 0.5).round) == 15.0
 
 
 @pytest.mark.parametrize("start", [0.75, 0.8])
 def test_a_target_not_above_the_start_accuracy_is_refused_with_both_numbers(start):
     with pytest.raises(EdgesimError, match=rf"target 0\.75 .* start accuracy {start}") as error:
-        metrics.rounds_to_target(seen([0.9]), 0.75, start)
+        metrics.to_target(seen([0.9]), 0.75, start)
     assert "\n" not in str(error.value)
 
 
@@ -209,6 +204,6 @@ def test_those_who_left_while_computing_share_what_is_missing_to_the_number_sele
 def test_metrics_read_back_from_a_run_folder_match_the_rows_written(tmp_path, run_writer):
     folder = run_writer(tmp_path / "run", [None, 0.7, 0.8])
     rounds = read_table(folder, "rounds")
-    assert metrics.rounds_to_target(metrics.tests(rounds, read_table(folder, "metrics")), 0.8, 0.5) == (3.0, True)
+    assert metrics.to_target(metrics.tests(rounds, read_table(folder, "metrics")), 0.8, 0.5)[::2] == (3.0, True)
     assert metrics.simulated_s(rounds) == 6.0
     assert metrics.evaluations(rounds)["round"].tolist() == [2, 3]

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.analysis.waste import KINDS, kinds, totals, wasted, wasted_share_j, work_by_kind
+from edgesim.analysis.waste import kinds, totals, wasted_share_j, work_by_kind
+from edgesim.runs.work_kinds import KINDS
 
 COLUMNS = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bits", "energy_j"]
 
@@ -74,7 +75,7 @@ def test_a_latecomer_that_is_merged_later_was_useful_from_its_first_round_on():
 def test_the_same_device_is_judged_anew_in_every_round():
     rows = activities(*((n, 0, "upload", "done", float(n), n + 1.0, 5, 1.0) for n in (1, 2, 3)))
     assert kinds(rows, updates((1, 0, 0), (3, 0, 0))).tolist() == ["useful", "unused", "useful"]
-    assert wasted(rows, updates((1, 0, 0), (3, 0, 0)))["round"].tolist() == [2]
+    assert work_by_kind(rows, updates((1, 0, 0), (3, 0, 0))).query("kind != 'useful'")["round"].tolist() == [2]
 
 
 def test_the_share_of_joules_wasted_is_that_of_all_activities_and_unknown_without_any():

@@ -17,7 +17,7 @@ from edgesim.engine.clock import Clock
 from edgesim.runs.records import read_table
 
 DEVICES, ROUNDS, TRIES = 30, 300, 5
-FEDBUFF = {"protocol": "buffered", "admission": "count", "count": 10, "buffer": 10}
+FEDBUFF = {"protocol": "buffered", "admission": "count", "count": 10, "protocol_options": {"buffer": 10}}
 
 
 class Watched(Clock):

@@ -16,7 +16,8 @@ from edgesim.prediction import PREDICTORS, CheckInLog
 from edgesim.selection import make_selector
 from edgesim.selection.view import Feedback, RoundReport, RoundView
 from edgesim.streams import Streams
-from edgesim.traces import Intervals, IntervalTable
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals
 
 DEVICES, PLACES = 100_000, 100
 EVERYONE = np.arange(DEVICES)

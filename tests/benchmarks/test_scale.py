@@ -12,7 +12,8 @@ import pytest
 import simpy
 
 from edgesim import simulation
-from edgesim.channels import ShannonLink, min_bandwidth_hz
+from edgesim.channels.bandwidth import min_bandwidth_hz
+from edgesim.channels.link import ShannonLink
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock
@@ -151,7 +152,7 @@ def test_events_per_second_beside_a_bare_simpy_loop(benchmark):
                     None,
                 )
                 for device in range(devices):
-                    task = Task(device, 0.0, 0.1 + 0.01 * device, np.inf, 1e6)
+                    task = Task(device, 1e6, 1e6, 0.0, 0.1 + 0.01 * device, np.inf)
                     task.taken, task.bandwidth_hz, task.rx_power_w = True, 20e6 / devices, 1e-11
                     clock.process(work(clock, task, signals))
                 yield over

@@ -15,7 +15,9 @@ import pytest
 
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
-from edgesim.traces import Intervals, IntervalTable, write_intervals
+from edgesim.traces.interval_file import write_intervals
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import read_recording
 from edgesim.traces.session_statistics import anatomy
@@ -109,7 +111,7 @@ GENERATE = """
 import numpy as np
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
-from edgesim.traces import make_availability
+from edgesim.traces.models import make_availability
 phones, t_s = int(sys.argv[1]), float(sys.argv[2])
 week = make_availability(AvailabilityConfig(model="renewal"), phones, Streams(0))
 assert 0.1 < week.available(np.arange(phones), t_s).mean() < 0.4

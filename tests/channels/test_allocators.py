@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from edgesim.channels import ALLOCATORS, Request, ShannonLink, equal_finish, min_bandwidth_hz, rate_bps
+from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.channels.link import ShannonLink
 
 NOISE_W_PER_HZ = 1e-20
 

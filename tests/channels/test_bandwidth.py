@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from edgesim.channels import min_bandwidth_hz, rate_bps
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
 
 TX_POWER_W, NOISE_W_PER_HZ = 10**-0.7, 10**-20.4
 PADDED_BITS, UNPADDED_BITS = 17_881_664, 8_297_024

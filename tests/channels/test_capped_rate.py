@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from edgesim import simulation
-from edgesim.channels import Request, ShannonLink, equal_finish, load_environment, min_bandwidth_hz, rate_bps
+from edgesim.channels.allocators import Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.channels.environment import load_environment
+from edgesim.channels.link import ShannonLink
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand

@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import ALLOCATORS, Request, ShannonLink, equal_finish, load_environment, min_bandwidth_hz
-from edgesim.channels.environment import Environment
+from edgesim.channels.allocators import ALLOCATORS, Request
+from edgesim.channels.allocators.equal_finish import allocate as equal_finish
+from edgesim.channels.bandwidth import min_bandwidth_hz
+from edgesim.channels.environment import Environment, load_environment
 from edgesim.channels.laws import LAWS
 from edgesim.channels.laws.law import Law
+from edgesim.channels.link import ShannonLink
 from edgesim.errors import EdgesimError
 
 carriers = st.fixed_dictionaries({"carrier_hz": st.floats(0.5e9, 100e9)})

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgesim.channels import (
+from edgesim.channels.environment import (
     Environment,
     RecordedEnvironment,
     line_of_sight,
@@ -59,7 +59,7 @@ def test_every_environment_is_named_as_its_file_and_cites_a_source(path: Path) -
 def test_the_recorded_environment_holds_its_table() -> None:
     recorded = load_environment("recorded-capacity")
     assert isinstance(recorded, RecordedEnvironment)
-    assert (recorded.capacity.until_s, recorded.capacity.wraps) == (600.0, True)
+    assert (recorded.capacity.until_s[0], recorded.capacity.wraps) == (600.0, True)
 
 
 def test_fedteddis_cell_has_the_papers_numbers() -> None:
@@ -83,7 +83,7 @@ def test_the_noise_figure_multiplies_the_noise() -> None:
         ),
         (
             ('law = "log-distance"', 'law = "x"'),
-            "path_loss.law: unknown law 'x', known: free-space, inh-office, log-distance, uma, umi-street-canyon",
+            "path_loss.law: unknown law 'x'; known: free-space, inh-office, log-distance, uma, umi-street-canyon",
         ),
         (
             ('law = "log-distance"', ""),

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from edgesim.channels import equal_finish_s, min_bandwidth_hz, rate_bps
+from edgesim.channels.allocators.equal_finish import equal_finish_s
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
 from edgesim.errors import EdgesimError
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 from scipy import stats
 
-from edgesim.channels import power_factor
+from edgesim.channels.fading import power_factor
 from edgesim.streams import Streams
 
 IDS = np.arange(50_000)

@@ -10,15 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from edgesim.channels import (
-    CapacityTable,
-    CapacityTables,
-    LinkRows,
-    RecordedOwnLinks,
-    load_links,
-    read_links,
-    write_links,
-)
+from edgesim.channels.capacity import CapacityTables, one_capacity_table
+from edgesim.channels.link import RecordedOwnLinks
+from edgesim.channels.link_file import LinkRows, load_links, read_links, write_links
 from edgesim.config import LinksConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import DeviceKeys, texts
@@ -89,8 +83,8 @@ def test_the_company_of_other_links_changes_no_bit_of_an_answer(made_up, start_s
     together = made(links, until_s, wraps).end_s(np.arange(len(links)), bits, start_s)
     for device, rows in enumerate(links):
         t_s, bps = np.array(rows).T
-        alone = CapacityTable("link.csv", t_s, bps, until_s[device], wraps)
-        assert alone.end_s(bits, start_s) == together[device]
+        alone = one_capacity_table("link.csv", t_s, bps, until_s[device], wraps)
+        assert alone.end_s(0, bits, start_s) == together[device]
 
 
 def test_two_links_by_hand() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgesim.channels import load_environment
+from edgesim.channels.environment import load_environment
 
 tr38901 = pytest.importorskip("sionna.phy.channel.tr38901")
 torch = pytest.importorskip("torch")

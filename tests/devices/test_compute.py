@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from edgesim.devices import compute_delay_quantile_s, compute_delay_s
+from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.streams import Streams
 
 A_S, MU_PER_S, SAMPLES = 0.0005, 2000.0, 160

@@ -1,24 +1,28 @@
-import numpy as np
 import pytest
 
-from edgesim.devices import compute_energy_j, download_energy_j, upload_energy_j
+from edgesim.config import DevicesConfig
+from edgesim.devices.energy import activity_energy_j
+from edgesim.devices.population import make_population
+from edgesim.streams import Streams
+
+DEVICES = make_population(
+    DevicesConfig(count=2, tx_power_dbm=23.0, pa_efficiency=0.35, compute_power_w=2.0, download_power_w=0.9), Streams(0)
+)
 
 
 def test_computing_costs_power_times_time() -> None:
-    assert compute_energy_j(2.0, [0.16, 0.0]).tolist() == [0.32, 0.0]
+    assert activity_energy_j(DEVICES, 1, "compute", 0.16) == 0.32
+    assert activity_energy_j(DEVICES, 1, "compute", 0.0) == 0.0
 
 
 def test_an_upload_costs_what_the_amplifier_draws() -> None:
     # 23 dBm at 35 % efficiency draws 0.1995262315 / 0.35 = 0.570074947 W.
-    assert upload_energy_j(0.1995262315, 0.35, 0.5) == pytest.approx(0.2850374736, rel=1e-9)
+    assert activity_energy_j(DEVICES, 0, "upload", 0.5) == pytest.approx(0.2850374736, rel=1e-9)
 
 
 def test_receiving_costs_power_times_time() -> None:
-    assert download_energy_j(0.9, 2.0) == pytest.approx(1.8)
+    assert activity_energy_j(DEVICES, 0, "download", 2.0) == pytest.approx(1.8)
 
 
-def test_energies_broadcast_over_devices() -> None:
-    assert upload_energy_j(np.array([0.1, 0.2]), 0.5, np.array([[1.0], [2.0]])).tolist() == [
-        [0.2, 0.4],
-        [0.4, 0.8],
-    ]
+def test_waiting_costs_nothing_here() -> None:
+    assert activity_energy_j(DEVICES, 0, "wait", 2.0) == 0.0

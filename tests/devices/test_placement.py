@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from edgesim.devices import place_in_disc
+from edgesim.devices.placement import place_in_disc
 from edgesim.streams import Streams
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from edgesim.config import DevicesConfig
-from edgesim.devices import make_population
+from edgesim.devices.population import make_population
 from edgesim.streams import Streams
 
 

@@ -7,7 +7,8 @@ import pytest
 from edgesim import simulation
 from edgesim.config import DevicesConfig
 from edgesim.config_file import parse
-from edgesim.devices import Profile, make_population, read_profile, write_profile
+from edgesim.devices.population import make_population
+from edgesim.devices.profile import Profile, read_profile, write_profile
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import DeviceKeys, texts
 from edgesim.runs.records import read_table

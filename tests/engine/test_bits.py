@@ -34,10 +34,26 @@ class Sparing(FedAvg):
         return super().download_bits(ids, round, ledger) * np.where(ids % 2 == 1, 0.0, 2.0)
 
 
+class Silent(FedAvg):
+    """Devices of odd ids send nothing."""
+
+    def upload_bits(self, ids, round, ledger):
+        return super().upload_bits(ids, round, ledger) * (ids % 2 == 0)
+
+
+class Lighter(FedAvg):
+    """In the first round alone, updates are a million times as large."""
+
+    def upload_bits(self, ids, round, ledger):
+        return super().upload_bits(ids, round, ledger) * (1e6 if round == 1 else 1.0)
+
+
 @pytest.fixture(autouse=True)
 def _own_algorithms(monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "uneven", Uneven)
     monkeypatch.setitem(ALGORITHMS, "sparing", Sparing)
+    monkeypatch.setitem(ALGORITHMS, "silent", Silent)
+    monkeypatch.setitem(ALGORITHMS, "lighter", Lighter)
 
 
 @pytest.fixture
@@ -55,7 +71,9 @@ def play(tmp_path):
             "algorithm": {"name": name},
         }
         merged = values | {key: values.get(key, {}) | given for key, given in sections.items()}
-        merged["round"] = {"payload_bits": bits, "tmax_s": 1.0, "close": "deadline"} | sections.get("round", {})
+        knobs = sections.get("round", {})
+        closing = {} if "protocol" in knobs else {"close": "deadline"}
+        merged["round"] = {"payload_bits": bits, "tmax_s": 1.0} | closing | knobs
         simulation.run(parse(merged, "test"), folder)
         return {name: read_table(folder, name) for name in ("activities", "rounds", "updates", "metrics", "devices")}
 
@@ -224,3 +242,32 @@ def test_a_latecomer_goes_on_with_its_own_bits(play):
     for row in tables["updates"].itertuples():
         times = (2 if row.task < 3 else 3) if row.device % 2 else 1
         assert sent[row.device, row.task] == pytest.approx(times * 3e6)
+
+
+SILENT = {
+    "least": {},
+    "equal finish": {"leftover": "equal_finish"},
+    "equal share": COUNT | {"allocator": "equal_share"},
+    "proportional": COUNT | {"allocator": "proportional"},
+    "buffered": {"protocol": "buffered", "admission": "count", "count": 3, "protocol_options": {"buffer": 3}},
+    "late": COUNT | {"close": "arrivals", "count": 3, "late": "keep"},
+}
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+@pytest.mark.parametrize("way", SILENT)
+def test_devices_with_nothing_to_send_arrive_once_they_have_computed(play, way, sharing):
+    found = play("silent", round=SILENT[way], radio={"bandwidth_hz": 40e6, "sharing": sharing})
+    sent = uploads(found)
+    assert len(sent) > 0
+    assert (sent["device"] % 2 == 0).all()
+    quiet = found["updates"][(found["updates"]["device"] % 2 == 1)]
+    assert len(quiet) > 0
+    computed = found["activities"].query("activity == 'compute' and outcome == 'done' and device % 2 == 1")
+    assert len(computed) >= len(quiet)
+    if way not in ("buffered", "late"):
+        assert (found["rounds"]["arrived"] == 6).all()
+
+
+def test_a_first_round_that_no_device_can_meet_refuses_no_run_whose_later_rounds_some_can(play):
+    assert play("lighter")["rounds"]["arrived"].tolist() == [0, 6, 6, 6]

@@ -15,7 +15,7 @@ from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.protocol import RoundNumber
-from edgesim.engine.run_parts import make_parts
+from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.learning.federation import make_federation
@@ -124,7 +124,7 @@ def play_rounds(
     world = GoldenWorld(config, streams, real.population, environment, availability or Leaves())
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
     sizes = [frame.sizes for frame in federation.frames]
-    parts = make_parts(
+    parts = RunParts(
         world,
         InOrder(order),
         TimingOnlyLearner(config, federation, streams),

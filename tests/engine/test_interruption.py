@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim import simulation
-from edgesim.analysis.waste import wasted
+from edgesim.analysis.waste import work_by_kind
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_table
@@ -87,7 +87,7 @@ def test_the_last_row_of_work_that_is_away_at_the_deadline_says_that_it_is_late(
     rounds, acts = play(tmp_path, "pause", tmax_s=tmax_s)
     assert acts["outcome"].tolist() == expected
     assert rounds["late"].tolist() == [1]
-    assert set(wasted(acts, read_table(tmp_path, "updates"))["kind"]) == {"late"}
+    assert set(work_by_kind(acts, read_table(tmp_path, "updates")).query("kind != 'useful'")["kind"]) == {"late"}
     told = read_table(tmp_path, "metrics").query("name == 'wasted_s'")
     assert told[["key", "value"]].to_numpy().tolist() == [["late", pytest.approx(0.2 + 0.15 * (tmax_s > 0.5))]]
 

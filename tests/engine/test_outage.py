@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import brentq
 
 from edgesim import simulation
-from edgesim.channels import load_environment
+from edgesim.channels.environment import load_environment
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.analysis.waste import wasted
+from edgesim.analysis.waste import work_by_kind
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 
@@ -43,7 +43,7 @@ BERNOULLI = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.3}
 )
 def test_the_engines_rows_of_wasted_work_equal_what_the_activities_and_updates_say(tmp_path, kinds, knobs):
     tables = play(tmp_path, **knobs)
-    read = wasted(tables["activities"], tables["updates"])
+    read = work_by_kind(tables["activities"], tables["updates"]).query("kind != 'useful'")
     assert set(read["kind"]) == kinds
     expected = read.melt(["round", "kind"], var_name="amount").query("value > 0")
     expected = {(row.round, NAMES[row.amount], row.kind): row.value for row in expected.itertuples()}
@@ -56,7 +56,7 @@ def test_the_engines_rows_of_wasted_work_equal_what_the_activities_and_updates_s
 
 def test_nobodys_work_is_wasted_when_only_those_compute_whose_uploads_arrive(tmp_path):
     tables = play(tmp_path, computes="selected")
-    assert wasted(tables["activities"], tables["updates"]).empty
+    assert work_by_kind(tables["activities"], tables["updates"]).query("kind != 'useful'").empty
     assert set(tables["metrics"]["name"]) == {"infeasible_share"}
 
 

@@ -13,7 +13,7 @@ from edgesim.analysis.waste import kinds
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.protocol import RoundNumber
-from edgesim.engine.run_parts import make_parts
+from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged
@@ -92,7 +92,7 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
     sizes = [frame.sizes for frame in federation.frames]
     values = []
-    parts = make_parts(
+    parts = RunParts(
         world,
         simulation.make_selector("random", {}, len(delays_s), 10),
         learner,

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import CapacityTable, RecordedLink, ShannonLink, min_bandwidth_hz, rate_bps
+from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.channels.capacity import one_capacity_table
+from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand, Upload
@@ -105,7 +107,9 @@ def test_a_recorded_capacity_is_shared_anew_as_two_uploads_come_and_go():
     # first 1 Mbit at 1 Mbit/s, until 2 s; then the second sends its last 2 Mbit at 2 Mbit/s.
     clock, ends = Clock(), {}
     band = SharedBand(
-        clock, 1e6, RecordedLink(CapacityTable("x", np.array([0.0, 1.0]), np.array([8e6, 2e6]), np.inf, False), 1e6)
+        clock,
+        1e6,
+        RecordedLink(one_capacity_table("x", np.array([0.0, 1.0]), np.array([8e6, 2e6]), np.inf, False), 1e6),
     )
 
     def device(number, start_s, bits):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgesim.channels import ShannonLink
+from edgesim.channels.link import ShannonLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand

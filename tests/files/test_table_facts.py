@@ -10,7 +10,7 @@ import pytest
 from edgesim.channels.link_file import read_links
 from edgesim.devices.profile import read_profile
 from edgesim.errors import EdgesimError
-from edgesim.traces import read_intervals
+from edgesim.traces.interval_file import read_intervals
 
 ROWS = {"device": [0, 1], "start_s": [0.0, 5.0], "end_s": [10.0, 20.0]}
 DEEP = "[" * 100_000

@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from edgesim import simulation
-from edgesim.channels import load_environment
+from edgesim.channels.environment import load_environment
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.runs.records import read_run, read_table

@@ -301,6 +301,12 @@ def test_what_cannot_come_back_is_refused_with_its_place(value: Any, says: str) 
     assert "\n" not in str(refusal.value)
 
 
+def test_a_field_without_a_value_is_refused() -> None:
+    empty = Slotted.__new__(Slotted)
+    with pytest.raises(EdgesimError, match=r"record\.value\.value: has no value yet, and a Slotted is saved whole"):
+        pack(Leaf(empty))
+
+
 def test_an_attribute_that_is_no_field_is_refused_since_it_would_be_lost() -> None:
     with pytest.raises(EdgesimError, match=r"record\.value\.extra: is no field of Leaf and would be lost; declare it"):
         pack(Leaf(with_another_attribute()))

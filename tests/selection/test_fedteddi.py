@@ -5,7 +5,7 @@ import pytest
 
 from edgesim.selection.fedcgd import FedCgd
 from edgesim.selection.fedteddi import FedTeddi, FedTeddiOptions, GreedyOptions, drift_weight
-from edgesim.selection.greedy import add, cost_with_each, nobody, objective_terms
+from edgesim.selection.greedy import add, cost_with_each, empty_sums, objective_terms
 from edgesim.selection.shares import class_shares, share_changes
 from edgesim.selection.view import ClassGradients
 
@@ -102,7 +102,7 @@ def test_everyone_together_has_no_divergence_and_the_mean_drift(four_clients, vi
     drift, shares = share_changes(view) @ weights, class_shares(four_clients.counts)
     everyone = four_clients.global_shares("dataset")
     terms = objective_terms(view.samples, shares, everyone, drift, weights, 1.7, noise=1.0)
-    sums = nobody(terms)
+    sums = empty_sums(terms)
     for row in range(39):
         sums = add(sums, terms, row)
     expected = -1.7 * (view.samples @ drift) / view.samples.sum()

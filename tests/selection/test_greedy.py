@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from edgesim.selection.greedy import add, cost_with_each, greedy, nobody, objective_terms
+from edgesim.selection.greedy import add, cost_with_each, empty_sums, greedy, objective_terms
 
 SIZES, MIXES = np.array([100, 100, 200, 100]), np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0, 0.5, 0.5]])
 GLOBAL, WEIGHTS, DRIFT = np.array([0.4, 0.5, 0.1]), np.array([1.0, 1.0, 2.0]), np.array([0, 0, 0, 1.5])
@@ -21,7 +21,7 @@ def worked(drift_weight):
 
 def cost(terms, members):
     """U of a set, through the sums that the greedy keeps."""
-    sums = nobody(terms)
+    sums = empty_sums(terms)
     for row in members[:-1]:
         sums = add(sums, terms, row)
     return cost_with_each(terms, sums)[members[-1]]
@@ -35,7 +35,7 @@ def in_band(band_hz):
 def test_costs_of_sets_have_the_worked_values(lam):
     """Oracle T4."""
     terms = worked(lam)
-    assert terms.cost_of_nobody == pytest.approx(1.1)
+    assert terms.empty_cost == pytest.approx(1.1)
     expected = {(0,): 1.3, (3,): 1.2 - 1.5 * lam, (0, 3): 0.65 - 0.75 * lam, (2, 3): 0.2 - 0.5 * lam}
     expected[0, 1, 2, 3] = -0.3 * lam
     for members, value in expected.items():

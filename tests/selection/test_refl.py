@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.selection.refl import Refl, ReflOptions, is_leaving
-from edgesim.traces import Intervals, IntervalTable
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals
 
 
 def offered(policy, view):

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli import app
-from edgesim.devices import read_profile
+from edgesim.devices.profile import read_profile
 from edgesim.runs.records import read_config, read_run
 
 ROOT = Path(__file__).parents[2]
@@ -144,12 +144,12 @@ def test_links_are_converted_with_the_keys_of_their_environment(folder):
     assert status == 0
     keys = output[output.index("[capacity]") :]
     (folder / "up.toml").write_text(f'name = "up"\nsource = "made up"\n{keys}')
-    from edgesim.channels import load_environment
+    from edgesim.channels.environment import load_environment
 
     # The keys hold wherever the environment file lies.
     (folder / "elsewhere").mkdir()
     (folder / "up.toml").rename(folder / "elsewhere/up.toml")
-    assert load_environment("elsewhere/up.toml").capacity.bits_between(0.0, 0.031) == pytest.approx(48_000.0)
+    assert load_environment("elsewhere/up.toml").capacity.bits_between(0, 0.0, 0.031) == pytest.approx(48_000.0)
     status, output = edgesim("trace", "show", "up.parquet")
     assert status == 0
     assert (folder / "runs/trace-up/capacity.png").exists()

@@ -13,7 +13,11 @@ import pytest
 
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
-from edgesim.traces import MODELS, Availability, Intervals, IntervalTable, Slots, make_availability
+from edgesim.traces.availability import Availability
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals
+from edgesim.traces.models import MODELS, make_availability
+from edgesim.traces.slots import Slots
 
 UNIT = 100
 DEVICES = 8

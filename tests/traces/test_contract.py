@@ -12,8 +12,9 @@ import pytest
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import MODELS, Availability, make_availability
+from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.models import MODELS, make_availability
 
 DEVICES = 9
 IDS = np.arange(DEVICES)

@@ -3,14 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.channels import read_links
+from edgesim.channels.link_file import read_links
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import make_availability, read_intervals
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links
-from edgesim.traces.models import facts
+from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.models import facts, make_availability
 from edgesim.traces.readers import RecordedAvailability
 from edgesim.traces.sample_week import sample_week
 from edgesim.traces.session_statistics import anatomy

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.errors import EdgesimError
-from edgesim.traces import Intervals
+from edgesim.traces.intervals import Intervals
 from edgesim.traces.readers.flash import PARTS, read_flash
 
 MIDNIGHT = datetime(2020, 1, 29)

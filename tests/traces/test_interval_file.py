@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
-from edgesim.traces import Intervals, read_intervals, write_intervals
+from edgesim.traces.interval_file import read_intervals, write_intervals
+from edgesim.traces.intervals import Intervals
 
 README = Path(__file__).parents[2] / "traces" / "README.md"
 HEAD = "device,start_s,end_s\n"

@@ -9,8 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from edgesim.errors import EdgesimError
-from edgesim.traces import Intervals, IntervalTable, read_intervals, stays
-from edgesim.traces.interval_table import AfterEnd
+from edgesim.traces import stays
+from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.interval_table import AfterEnd, IntervalTable
+from edgesim.traces.intervals import Intervals
 
 Rows = list[tuple[int, float, float]]
 DEVICES = 5

@@ -12,8 +12,9 @@ from edgesim.config import AvailabilityConfig
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import make_availability, read_intervals
 from edgesim.traces.convert import convert
+from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.models import make_availability
 from edgesim.traces.readers import FORMATS, detect, read_recording
 
 HEAD = "device_id,model,period_s,available_s,compute_ms_per_sample,bandwidth_kbps\n"

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import Availability, IntervalTable, make_availability
-from edgesim.traces.models import resolve_options
+from edgesim.traces.availability import Availability
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.models import make_availability, resolve_options
 from edgesim.traces.models.always import Always
 
 DAY_S = 86_400.0

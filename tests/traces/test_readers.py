@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels import load_environment
-from edgesim.channels.environment import RecordedEnvironment
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
@@ -101,7 +100,7 @@ def test_an_upload_ends_with_the_packet_that_completes_it(at_ms: list[int], pack
                 if left == 0:
                     end_ms = lap * lap_ms + max(t, 1)
         lap += 1
-    found_ms = 1e3 * float(table.end_s(12_000.0 * packets, start_ms / 1e3))
+    found_ms = 1e3 * float(table.end_s(0, 12_000.0 * packets, start_ms / 1e3))
     # The last packet's millisecond may hold further packets: the upload ends within it.
     assert end_ms - 1 < found_ms <= end_ms + 1e-6
 
@@ -256,7 +255,7 @@ def test_several_capacity_traces_in_one_file_keep_their_names_and_are_chosen_by_
     toml = 'name = "x"\nsource = "y"\n[capacity]\nfile = "links.parquet"\nafter_end = "hold"\n'
     chosen = load_environment(str(text(tmp_path, toml + 'trace = "b"\n', "b.toml")))
     assert isinstance(chosen, RecordedEnvironment)
-    assert chosen.capacity.bits_between(0.0, 4.0) == pytest.approx(2 * 5 + 2 * 7)
+    assert chosen.capacity.bits_between(0, 0.0, 4.0) == pytest.approx(2 * 5 + 2 * 7)
     for wrong in ("", 'trace = "c"\n'):
         with pytest.raises(EdgesimError, match=r"capacity: trace: expected one of the traces of links\.parquet: b, a"):
             load_environment(str(text(tmp_path, toml + wrong, "c.toml")))

@@ -8,15 +8,17 @@ import pytest
 from numpy.typing import ArrayLike
 
 from edgesim import simulation
-from edgesim.channels import load_environment
-from edgesim.channels.environment import RecordedEnvironment
+from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
-from edgesim.traces import Intervals, make_availability, read_intervals, stays
+from edgesim.traces import stays
 from edgesim.traces.convert import convert
+from edgesim.traces.interval_file import read_intervals
+from edgesim.traces.intervals import Intervals
+from edgesim.traces.models import make_availability
 from edgesim.traces.readers import Capacity, RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import anatomy
 
@@ -223,14 +225,14 @@ def test_an_upload_over_each_recorded_uplink_equals_a_sum_over_its_bins(recordin
         environment = load_environment(str(toml))
         assert isinstance(environment, RecordedEnvironment)
         table = environment.capacity
-        assert float(table.bits_between(0.0, end_s)) == pytest.approx(0.1 * part["bps"].sum())
+        assert float(table.bits_between(0, 0.0, end_s)) == pytest.approx(0.1 * part["bps"].sum())
         bits = np.tile(part["bps"].to_numpy() * 0.1, 3)
         for start, payload in ((0, 1e6), (57, 5e6), (len(part) - 3, 2.5e6)):
             sums = np.cumsum(bits[start:])
             # Which tenth of a second holds the last bit, by adding up bin after bin.
             last = start + int(np.searchsorted(sums, payload - 1e-6))
             assert last < len(bits)
-            found_s = float(table.end_s(payload, 0.1 * start))
+            found_s = float(table.end_s(0, payload, 0.1 * start))
             assert 0.1 * last - 1e-6 <= found_s <= 0.1 * (last + 1) + 1e-6, (trace, start)
 
 

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
-from edgesim.traces import Availability, Intervals, IntervalTable, make_availability, stays
-from edgesim.traces.intervals import joined
-from edgesim.traces.models import renewal
+from edgesim.traces import stays
+from edgesim.traces.availability import Availability
+from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.intervals import Intervals, joined
+from edgesim.traces.models import make_availability, renewal
 from edgesim.traces.models.options import DAY_S
 from edgesim.traces.models.renewal import Renewal
 

@@ -6,11 +6,11 @@ import pytest
 import edgesim.traces.slots as module
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import Slots
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.bernoulli import Bernoulli
 from edgesim.traces.models.markov import Markov
 from edgesim.traces.models.solar import Solar
+from edgesim.traces.slots import Slots
 
 
 def test_everyone_is_always_available() -> None:

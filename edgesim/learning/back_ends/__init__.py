@@ -36,8 +36,8 @@ def make_back_end(
     one core may be used. The number of cores thus decides between two back ends of the same bits alone.
 
     ``build`` makes the module anew; ``cores`` are those that this run may keep busy. A module that cannot be stacked
-    gets what ``auto`` gives otherwise; where shared memory is short, `loop` takes the place of `workers` that nobody
-    asked for. Raises `EdgesimError`.
+    gets what ``auto`` gives otherwise; where shared memory is short, `loop` takes the place of `workers`, unless
+    the config names them. Raises `EdgesimError`.
     """
     on_cpu = data.device.type == "cpu"
     if learning.back_end == "workers" and not on_cpu:

@@ -1,15 +1,17 @@
-"""Layers of many clients as one layer each: the forward pass of a stack.
+"""The forward pass of a stack: layers of many clients as one layer each or, for any other module, mapped over them.
 
 Activations of a stack are [n, S, ...]: rows of a batch first, then clients, so that clients and channels are neighbours
 and a convolution of every client is one grouped convolution.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import vmap
 
 from edgesim.learning.dropout import MaskedDropout, Masks, noise
 from edgesim.learning.flat import FlatModel
@@ -53,6 +55,29 @@ def layer_by_layer(model: FlatModel) -> Forward | None:
         for form, own in forms:
             x = form({name: tensors[whole] for name, whole in own.items()}, x)
         return x
+
+    return forward
+
+
+def mapped(model: FlatModel) -> Forward:
+    """The forward pass of a stack for any module: `torch.func.vmap` over the clients' weights.
+
+    It raises RuntimeError where the module draws from torch's generator.
+    """
+
+    def one(tensors: Tensors, keys: Tensor, images: Tensor) -> Tensor:
+        model.masks.begin(lambda call: (keys[call, 0], keys[call, 1]))
+        return model.call(tensors, images)
+
+    over_clients = vmap(one, in_dims=(0, 0, 1), out_dims=1, randomness="error")
+
+    def forward(tensors: Tensors, keys: Tensor, images: Tensor) -> Tensor:
+        model.module.train()
+        with warnings.catch_warnings():
+            # Of operations that vmap can only run one client after another.
+            warnings.filterwarnings("ignore", message="There is a performance drop")
+            logits: Tensor = over_clients(tensors, keys, images)
+        return logits
 
     return forward
 

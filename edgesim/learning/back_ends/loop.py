@@ -1,15 +1,16 @@
 """The reference back end: one device after another."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
 from edgesim.algorithms.algorithm import Algorithm
-from edgesim.learning.back_ends.finished import finished
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, Result, diverged, wanted
+from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
+from edgesim.learning.own_gradient import own_gradient
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
 
@@ -49,17 +50,8 @@ class LoopBackEnd:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
-        return finished(
-            self._algorithm,
-            model,
-            self._data,
-            job,
-            update,
-            loss=progress.loss,
-            accuracy=progress.accuracy,
-            update_norm=norm,
-            loss_rms=progress.loss_rms,
-        )
+        trained = Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms)
+        return finished(self._algorithm, job, trained, partial(own_gradient, model, self._data, job))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""

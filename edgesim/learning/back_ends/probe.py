@@ -1,6 +1,5 @@
 """A trial of a stack's forward pass beside the module's own: whether they agree, and what a row costs in memory."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -24,18 +23,11 @@ class NotStackable(Exception):  # noqa: N818 - reads as what was found
     """Why a module cannot be stacked."""
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What the trial found."""
-
-    masks: int
-    """Calls of dropout layers in a forward pass."""
-    row_bytes: int
-    """Kept for the backward pass per row of a batch and client."""
-
-
-def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> Findings:
+def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> tuple[int, int]:
     """Compare two clients' stacked logits and buffers with each one's own; raises `NotStackable` where they differ.
+
+    Returns the calls of dropout layers in a forward pass, and the bytes kept for the backward pass per row of a batch
+    and client.
 
     The module's weights are as before afterwards; its mode is training. Raises `EdgesimError` when memory runs out.
     """
@@ -75,7 +67,7 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> F
         if not _alike(logits[:, client], own_logits) or not all(_alike(*pair, noise) for pair in buffers):
             raise NotStackable("stacked, it gives other results than alone")
     weights = {part.data_ptr() for part in parts}
-    return Findings(masks, sum(size for place, size in kept.items() if place not in weights) // (2 * _ROWS))
+    return masks, sum(size for place, size in kept.items() if place not in weights) // (2 * _ROWS)
 
 
 @torch.no_grad()

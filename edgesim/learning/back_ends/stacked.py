@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,15 +13,14 @@ from edgesim.algorithms.algorithm import Algorithm
 from edgesim.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.client_weights import ClientWeights
-from edgesim.learning.back_ends.finished import finished
-from edgesim.learning.back_ends.layers import layer_by_layer, mixes_rows
-from edgesim.learning.back_ends.mapped import mapped
+from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, diverged, wanted
+from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
+from edgesim.learning.own_gradient import own_gradient
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
@@ -49,8 +49,7 @@ class StackedBackEnd:
         chain = layer_by_layer(model)
         self._forward = chain or mapped(model)
         self._fills_up = chain is not None and not mixes_rows(model)
-        found = probe(model, self._forward, data.image_shape)
-        self._masks, self._row_bytes = found.masks, found.row_bytes
+        self._masks, self._row_bytes = probe(model, self._forward, data.image_shape)
         self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
 
     def run(self, promises: Sequence[Promise]) -> int:
@@ -138,17 +137,9 @@ class StackedBackEnd:
         bad_rows = np.flatnonzero(~finite.all(axis=1)).tolist()
         for row, (promise, job) in enumerate(stack):
             if row not in bad_rows:
-                promise.result = finished(
-                    algorithm,
-                    model,
-                    self._data,
-                    job,
-                    updates[row],
-                    loss=loss_mean[row],
-                    accuracy=accuracy[row],
-                    update_norm=norms[row],
-                    loss_rms=moving_rms(square_by_step[row, : len(job.edges) - 1]),
-                )
+                rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
+                trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
+                promise.result = finished(algorithm, job, trained, partial(own_gradient, model, self._data, job))
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:

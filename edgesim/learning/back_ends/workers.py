@@ -2,7 +2,7 @@
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -88,8 +88,8 @@ class WorkersBackEnd:
         waiting = deque(enumerate(jobs))
         failures: dict[int, EdgesimError] = {}
         while True:
-            for worker in self._idle():
-                if waiting and not failures:
+            for worker in self._workers:
+                if worker.started and worker.at_work is None and waiting and not failures:
                     self._send(worker, waiting.popleft())
             busy = [worker for worker in self._workers if worker.at_work]
             if not busy and (failures or not waiting):
@@ -97,7 +97,7 @@ class WorkersBackEnd:
             if not busy:
                 _, (promise, job) = waiting.popleft()
                 promise.result = self._loop.train(job)
-            # Without anyone at work, a look at who has started meanwhile; else sleep until something arrives.
+            # While no process is at work, see which have started since; else sleep until a message arrives.
             for worker in self._heard(None if busy else 0):
                 self._receive(worker, failures)
         if failures:
@@ -108,9 +108,6 @@ class WorkersBackEnd:
     def close(self) -> None:
         """End the processes, whatever they are doing."""
         self._end()
-
-    def _idle(self) -> Iterator[_Worker]:
-        return (worker for worker in self._workers if worker.started and worker.at_work is None)
 
     def _heard(self, timeout_s: float | None) -> list[_Worker]:
         """Workers that have sent something, or ended."""

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import check_path
 from edgesim.learning.datasets.cifar import cifar_files, load_cifar
 from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
+from edgesim.learning.datasets.published import path_of
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
 from edgesim.registry import did_you_mean
 
@@ -38,20 +38,12 @@ def dataset_files(config: DataConfig) -> list[Path]:
     name = config.dataset
     if name in _FILES:
         return _FILES[name](name, config)
-    return [] if name in DATASETS or name == "none" else [_path(name)]
-
-
-def _path(name: str) -> Path:
-    check_path(name, "data.dataset")
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        raise EdgesimError(f"data.dataset: no such folder: {name} (no user has this home)", "data.dataset") from None
+    return [] if name in DATASETS or name == "none" else [path_of(name, "data.dataset")]
 
 
 def load_dataset(config: DataConfig) -> Dataset:
     """The data set that a config names; raises `EdgesimError` when it is missing, broken or has no use for a knob."""
-    name, path = config.dataset, _path(config.dataset)
+    name, path = config.dataset, path_of(config.dataset, "data.dataset")
     if name not in DATASETS and path.is_dir():
         from edgesim.learning.datasets.folder import load_folder
         from edgesim.learning.datasets.speech import holds_words, load_speech

@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,38 +72,38 @@ class DecodedFiles:
 
     @cached_property
     def _digest(self) -> str:
-        known = cache_folder("image-listings") / _sha256(self._listing())
+        root = str(self.root.resolve())
+
+        def state(half: str, file: str) -> Iterator[bytes]:
+            found = os.stat(f"{root}/{file}")
+            change = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+            yield f"{half} {change} {file}\n".encode(errors="surrogateescape")
+
+        known = cache_folder("image-listings") / self._hash(f"{self._how} {root}\n", state)
         try:
             return known.read_text()
         except OSError:
-            digest = _sha256(self._contents())
+            digest = self._hash(self._how, self._contents)
         with new_entry(known) as part:
             part.write_text(digest)
         return digest
 
-    def _listing(self) -> Iterator[bytes]:
-        root = str(self.root.resolve())
-        yield f"format {_FORMAT}, {self._how} {root}\n".encode()
+    def _contents(self, half: str, file: str) -> Iterator[bytes]:
+        content = (self.root / file).read_bytes()
+        yield f"{half} {len(content)}\n".encode()
+        yield content
+
+    def _hash(self, how: str, parts: Callable[[str, str], Iterator[bytes]]) -> str:
+        """Of what ``parts`` tells of each file of each half, SHA-256."""
+        digest = hashlib.sha256(f"format {_FORMAT}, {how}".encode())
         for name, files in self._halves:
             for file in files:
                 try:
-                    state = os.stat(f"{root}/{file}")
+                    for part in parts(name, file):
+                        digest.update(part)
                 except OSError as error:
                     raise EdgesimError(f"{self.root / file}: cannot be read: {error.strerror}") from None
-                change = f"{state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
-                yield f"{name} {change} {file}\n".encode(errors="surrogateescape")
-
-    def _contents(self) -> Iterator[bytes]:
-        yield f"format {_FORMAT}, {self._how}".encode()
-        for name, files in self._halves:
-            for file in files:
-                path = self.root / file
-                try:
-                    content = path.read_bytes()
-                except OSError as error:
-                    raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
-                yield f"{name} {len(content)}\n".encode()
-                yield content
+        return digest.hexdigest()
 
     @property
     def _how(self) -> str:
@@ -137,10 +137,3 @@ class DecodedFiles:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(decode, range(0, len(files), _FILES_AT_ONCE)))
         images.flush()
-
-
-def _sha256(parts: Iterable[bytes]) -> str:
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()

@@ -7,7 +7,7 @@ classes stand in ``val_annotations.txt``.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,8 +49,8 @@ def load_folder(root: Path, image_size: int | None) -> Dataset:
     images = ImageFiles(root, [sample.file for sample in train], [sample.file for sample in test], image_size)
     return Dataset(
         name=root.resolve().name,
-        train_labels=_numbers(classes, train, lambda sample: sample.label),
-        test_labels=_numbers(classes, test, lambda sample: sample.label),
+        train_labels=_numbers(classes, [sample.label for sample in train]),
+        test_labels=_numbers(classes, [sample.label for sample in test]),
         class_count=len(classes),
         image_shape=images.shape,
         load_images=images.load,
@@ -63,12 +63,13 @@ def _domains(train: Sequence[_Sample], test: Sequence[_Sample]) -> Domains | Non
     if train[0].domain is None:
         return None
     names = sorted({str(sample.domain) for sample in (*train, *test)})
-    return Domains(tuple(names), *(_numbers(names, half, lambda sample: str(sample.domain)) for half in (train, test)))
+    return Domains(tuple(names), *(_numbers(names, [sample.domain for sample in half]) for half in (train, test)))
 
 
-def _numbers(names: Sequence[str], samples: Sequence[_Sample], name: Callable[[_Sample], str]) -> Integers:
-    place = {word: index for index, word in enumerate(names)}
-    return np.array([place[name(sample)] for sample in samples], dtype=np.int64)
+def _numbers(names: Sequence[Hashable], called: Sequence[Hashable]) -> Integers:
+    """The place among the names of what each is called, [n]."""
+    place = {name: index for index, name in enumerate(names)}
+    return np.array([place[name] for name in called], dtype=np.int64)
 
 
 def _image_files(root: Path) -> list[str]:
@@ -130,8 +131,7 @@ def _annotated(root: Path, files: set[str]) -> list[_Sample]:
 
 def _split(name: str, samples: list[_Sample]) -> tuple[list[_Sample], list[_Sample]]:
     """A fifth of each class and domain for testing."""
-    groups = sorted({(sample.domain or "", sample.label) for sample in samples})
-    place = {group: index for index, group in enumerate(groups)}
-    numbers = np.array([place[sample.domain or "", sample.label] for sample in samples], dtype=np.int64)
+    groups = [(sample.domain, sample.label) for sample in samples]
+    numbers = _numbers([*dict.fromkeys(groups)], groups)
     train, test = ([samples[index] for index in half] for half in held_out(name, numbers))
     return train, test

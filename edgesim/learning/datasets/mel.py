@@ -14,7 +14,7 @@ BANDS = FRAMES = 32
 _WINDOW = 2048
 _HOP = 512
 _FLOOR = 1e-10
-"""Least energy told apart from silence, -100 dB."""
+"""Energies below this one count as it: the floor of the decibels, -100 dB."""
 
 
 def log_mel(samples: Floats, rate_hz: int) -> NDArray[np.float32]:

@@ -24,19 +24,22 @@ class Published:
     """Further arguments of the class."""
 
 
+def path_of(text: str, field: str) -> Path:
+    """The path that a field of the config gives, of one's own home or another's; raises `EdgesimError`."""
+    check_path(text, field)
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise EdgesimError(f"{field}: no such folder: {text} (no user has this home)", field) from None
+
+
 def locate(published: Published, config: DataConfig, suffixes: Sequence[str] = ("",)) -> list[Path]:
     """Paths of the files, as torchvision lays them out below ``data.folder``, or in that folder itself.
 
     Each may bear any of the suffixes; the first that is there counts. Where files are missing they are downloaded
     if ``data.download`` says so. Raises `EdgesimError` that says what is missing and where to put it.
     """
-    check_path(config.folder, "data.folder")
-    try:
-        folder = Path(config.folder).expanduser()
-    except RuntimeError:
-        raise EdgesimError(
-            f"data.folder: no such folder: {config.folder} (no user has this home)", "data.folder"
-        ) from None
+    folder = path_of(config.folder, "data.folder")
     places = [folder / published.subfolder, folder]
     found = _complete(published.files, places, suffixes)
     if found is None and config.download:

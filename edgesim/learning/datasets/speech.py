@@ -40,11 +40,9 @@ def load_speech(root: Path) -> Dataset:
     `EdgesimError` that names the file or the folder, also for a recording that is broken or empty.
     """
     files = sorted(path.relative_to(root).as_posix() for path in _recordings(root) if path.parent.name[0] not in "_.")
-    words = sorted({file.partition("/")[0] for file in files})
+    words, labels = np.unique([file.partition("/")[0] for file in files], return_inverse=True)
     if len(words) < 2:
         raise EdgesimError(f"{root}: holds {len(words)} words; expected WORD/FILE.wav of at least 2")
-    place = {word: index for index, word in enumerate(words)}
-    labels = np.array([place[file.partition("/")[0]] for file in files], dtype=np.int64)
     if (root / _TESTING).is_file():
         is_test = np.isin(np.array(files), _listed(root, set(files)))
         train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)

@@ -60,18 +60,13 @@ def _builder(name: str) -> Builder:
         )
     try:
         builder: Builder = getattr(importlib.import_module(module_name), attribute)
-    except ImportError as error:
-        raise EdgesimError(
-            f"learning.model: cannot import {name!r}: {error}; is its folder the current one or on PYTHONPATH?",
-            "learning.model",
-        ) from None
-    except AttributeError as error:
-        raise EdgesimError(f"learning.model: cannot import {name!r}: {error}", "learning.model") from None
     except Exception as error:  # a module may do anything when it is imported
-        raise EdgesimError(
-            f"learning.model: cannot import {name!r}: {type(error).__name__}: {_first_line(error)}",
-            "learning.model",
-        ) from error
+        why = f"{type(error).__name__}: {_first_line(error)}"
+        if isinstance(error, ImportError):
+            why = f"{error}; is its folder the current one or on PYTHONPATH?"
+        elif isinstance(error, AttributeError):
+            why = str(error)
+        raise EdgesimError(f"learning.model: cannot import {name!r}: {why}", "learning.model") from error
     if isinstance(builder, nn.Module) or not callable(builder):
         raise EdgesimError(
             f"learning.model: {name!r} is of type {type(builder).__name__}, expected a callable "

@@ -15,8 +15,8 @@ from edgesim.streams import Streams
 class Dirichlet(Partition):
     """For each class c, shares p_c ~ Dir_N(alpha) over the devices; sizes differ as the shares do.
 
-    Nobody is held back once he has his mean share, as NIID-Bench's program does: the law is the plain one of the
-    papers.
+    The plain law of the papers: NIID-Bench's program gives a device no further class once it has its mean share of
+    the samples; this one does not.
     """
 
     alpha: Alpha = 0.5

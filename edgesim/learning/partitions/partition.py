@@ -3,19 +3,18 @@
 from abc import ABC, abstractmethod
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from edgesim.arrays import Integers
+from edgesim.config import Section
 from edgesim.streams import Streams
 
 #: Concentration of a Dirichlet law: small is skewed, large is even.
 Alpha = Annotated[float, Field(ge=1e-3, le=1e6)]
 
 
-class Partition(BaseModel, ABC):
+class Partition(Section, ABC):
     """A law by which training samples are spread over devices; its fields are ``data.partition_options``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     default_samples: ClassVar[int | None] = None
     """``data.samples_per_device`` when absent; None leaves it to the law, as a rule to deal the whole training set."""

@@ -34,7 +34,7 @@ class Always:
         return t_s if count <= self.device_count else np.inf
 
     def next_change(self, t_s: float) -> float:
-        """``inf``: nothing changes."""
+        """``inf``: no device comes or leaves."""
         return np.inf
 
 

@@ -156,14 +156,14 @@ class Rhythm:
         self._minute = np.maximum(np.searchsorted(inner_s, cells_s, "right") - 1, 0)
 
     def inner_s(self, t_s: Floats) -> Floats:
-        """That time at an instant."""
+        """Inner time at real times, [n]."""
         turn = 2 * np.pi * (t_s / DAY_S - self._peak_h / 24)
         return np.asarray(t_s + self._rhythm * DAY_S / (2 * np.pi) * np.sin(turn))
 
     def real_s(self, inner_s: Floats) -> Floats:
-        """Inverse of `inner_s`, to a few seconds: by its values at every minute of a day.
+        """Real time at inner times, [n]: linear between values of `inner_s` at every minute, a few seconds off.
 
-        What np.interp gives, to the last bit, but in a fifth of its time: it searches all minutes.
+        The same bits as np.interp in a fifth of its time.
         """
         # The integral over a whole day is a day.
         days, rest_s = np.divmod(inner_s - self._inner_s[0], DAY_S)

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.arrays import Floats
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
-from edgesim.files.device_keys import Texts
 from edgesim.files.table_file import numbers_of, read_columns, row_word, texts_of
+from edgesim.traces.device_rows import refuse_rows
 from edgesim.traces.intervals import Intervals
 
 SCORE, NAME = "ai_score", "model"
@@ -53,7 +52,8 @@ def read_ai_benchmark(
     assert names is not None
     assert phones.models is not None
     # A name may be listed several times, with different chips: the last one counts, as in FLASH's table of scores.
-    of_phones = _scores(phones.models, _listed_names(model_map), dict(zip(names, score.tolist(), strict=True)))
+    listed, score_of = _listed_names(model_map), dict(zip(names, score.tolist(), strict=True))
+    of_phones = np.array([score_of.get(listed.get(model, ""), np.nan) for model in phones.models])
     unknown = np.isnan(of_phones)
     if unknown.all():
         raise EdgesimError(f"{model_map}: expected at least one of the phones' models with a score in {path}")
@@ -61,18 +61,9 @@ def read_ai_benchmark(
     return Profile(scale / of_phones, None, None, phones.keys, phones.models, int(np.count_nonzero(unknown)))
 
 
-def _scores(models: Texts, listed: dict[str, str], score_of: dict[str, float]) -> Floats:
-    """Score of each phone's model, [n]; nan for a model without a score."""
-    return np.array([score_of.get(listed.get(model, ""), np.nan) for model in models])
-
-
 def _listed_names(path: Path) -> dict[str, str]:
     """Name in the list of scores by Android model code; codes without a name are left out."""
     frame = read_columns(path, (CODE, LISTED), text=(CODE, LISTED))
-    again = frame[CODE].duplicated().to_numpy()
-    if again.any():
-        row = int(np.argmax(again))
-        place = f"{path}: {row_word(path)} {frame.index[row]}: {CODE}"
-        raise EdgesimError(f"{place}: expected each model once (got {frame[CODE].iloc[row]})")
+    refuse_rows(frame[CODE].duplicated().to_numpy(), frame, path, CODE, "each model once")
     pairs = zip(texts_of(frame[CODE]), texts_of(frame[LISTED]), strict=True)
     return {code.strip(): name.strip() for code, name in pairs if code.strip() and name.strip()}

@@ -4,11 +4,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
@@ -16,7 +17,9 @@ from edgesim.files.device_keys import models_of, texts
 from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.readers.results import RecordedAvailability
 
-PARTS = ("idle", "charging", "wifi")
+_HOLDS = {"idle": {"screen": 0, "lock": 1}, "charging": {"charger": 1}, "wifi": {"wifi": 1}}
+"""For each condition of availability its signals, of which one at least must be as given."""
+PARTS = tuple(_HOLDS)
 """Conditions of availability: screen off or locked; on the charger; on Wi-Fi."""
 
 Span = tuple[Integers, Floats, Floats]
@@ -25,18 +28,14 @@ Span = tuple[Integers, Floats, Floats]
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\t(\S+)")
 _LINES = re.compile(rf"^{_LINE.pattern}\s*$", re.MULTILINE)
 _PERCENT = re.compile(r"\d+(\.\d+)?%")
-_SIGNALS = ("screen", "lock", "charger", "wifi")
 _SETS = {
-    "screen_on": ("screen", 1),
-    "screen_off": ("screen", 0),
-    "screen_lock": ("lock", 1),
-    "screen_unlock": ("lock", 0),
-    "battery_charged_on": ("charger", 1),
-    "battery_charged_off": ("charger", 0),
-    "wifi": ("wifi", 1),
-} | dict.fromkeys(("2G", "3G", "4G", "5G", "Unknown"), ("wifi", 0))
-_KNOWN = {*_SETS, "battery_low", "battery_okay", "phone_on", "phone_off"}
-_UNKNOWN = -1
+    "screen": {"screen_on": 1, "screen_off": 0},
+    "lock": {"screen_lock": 1, "screen_unlock": 0},
+    "charger": {"battery_charged_on": 1, "battery_charged_off": 0},
+    "wifi": {"wifi": 1} | dict.fromkeys(("2G", "3G", "4G", "5G", "Unknown"), 0),
+}
+"""What each signal is after an event."""
+_KNOWN = {*chain(*_SETS.values()), "battery_low", "battery_okay", "phone_on", "phone_off"}
 _DAY_S = 86_400
 _YEAR_S = 366 * _DAY_S
 
@@ -83,7 +82,7 @@ def read_flash(path: Path, require: Sequence[str] = PARTS) -> RecordedAvailabili
     return RecordedAvailability(replace(whole(available), keys=texts(keys), models=models), seen)
 
 
-def _refuse_a_span_above_a_year(path: Path, keys: list[str], logs: Sequence[tuple[Integers, NDArray[np.str_]]]) -> None:
+def _refuse_a_span_above_a_year(path: Path, keys: list[str], logs: Sequence[tuple[Integers, Any]]) -> None:
     """Raises `EdgesimError` if events are more than a year apart, which shows that a device's clock was set wrong."""
     spans = [(int(when_s[0]), int(when_s[-1]), key) for key, (when_s, _) in zip(keys, logs, strict=True) if len(when_s)]
     first_s, _, first_key = min(spans)
@@ -115,7 +114,7 @@ def _devices(path: Path) -> dict[str, Any]:
     return devices
 
 
-def _events(path: Path, key: str, device: Any) -> tuple[Integers, NDArray[np.str_]]:
+def _events(path: Path, key: str, device: Any) -> tuple[Integers, "pd.Series[str]"]:
     """Instants (s since 1970) and names of a device's events, [n], in order."""
     messages = device.get("messages") if isinstance(device, dict) else None
     if isinstance(messages, list) and all(isinstance(line, str) for line in messages):
@@ -143,7 +142,7 @@ def _events(path: Path, key: str, device: Any) -> tuple[Integers, NDArray[np.str
     back = np.flatnonzero(np.diff(when_s) < 0)
     if len(back):
         raise refuse(int(back[0]) + 1, "the events in order of time")
-    return when_s, np.array(events, dtype=np.str_)
+    return when_s, pd.Series(events, dtype="object")
 
 
 def _is_time(stamp: str) -> bool:
@@ -154,26 +153,11 @@ def _is_time(stamp: str) -> bool:
     return True
 
 
-def _rule(events: NDArray[np.str_], require: Sequence[str]) -> tuple[Booleans, Booleans]:
+def _rule(events: "pd.Series[str]", require: Sequence[str]) -> tuple[Booleans, Booleans]:
     """Between each event and the next, [n]: whether all required parts hold, and whether each has had an event."""
-    kinds, kind = np.unique(events, return_inverse=True)
-    state = {signal: _UNKNOWN + np.zeros(len(events), dtype=np.int64) for signal in _SIGNALS}
-    for signal in _SIGNALS:
-        sets = np.array([_SETS.get(str(name), ("", _UNKNOWN))[0] == signal for name in kinds], dtype=bool)
-        value = np.array([_SETS.get(str(name), ("", _UNKNOWN))[1] for name in kinds], dtype=np.int64)
-        last = np.maximum.accumulate(np.where(sets[kind], np.arange(len(events)), -1))
-        state[signal] = np.where(last >= 0, value[kind][last], _UNKNOWN)
-    holds = {
-        "idle": (state["screen"] == 0) | (state["lock"] == 1),
-        "charging": state["charger"] == 1,
-        "wifi": state["wifi"] == 1,
-    }
-    heard = {
-        "idle": (state["screen"] != _UNKNOWN) | (state["lock"] != _UNKNOWN),
-        "charging": state["charger"] != _UNKNOWN,
-        "wifi": state["wifi"] != _UNKNOWN,
-    }
-    return (
-        np.logical_and.reduce([holds[part] for part in require]),
-        np.logical_and.reduce([heard[part] for part in require]),
-    )
+    # Not a number before the first event of a signal.
+    state = {signal: events.map(values).ffill().to_numpy(np.float64) for signal, values in _SETS.items()}
+    needed = [_HOLDS[part].items() for part in require]
+    holds = [np.any([state[signal] == value for signal, value in signals], axis=0) for signals in needed]
+    heard = [np.any([~np.isnan(state[signal]) for signal, _ in signals], axis=0) for signals in needed]
+    return np.all(holds, axis=0), np.all(heard, axis=0)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.arrays import Booleans
 from edgesim.errors import EdgesimError
-from edgesim.files.table_file import numbers_of, read_columns, row_word
+from edgesim.files.table_file import numbers_of, read_columns
+from edgesim.traces.device_rows import refuse_rows
 from edgesim.traces.readers.mahimahi import PACKET_BITS
 from edgesim.traces.readers.results import Capacity
 
@@ -31,16 +31,10 @@ def read_mahimahi_bins(path: Path) -> Capacity:
     name = frame["trace"].astype(str) + "-" + frame["direction"].astype(str)
     counts = frame.groupby(name, sort=False).cumcount().to_numpy()
     number, packets = numbers_of(frame["bin"]), numbers_of(frame["packets"])
-
-    def refuse(bad: Booleans, column: str, expected: str) -> None:
-        if bad.any():
-            row = int(np.argmax(bad))
-            place = f"{path}: {row_word(path)} {frame.index[row]}: {column}"
-            raise EdgesimError(f"{place}: expected {expected} (got {frame[column].iloc[row]!s})")
-
-    refuse(number != counts, "bin", "0, 1, 2, ... in the rows of a trace and direction, none left out")
+    in_order = "0, 1, 2, ... in the rows of a trace and direction, none left out"
+    refuse_rows(number != counts, frame, path, "bin", in_order)
     whole = (packets == np.floor(packets)) & (packets >= 0) & (packets <= _MOST_PACKETS)
-    refuse(~whole, "packets", f"a whole number from 0 to {_MOST_PACKETS}")
+    refuse_rows(~whole, frame, path, "packets", f"a whole number from 0 to {_MOST_PACKETS}")
     bps = packets * PACKET_BITS * _BINS_PER_S
     tables = {
         str(key): (number[rows] / _BINS_PER_S, bps[rows])

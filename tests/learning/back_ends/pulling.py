@@ -14,9 +14,9 @@ class Pulling(Algorithm):
 
     def sent(self, trained):
         """Mixes of all that is known at the end, of several shapes and types."""
-        start = trained.given["start"][: trained.trainable]
-        slope = trained.update[: trained.trainable] / (-trained.lr * trained.steps)
-        shift = trained.given.get("shift", torch.zeros_like(start))
+        shift = trained.given.get("shift", torch.zeros_like(trained.update))
+        start = trained.given["start"][: len(shift)]
+        slope = trained.update[: len(shift)] / (-trained.lr * trained.steps)
         return Sent(
             up={"slope": slope - shift, "steps": torch.tensor(trained.steps)},
             keeps={"head": trained.update[-6:].view(2, 3), "ratio": trained.momentum + start.abs().mean() / trained.lr},

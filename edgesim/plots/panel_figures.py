@@ -1,0 +1,75 @@
+"""The frames of figures with a panel per setting and, in each, a line or a row per series."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from edgesim.plots import style
+from edgesim.plots.groups import Panel, labels_of
+
+_NAMES_IN = 1.25
+"""Width that the names of the rows take at most; longer ones stand on several lines."""
+
+
+@dataclass(frozen=True)
+class PanelFigure:
+    """A figure that is being drawn."""
+
+    figure: Figure
+    labels: list[str]
+    """The series of all panels; where they are rows, row i of every panel is that of label i, the first one on top."""
+    styles: dict[str, style.LineStyle]
+    """Line style of each series, by its label."""
+    each: list[tuple[Axes, Panel]]
+    lines: dict[str, Line2D] = field(default_factory=dict)
+    """The line that stands for each text of the legend of `line_panels`, to be filled in by the caller."""
+
+
+@contextmanager
+def line_panels(
+    panels: Sequence[Panel], y_label: str, panel_height_in: float = 2.0, further: Sequence[str] = ()
+) -> Iterator[PanelFigure]:
+    """Context with the axes of each panel; at its end the first panel of each row gets a label, the figure a legend.
+
+    ``further`` are texts of the legend after the labels; the caller fills in their lines as well. All panels share both
+    scales: a limit that is set before all panels are drawn freezes the limits of all.
+    """
+    texts = [*labels_of(panels), *further]
+    with _frame(panels, panel_height_in, texts) as drawn:
+        yield drawn
+        for axes, _ in drawn.each[:: style.abreast(len(panels))]:
+            axes.set_ylabel(y_label)
+        style.legend_below(drawn.figure, [drawn.lines[text] for text in texts], texts)
+
+
+@contextmanager
+def row_panels(panels: Sequence[Panel], x_label: str, legend: Sequence[str] = ()) -> Iterator[PanelFigure]:
+    """Context with the axes of each panel, on one scale, with room for a legend; at its end the rows get names."""
+    names = [style.folded(label, _NAMES_IN) for label in labels_of(panels)]
+    row_in = 0.08 + 0.115 * max(name.count("\n") + 1 for name in names)
+    panel_in = row_in * len(names) + 0.5 + 0.14 * x_label.count("\n") + (0.2 if len(panels) > 1 else 0.0)
+    with _frame(panels, panel_in, legend) as drawn:
+        for axes, _ in drawn.each:
+            axes.grid(visible=False, axis="y")
+            axes.grid(axis="x")
+            axes.tick_params(axis="y", length=0)
+            axes.set_xlabel(x_label)
+        yield drawn
+        first, _ = drawn.each[0]
+        first.set_yticks(range(len(names)), names)
+        first.set_ylim(len(names) - 0.5, -0.5)
+
+
+@contextmanager
+def _frame(panels: Sequence[Panel], panel_in: float, legend: Sequence[str]) -> Iterator[PanelFigure]:
+    labels = labels_of(panels)
+    width, height = style.panel_size(len(panels), panel_in)
+    with style.figure(width, height, legend) as figure:
+        grid = style.panel_grid(figure, [panel.title for panel in panels])
+        for axes in grid[1:]:
+            axes.sharex(grid[0])
+        yield PanelFigure(figure, labels, style.line_styles(labels), list(zip(grid, panels, strict=True)))

@@ -1,0 +1,122 @@
+"""What every protocol of the registry must do: a new one is held to it by its line there."""
+
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.algorithms import MERGE_RULES
+from edgesim.config import RoundConfig
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_run, read_table
+
+BITS, SEEDS = 2e6, (0, 1)
+ROUND = {"admission": "count", "count": 4, "payload_bits": BITS, "tmax_s": 3.0}
+TABLES = ("rounds", "updates", "activities", "devices")
+
+pytestmark = pytest.mark.parametrize("protocol", get_args(RoundConfig.model_fields["protocol"].annotation))
+
+
+@pytest.fixture
+def play(tmp_path, monkeypatch):
+    """Runs a config; answers the folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def play(protocol, seed=0, **sections):
+        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
+        values = {
+            "seed": seed,
+            "rounds": 8,
+            "devices": {"count": 8},
+            "round": ROUND | {"protocol": protocol},
+            "data": {"partition": "quantity", "samples_per_device": 12},
+            "learning": {"pretrain": False, "steps": 2, "batch_size": 8, "back_end": "loop"},
+            "evaluation": {"samples": 20, "every": 2},
+        }
+        given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
+        simulation.run(parse(values | sections | given, "test"), folder)
+        return folder
+
+    return play
+
+
+def tables(folder):
+    return {name: read_table(folder, name) for name in TABLES}
+
+
+AWAY = {"availability": {"model": "bernoulli", "probability": 0.5, "slot_s": 2.0}}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_seed_has_the_same_bytes_and_another_one_has_not(protocol, play, seed):
+    def read(folder):
+        names = [*(f"{name}.parquet" for name in TABLES), "model.safetensors"]
+        return [(folder / name).read_bytes() for name in names]
+
+    found = read(play(protocol, seed, **AWAY))
+    assert found == read(play(protocol, seed, **AWAY))
+    other = read(play(protocol, seed + 7, **AWAY))
+    assert all(one != another for one, another in zip(found, other, strict=True))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(protocol, play, seed):
+    trained = tables(play(protocol, seed, **AWAY))
+    timed = tables(play(protocol, seed, **AWAY, learning={"training": "none"}))
+    learnt = {"jobs_trained", "accuracy", "loss", "train_loss", "macro_f1", "model_held", "update_norm"} | {
+        column for column in trained["rounds"] if column.startswith("test_")
+    }
+    for name, table in trained.items():
+        kept = [column for column in table if column not in learnt and not table[column].isna().all()]
+        pd.testing.assert_frame_equal(table[kept], timed[name][kept], check_dtype=False)
+
+
+def test_what_is_merged_was_trained_and_sent_whole_before_the_models_row_ends(protocol, play):
+    found = tables(play(protocol, **AWAY))
+    rounds, updates, acts = found["rounds"], found["updates"], found["activities"]
+    assert rounds["round"].tolist() == list(range(1, 9))
+    assert (np.diff(rounds["t_end_s"]) >= 0).all()
+    assert len(updates) > 0
+    sent = acts[acts["activity"] == "upload"].groupby(["device", "task"])
+    bits, end_s = sent["bits"].sum(), sent["t_end_s"].max()
+    ends_s = rounds.set_index("round")["t_end_s"]
+    for row in updates[updates["weight"] > 0].itertuples():
+        task = (row.device, row.task)
+        assert bits[task] == pytest.approx(BITS)
+        assert end_s[task] <= ends_s[row.round] + 1e-9
+    assert (updates["staleness"] >= 0).all()
+
+
+def test_a_device_is_at_one_task_at_a_time_and_only_while_it_is_there(protocol, play):
+    periods = pd.DataFrame({"device": range(8), "start_s": 0.5 * np.arange(8), "end_s": 0.5 * np.arange(8) + 6.0})
+    periods.to_csv("there.csv", index=False)
+    there = {"model": "table", "file": "there.csv", "after_end": "absent"}
+    acts = tables(play(protocol, availability=there, rounds=300, stop_at_s=12.0))["activities"]
+    acts = acts[acts["t_end_s"] > acts["t_start_s"]].sort_values(["device", "t_start_s"])
+    assert set(acts["device"]) == set(range(8))
+    for device, rows in acts.groupby("device"):
+        assert (rows["t_start_s"].to_numpy()[1:] >= rows["t_end_s"].to_numpy()[:-1] - 1e-9).all()
+        assert rows["t_start_s"].min() >= periods["start_s"][device]
+        assert rows["t_end_s"].max() <= periods["end_s"][device] + 1e-9
+
+
+def test_a_run_whose_devices_have_all_left_ends_and_says_why(protocol, play):
+    pd.DataFrame({"device": range(8), "start_s": 0.0, "end_s": 0.001}).to_csv("there.csv", index=False)
+    there = {"model": "table", "file": "there.csv", "after_end": "absent"}
+    run = read_run(play(protocol, availability=there))
+    assert run["status"] == "finished"
+    assert "devices" in run["reason"]
+
+
+def test_an_option_of_no_protocol_is_one_line(protocol, play):
+    with pytest.raises(EdgesimError, match=r"round\.protocol_options.*bufer") as refusal:
+        play(protocol, round={**ROUND, "protocol": protocol, "protocol_options": {"bufer": 3}})
+    assert "\n" not in str(refusal.value)
+
+
+def test_every_protocol_has_a_merge_rule(protocol):
+    assert protocol in MERGE_RULES
+    assert len(MERGE_RULES) == len(get_args(RoundConfig.model_fields["protocol"].annotation))
