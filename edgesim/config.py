@@ -353,7 +353,8 @@ class LearningConfig(Section):
     workers: int | None = Field(None, ge=1, le=1024)
     """Number of processes of ``workers``; when absent, the number of cores that the run may use."""
     memory_budget_mib: int = Field(4096, ge=1)
-    """Memory for the clients that ``stacked`` trains at once, and for the devices in one pass of gradients."""
+    """Memory for the clients that ``stacked`` trains at once, for the devices in one pass of gradients, and for what
+    the algorithm may remember of all devices of the run: each of the three may take as much."""
     precision: Literal["float32", "mixed"] = "float32"
     """``mixed``: forward passes of training run in bfloat16 where that is safe, by torch's autocast."""
     pretrain: bool = True

@@ -111,6 +111,7 @@ def run(
     digests = input_digests(config, digest_when_loaded)
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
+    algorithms.check_frames(config, len(federation.frames) - 1)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
     world = make_world(config, streams)
     feasibility.check_count(world)

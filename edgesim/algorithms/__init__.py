@@ -1,13 +1,18 @@
 """Learning algorithms, one per file, the protocols' merge rules, and the registries of both."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic import create_model
 
 from edgesim.algorithms.algorithm import Algorithm, Options, Sizes
+from edgesim.algorithms.fedadam import FedAdam
 from edgesim.algorithms.fedavg import FedAvg
+from edgesim.algorithms.fedavgm import FedAvgM
+from edgesim.algorithms.feddyn import FedDyn
 from edgesim.algorithms.fedprox import FedProx
+from edgesim.algorithms.fedyogi import FedYogi
 from edgesim.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.algorithms.mifa import Mifa
 from edgesim.algorithms.safa import Safa
@@ -19,8 +24,12 @@ from edgesim.streams import Streams
 from edgesim.validation import options_of
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "fedadam": FedAdam,
     "fedavg": FedAvg,
+    "fedavgm": FedAvgM,
+    "feddyn": FedDyn,
     "fedprox": FedProx,
+    "fedyogi": FedYogi,
     "mifa": Mifa,
     "safa": Safa,
     "scaffold": Scaffold,
@@ -33,6 +42,14 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
 }
 """By ``round.protocol``."""
 
+_REASONS = {
+    "asynchronous": "it mixes one model at a time, which suits means of models alone",
+    "buffered": "there is no published form of it without rounds",
+    "keep": "its server has a rule of its own for late updates",
+    "hierarchical": "edge servers merge weighted means alone",
+}
+"""Why an algorithm may not allow a protocol, latecomers or edge servers."""
+
 LOCAL_METHODS = ("phases", "pull", "sent")
 """What the local half of an algorithm answers; all else is its server half's."""
 
@@ -41,10 +58,7 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
     """The algorithm of a config, of one half or of two; raises `EdgesimError`."""
     options = resolve_options(config)
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
-    local, server = (
-        half(half.Options(**{name: options[name] for name in half.Options.model_fields}), sizes, streams)
-        for half in _halves(config)
-    )
+    local, server = (half(_own_options(half, options), sizes, streams) for half in _halves(config))
     return server if type(local) is type(server) else combined(local, server)
 
 
@@ -53,6 +67,7 @@ def combined(local: Algorithm, server: Algorithm) -> Algorithm:
     both = copy.copy(server)
     for name in LOCAL_METHODS:
         setattr(both, name, getattr(local, name))
+    both.tables = local.tables + server.tables
     return both
 
 
@@ -73,7 +88,9 @@ def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
 
 def check_fit(config: RunConfig) -> None:
     """Refuse an algorithm that does not allow the run's protocol, latecomers or edge servers; raises `EdgesimError`."""
+    options = resolve_options(config.algorithm)
     for half in _halves(config.algorithm):
+        half.check(_own_options(half, options), config)
         name = next(name for name, kind in ALGORITHMS.items() if kind is half)
         merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
         for key, value, fit in (
@@ -83,7 +100,18 @@ def check_fit(config: RunConfig) -> None:
         ):
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))
-                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}")
+                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {_REASONS[value]}")
+
+
+def check_frames(config: RunConfig, frames: int) -> None:
+    """Refuse to keep the best model of frames where the server's state belongs to the last; raises `EdgesimError`."""
+    name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
+    if frames > 1 and ALGORITHMS[name].keeps_state and config.learning.keep_best and config.learning.training == "real":
+        raise EdgesimError(
+            f"learning.keep_best: the data have {frames} frames, and what the server of algorithm {name!r} remembers "
+            "belongs to the last model, not to the best; set it to false",
+            "learning.keep_best",
+        )
 
 
 def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
@@ -101,6 +129,11 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
                 f"those that can: {others}"
             )
     return local, server
+
+
+def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
+    """Those of one half, among the options of both."""
+    return half.Options(**{name: options[name] for name in half.Options.model_fields})
 
 
 def _options(config: AlgorithmConfig) -> Options:

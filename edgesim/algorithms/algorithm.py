@@ -6,14 +6,14 @@ The first half of its methods needs NumPy alone and is the same in timing-only r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.config import Section
+from edgesim.config import RunConfig, Section
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Device:
     """Size of its data set."""
     round: int
     """Round of the run, from 1; without rounds, the model that is being made."""
+    total_samples: int
+    """Sizes of the data sets of all devices of the run, together."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,9 @@ class Trained:
     steps: int
     lr: float
     momentum: float
+    gradient: Callable[[], Tensor]
+    """A pass over the device's whole data set: the gradient of its mean loss, weight decay included, at the start
+    weights and in evaluation mode, [trainable]."""
 
 
 @dataclass(frozen=True)
@@ -162,13 +167,24 @@ class Algorithm:
     """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False
     """Whether a round in which no update arrived makes a model, too."""
+    keeps_state: ClassVar[bool] = False
+    """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
+    with the best model of the one before."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
+
+    tables: int = 0
+    """Vectors as large as the model that are remembered of each device which was ever merged, at the server and by the
+    device together."""
 
     def __init__(self, options: Any, sizes: Sizes, streams: Streams) -> None:
         self.options = options
         self.sizes = sizes
         self.streams = streams
+
+    @classmethod
+    def check(cls, options: Any, config: RunConfig) -> None:
+        """Refuse options that do not go with the rest of a run's config; raises `EdgesimError`."""
 
     # What the radio and the tables need: NumPy alone.
 
@@ -244,6 +260,12 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
     size = len(parameters)
     ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
     return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
+def mean_change(arrived: Arrivals, alpha: Floats, trainable: int) -> Tensor:
+    """The sum of alpha_n times update n without buffers, [trainable]."""
+    assert arrived.updates is not None
+    return arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
 
 
 def normalised(counts: Floats) -> Floats:

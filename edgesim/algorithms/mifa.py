@@ -40,6 +40,8 @@ class Mifa(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = MifaOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+    tables = 1
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
@@ -54,17 +56,20 @@ class Mifa(Algorithm):
 
         The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
         """
+        import torch
+
         assert isinstance(state, Table)
         assert arrived.updates is not None
         trainable = self.sizes.parameters
         entries = dict(state.entries)
         for device, update, lr in zip(arrived.ids.tolist(), arrived.updates, arrived.lr.tolist(), strict=True):
-            entries[device] = -update[:trainable] / lr
+            entries[device] = update[:trainable].neg().div_(lr)
         if self.options.wait and len(entries) < self.sizes.devices:
             return Table(state.weights, entries=entries)
         step = arrived.round_lr / self.sizes.devices
         moved = state.weights[:trainable].clone()
+        scaled = torch.empty_like(moved)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         for device in sorted(entries):
-            moved -= step * entries[device]
+            moved -= torch.mul(entries[device], step, out=scaled)
         return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)

@@ -76,6 +76,7 @@ class Safa(Algorithm):
     merges_unpicked: ClassVar[bool] = True
     merges_empty_rounds: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
+    tables = 1
 
     def ledger(self, round: int) -> Versions:
         """Every device is up to date when the first round begins."""

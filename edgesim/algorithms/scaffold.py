@@ -1,5 +1,5 @@
 """Control variates against client drift: Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated
-Learning", ICML 2020, Algorithm 1 with option II and eta_g = 1.
+Learning", ICML 2020, Algorithm 1 with eta_g = 1.
 
 c is the server's control, c_i that of device i; both begin as zero. Controls have no part for a model's buffers.
 """
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import model_validator
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, Sent, State, Trained
 from edgesim.arrays import Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,9 +26,22 @@ if TYPE_CHECKING:
 class ScaffoldOptions(Options):
     """Options of SCAFFOLD."""
 
+    option: Literal["I", "II"] = "II"
+    """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
+    its own), or the mean gradient of its steps (II)."""
+    step_count: Literal["effective", "literal"] = "effective"
+    """By how many steps option II divides: those of `effective_steps`, or K as the paper has it, without momentum."""
     derive_control: bool = False
     """Whether devices send their update alone. The change of c_i is -c - update / (K_eff lr), of which the server knows
-    all but the update; so results stay the same, and only the bits that travel up are halved."""
+    all but the update; so results stay the same, and only the bits that travel up are halved. For option II alone."""
+
+    @model_validator(mode="after")
+    def _refuse_a_gradient_that_nobody_sends(self) -> Self:
+        if self.derive_control and self.option == "I":
+            raise ValueError(
+                "derive_control: with option = 'I' a control is a gradient, which the server cannot work out; use 'II'"
+            )
+        return self
 
 
 @dataclass
@@ -45,6 +61,19 @@ class Scaffold(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+    tables = 1
+
+    @classmethod
+    def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:
+        """Refuse to divide by K where momentum makes of K steps more."""
+        if options.step_count == "literal" and options.option == "II" and config.learning.momentum > 0:
+            raise EdgesimError(
+                f"algorithm.step_count: with 'literal' and learning.momentum = {config.learning.momentum:g} controls "
+                "grow without bound; use 'effective', option = 'I', or learning.momentum = 0",
+                "algorithm.step_count",
+                "learning.momentum",
+            )
 
     def download_bits(self, ids: Integers, round: int, ledger: None) -> Floats:
         """The model and c, [n]."""
@@ -75,7 +104,9 @@ class Scaffold(Algorithm):
         return Pull(shift=_correction(given))
 
     def sent(self, trained: Trained) -> Sent:
-        """The new c_i = c_i - c - update / (K_eff lr) (option II), [trainable]."""
+        """The new c_i, [trainable]: the gradient at the start (option I), or c_i - c - update / (K_eff lr) (II)."""
+        if self.options.option == "I":
+            return Sent(up={"own": trained.gradient()})
         reach = effective_steps(trained.steps, trained.momentum) * trained.lr
         return Sent(up={"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)})
 
@@ -84,12 +115,16 @@ class Scaffold(Algorithm):
 
         N are all devices of the run. Buffers take the plain mean of those merged.
         """
+        import torch
+
         assert isinstance(state, Controls)
         moved = super().merge(state, arrived, alpha, ledger).weights[: self.sizes.parameters]
         control, own = state.shared["control"].clone(), dict(state.own)
+        # One vector for all changes: the memory of a new one for each would cost more time than the sum.
+        change = torch.empty_like(control)
         for device, new in zip(arrived.ids.tolist(), arrived.up["own"], strict=True):
-            change = new - own[device] if device in own else new
-            control += change / self.sizes.devices
+            torch.sub(new, own[device], out=change) if device in own else change.copy_(new)
+            control += change.div_(self.sizes.devices)
             # A copy: a row keeps the tensor of all rows in memory.
             own[device] = new.clone()
         return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,6 +37,8 @@ class Job:
     given: Mapping[str, Tensor]
     """``start``, the start weights [P], and by name what else the algorithm gives."""
     optimiser: Optimiser
+    own: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Samples of the device's whole data set, [n], for passes over all of them."""
 
     @property
     def start(self) -> Tensor:
@@ -131,10 +133,10 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     return [(promise, promise.job) for promise in once if promise.job is not None]
 
 
-def finished(algorithm: Algorithm, job: Job, trained: Result) -> Result:
-    """What a job brought, with what its device sends and keeps beside the update."""
+def finished(algorithm: Algorithm, job: Job, trained: Result, gradient: Callable[[], Tensor]) -> Result:
+    """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
     steps, optimiser = len(job.edges) - 1, job.optimiser
-    sent = algorithm.sent(Trained(trained.update, job.given, steps, optimiser.lr, optimiser.momentum))
+    sent = algorithm.sent(Trained(trained.update, job.given, steps, optimiser.lr, optimiser.momentum, gradient))
     return replace(trained, up=_whole(sent.up), keeps=_whole(sent.keeps))
 
 

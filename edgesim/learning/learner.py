@@ -17,7 +17,7 @@ from edgesim.algorithms.algorithm import Arrivals, State
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
-from edgesim.errors import Diverged
+from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import own_file
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.back_ends import make_back_end
@@ -78,6 +78,8 @@ class TorchLearner:
             self.data = DeviceData(dataset, self.torch_device)
             self.accounts = Accounts(config, federation, streams, self.model.trainable)
             algorithm = self.accounts.algorithm
+            self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
+            _refuse_above_budget(self._device_state_bytes, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
@@ -273,6 +275,8 @@ class TorchLearner:
             "torch": torch.__version__,
             "parameters": self.model.trainable,
         }
+        if self._device_state_bytes:
+            facts["bytes_per_merged_device"] = self._device_state_bytes
         if self._notice is not None:
             facts["back_end_notice"] = self._notice
         if self._start is not None:
@@ -296,3 +300,16 @@ class TorchLearner:
         loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())
         if self._best is None or loss < self._best[0]:
             self._best = (loss, self.global_weights)
+
+
+def _refuse_above_budget(device_bytes: int, config: RunConfig) -> None:
+    """Refuse an algorithm that may remember more of all devices than memory is given for; raises `EdgesimError`."""
+    needed_mib, budget_mib = device_bytes * config.devices.count / 2**20, config.learning.memory_budget_mib
+    if needed_mib > budget_mib:
+        raise EdgesimError(
+            f"algorithm: remembers {device_bytes / 2**20:,.4g} MiB of each device, {needed_mib:,.4g} MiB of all "
+            f"{config.devices.count}, above learning.memory_budget_mib = {budget_mib}; raise it or choose a smaller "
+            "learning.model",
+            "algorithm.name",
+            "learning.memory_budget_mib",
+        )

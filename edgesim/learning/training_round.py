@@ -40,14 +40,14 @@ class TorchRound(CountKnowledge):
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
         optimiser = Optimiser(learning.lr_in(self.round), learning.momentum, learning.weight_decay)
-        sizes = self.federation.frames[self.frame].sizes[new].tolist()
-        accounts = self._learner.accounts
-        for device, size, (own, seed) in zip(new.tolist(), sizes, self._drawn(new), strict=True):
-            about = Device(device, size, self.round)
+        clients, sizes = self.federation.frames[self.frame].clients, self.federation.frames[self.frame].sizes
+        total, accounts = int(sizes.sum()), self._learner.accounts
+        for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
+            about = Device(device, size, self.round, total)
             state = self._states[int(self._learner.server[device])]
             given = accounts.algorithm.given(state, self._learner.kept.get(device, {}), about, accounts.ledger)
             phases = accounts.algorithm.phases(own, about)
-            job = Job(device, self.round, seed, phases, given, optimiser)
+            job = Job(device, self.round, seed, phases, given, optimiser, clients[device])
             self._promises[device] = Promise(device, self.round, job)
         return [self._promises[device] for device in ids.tolist()]
 

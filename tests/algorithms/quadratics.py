@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,8 @@ class Play:
         lr = self.lr(self.merged + 1) if callable(self.lr) else self.lr
         made = []
         for device in ids:
-            about = Device(device, self.devices[device].samples, self.merged + 1)
+            total = sum(each.samples for each in self.devices)
+            about = Device(device, self.devices[device].samples, self.merged + 1, total)
             given = self.algorithm.given(self.state, self.kept.get(device, {}), about, self.ledger)
             own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
             made.append(Job(device, self.merged, lr, self.algorithm.phases(own, about), given))
@@ -130,7 +132,8 @@ class Play:
             velocity = self.momentum * velocity + gradient
             weights = weights - job.lr * velocity
         end = torch.cat([weights, torch.tensor(getattr(device, "moments", ()), dtype=torch.float64)])
-        return Trained(end - start, job.given, steps, job.lr, self.momentum)
+        at_start = partial(device.gradient, start[:trainable])
+        return Trained(end - start, job.given, steps, job.lr, self.momentum, at_start)
 
     def _arrived(
         self,

@@ -19,7 +19,7 @@ from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
 from edgesim.algorithms.algorithm import Sizes
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.learning.federation import make_federation
+from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.learning.training_round import TorchRound
@@ -43,6 +43,13 @@ SETTINGS = {
 """Ways to merge updates; each algorithm allows some of them."""
 
 each_pair = pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+VARIANTS = {"scaffold": {"option": "I"}, "feddyn": {"adaptive": False, "alpha": 0.1}, "mifa": {"wait": True}}
+"""Options of algorithms that change what is trained or merged."""
+each_variant = pytest.mark.parametrize(
+    ("pair", "options"),
+    [pytest.param(pair, {}, id="+".join(pair)) for pair in PAIRS]
+    + [pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS.items()],
+)
 
 
 def allows(pair, setting):
@@ -59,7 +66,7 @@ ALLOWED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTING
 REFUSED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTINGS) if not allows(pair, setting)]
 
 
-def make_config(pair, setting="rounds", **learning):
+def make_config(pair, setting="rounds", options=(), **learning):
     """Eight devices of different sizes that come and go, and train on little."""
     own = SETTINGS[setting]
     return simulation.complete(
@@ -74,7 +81,7 @@ def make_config(pair, setting="rounds", **learning):
                 "round": {"tmax_s": 0.5, "download_s": 0.02, **own.get("round", {})},
                 "data": {"partition": "quantity", "samples_per_device": 12},
                 "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "back_end": "loop", **learning},
-                "algorithm": dict(zip(("name", "server"), pair, strict=True)),
+                "algorithm": dict(zip(("name", "server"), pair, strict=True)) | dict(options),
                 "evaluation": {"samples": 20, "every": 100},
             },
             "contract",
@@ -91,13 +98,13 @@ PLAY = [
 """Rounds: devices that begin, that arrive and are picked, and that arrive and are not picked."""
 
 
-def play(pair, between=None, **learning):
+def play(pair, options=(), between=None, **learning):
     """Tensors after the rounds of `PLAY`, by name: models, updates, what devices sent and what they keep.
 
     ``between`` is called with the learner and the promises by device when the devices of a round are at work; it
     answers with the promises to go on with.
     """
-    config = make_config(pair, **learning)
+    config = make_config(pair, options=options, **learning)
     federation = make_federation(config, Streams(config.seed))
     learner = make_learner(config, federation, Streams(config.seed))
     found = {"start": learner.global_weights.clone()}
@@ -122,8 +129,8 @@ def play(pair, between=None, **learning):
     return found
 
 
-@each_pair
-def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_undisturbed(pair):
+@each_variant
+def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_undisturbed(pair, options):
     def saved_and_read(learner, promises):
         remembered = {
             "weights": learner.global_weights,
@@ -138,30 +145,72 @@ def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_u
         learner.accounts.ledger = found["ledger"]
         return found["promises"]
 
-    undisturbed, disturbed = play(pair), play(pair, between=saved_and_read)
+    undisturbed, disturbed = play(pair, options), play(pair, options, saved_and_read)
     assert undisturbed.keys() == disturbed.keys()
     for name, tensor in undisturbed.items():
         assert torch.equal(disturbed[name], tensor), name
 
 
-@pytest.mark.slow
 @each_pair
-def test_processes_bring_the_very_bits_of_the_loop(pair):
-    loop, workers = play(pair), play(pair, back_end="workers", workers=2)
+def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair):
+    """Looked at when the devices of the third round are at work."""
+    seen = []
+
+    def look(learner, promises):
+        states = [entries for entries in vars(learner.states[0]).values() if isinstance(entries, dict)]
+        kept = [{(device, name): of[name] for device, of in learner.kept.items() for name in of}]
+        tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
+        held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
+        seen.append((held, learner.accounts.algorithm.tables, learner.facts().get("bytes_per_merged_device", 0)))
+        return promises
+
+    play(pair, between=look)
+    held, said, bytes_per_device = seen[2]
+    merged = {device for _, picked, _ in PLAY[:2] for device in picked}
+    if "safa" in pair:
+        # Device 5 is merged as well, and devices share the models of the first two rounds.
+        assert len(merged) + 1 <= len(held) <= said * (len(merged) + 1) + 2
+    else:
+        assert len(held) == said * len(merged)
+    assert bytes_per_device == 4 * 2410 * said
+    # A view would keep the tensor of all rows in memory.
+    assert all(entry.untyped_storage().nbytes() == 4 * 2410 for entry in held.values())
+
+
+@each_pair
+def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pair, tmp_path):
+    """The mlp's 2,410 numbers are 9,640 bytes, those of 115 devices 1.057 MiB."""
+    config = make_config(pair, back_end="loop", memory_budget_mib=1)
+    many = config.model_copy(update={"devices": config.devices.model_copy(update={"count": 115}), "rounds": 1})
+    tables = make_algorithm(config.algorithm, Sizes(0.0, 1, 115), Streams(0)).tables
+    if not tables:
+        assert simulation.run(many, tmp_path / "run").status == "finished"
+        return
+    needed_mib = tables * 9640 * 115 / 2**20
+    said = rf"^algorithm: remembers .* MiB of each device, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(many, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+@each_variant
+def test_processes_bring_the_very_bits_of_the_loop(pair, options):
+    loop, workers = play(pair, options), play(pair, options, back_end="workers", workers=2)
     assert loop.keys() == workers.keys()
     for name, tensor in loop.items():
         assert torch.equal(workers[name], tensor), name
 
 
-@each_pair
+@each_variant
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 1e-3)], ids=str)
-def test_stacked_jobs_bring_what_the_loop_brings(pair, dtype, tolerance, monkeypatch):
+def test_stacked_jobs_bring_what_the_loop_brings(pair, options, dtype, tolerance, monkeypatch):
     """Up to the tolerance, times how far training moves the model; what devices send and keep times its own size."""
     new_model = "edgesim.learning.learner.new_model"
     from edgesim.learning.models import new_model as plain
 
     monkeypatch.setattr(new_model, lambda *arguments: plain(*arguments).to(dtype))
-    loop, stacked = play(pair), play(pair, back_end="stacked")
+    loop, stacked = play(pair, options), play(pair, options, back_end="stacked")
     assert loop.keys() == stacked.keys()
     moved = float((loop["model 4"] - loop["start"]).norm())
     for name, tensor in loop.items():
@@ -170,13 +219,14 @@ def test_stacked_jobs_bring_what_the_loop_brings(pair, dtype, tolerance, monkeyp
         assert float((stacked[name] - tensor).double().norm()) <= tolerance * scale, name
 
 
-@each_pair
-def test_its_model_is_not_that_of_federated_averaging(pair):
+@each_variant
+def test_its_model_is_not_that_of_federated_averaging(pair, options):
+    """Three local steps, devices of different sizes, of which some are away and come back: else some would be."""
     if pair == ("fedavg", "own"):
         pytest.skip("this is federated averaging")
     other = [ALGORITHMS[half] for half in pair if half not in ("own", "fedavg")]
     assert other
-    found, plain = play(pair), play(("fedavg", "own"))
+    found, plain = play(pair, options), play(("fedavg", "own"))
     moved = float((plain["model 3"] - plain["start"]).norm())
     assert float((found["model 3"] - plain["model 3"]).norm()) > 1e-4 * moved
 
@@ -302,9 +352,33 @@ def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_h
 )
 def test_a_way_to_merge_that_it_does_not_allow_is_refused_before_anything_is_written(pair, setting, tmp_path):
     key = {"late": "round.late", "edges": "topology.aggregation"}.get(setting, "round.protocol")
-    with pytest.raises(EdgesimError, match=rf"^algorithm '\w+' is for {key} = '.*', not '\w+'$") as refusal:
+    with pytest.raises(EdgesimError, match=rf"^algorithm '\w+' is for {key} = '.*', not '\w+': [a-z ,]+$") as refusal:
         make_config(pair, setting)
     assert "\n" not in str(refusal.value)
+
+
+@each_pair
+def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothing_else(pair, tmp_path, monkeypatch):
+    """SAFA's server forgets what it remembers when a frame ends."""
+
+    def two_frames(*arguments):
+        federation = make_federation(*arguments)
+        return Federation(federation.dataset, [*federation.frames, federation.frames[-1]])
+
+    monkeypatch.setattr(simulation, "make_federation", two_frames)
+    server = pair[0] if pair[1] == "own" else pair[1]
+    if server in ("fedavg", "fedprox", "safa"):
+        assert simulation.run(make_config(pair), tmp_path / "run").status == "finished"
+        return
+    said = (
+        f"^learning.keep_best: the data have 2 frames, and what the server of algorithm {server!r} remembers .* false$"
+    )
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(make_config(pair), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    for learning in ({"keep_best": False}, {"training": "none"}):
+        result = simulation.run(make_config(pair, **learning), tmp_path / "-".join(learning))
+        assert result.status == "finished", result.reason
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The reference back end: one device after another."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -9,6 +10,7 @@ from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
+from edgesim.learning.own_gradient import own_gradient
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
 
@@ -49,7 +51,7 @@ class LoopBackEnd:
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         trained = Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms)
-        return finished(self._algorithm, job, trained)
+        return finished(self._algorithm, job, trained, partial(own_gradient, model, self._data, job))
 
     def close(self) -> None:
         """There is nothing to close."""

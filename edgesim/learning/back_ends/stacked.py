@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
+from edgesim.learning.own_gradient import own_gradient
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
@@ -137,7 +139,7 @@ class StackedBackEnd:
             if row not in bad_rows:
                 rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
                 trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
-                promise.result = finished(algorithm, job, trained)
+                promise.result = finished(algorithm, job, trained, partial(own_gradient, model, self._data, job))
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:

@@ -1,0 +1,96 @@
+"""When an algorithm is another one, and when it only looks as if it were: on the net of eight weights."""
+
+import pytest
+import torch
+from eight_weights import ROUNDS, START, THREE
+from quadratics import Play
+
+from edgesim.algorithms import ALGORITHMS
+
+EVERYONE = (0, 1, 2)
+PATTERNS = {
+    "all": (EVERYONE,) * 3,
+    "two, one of them new": ROUNDS,
+    "one": ((0,), (1,), (2,), (0,)),
+    "mixed": ((1,), EVERYONE, (0, 2), (2,), (0, 1)),
+}
+"""Devices that arrive in each round."""
+each_pattern = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+
+AVERAGE = ("fedavg", {})
+EQUALS = ("fedavg", {"weights": "equal"})
+
+
+def models(kind, pattern, **settings):
+    """The models after each round, [rounds, 8]."""
+    name, options = kind
+    play, made = Play(ALGORITHMS[name], THREE, options, START, **({"lr": 0.5} | settings)), []
+    for ids in pattern:
+        play.round(*ids)
+        made.append(play.state.weights)
+    return torch.stack(made)
+
+
+def gap(one, other):
+    """The largest difference between weights of the same round."""
+    return float((one - other).abs().max())
+
+
+@each_pattern
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ("fedprox", {"mu": 0.0}),
+        ("fedavgm", {"beta": 0.0}),
+        ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
+        ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("weights", ["samples", "equal"])
+def test_with_these_options_it_is_fedavg(kind, weights, pattern):
+    """With b2 = 1 v stays tau^2, so that a server's step is lr / (2 tau) times the mean update."""
+    name, options = kind
+    found = models((name, options | {"weights": weights}), pattern)
+    assert gap(found, models(("fedavg", {"weights": weights}), pattern)) < 1e-12
+
+
+@each_pattern
+def test_fedprox_with_one_step_is_fedavg_whatever_its_strength(pattern):
+    assert gap(models(("fedprox", {"mu": 7.0}), pattern, steps=1), models(AVERAGE, pattern, steps=1)) == 0
+
+
+@each_pattern
+@pytest.mark.parametrize(
+    ("kind", "other"),
+    [(("fedavgm", {}), AVERAGE), (("scaffold", {}), EQUALS), (("scaffold", {"option": "I"}), EQUALS)],
+    ids=["fedavgm", "scaffold II", "scaffold I"],
+)
+def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
+    found, plain = models(kind, pattern), models(other, pattern)
+    assert gap(found[:1], plain[:1]) < 1e-12
+    assert gap(found, plain) > 1e-3
+
+
+def test_scaffold_with_one_step_and_mifa_are_fedavg_of_equals_where_all_take_part():
+    everyone = PATTERNS["all"]
+    one_step = models(("scaffold", {}), everyone, steps=1)
+    assert gap(one_step, models(EQUALS, everyone, steps=1)) < 1e-12
+    for lr in (0.5, lambda round: 0.5**round):
+        assert gap(models(("mifa", {}), everyone, lr=lr), models(EQUALS, everyone, lr=lr)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kind", "other", "settings", "rounds", "least", "most"),
+    [
+        (("scaffold", {}), AVERAGE, {}, 1, 0.03, 0.05),
+        (("scaffold", {}), EQUALS, {"steps": 1}, 3, 0.03, 0.07),
+        (("mifa", {}), AVERAGE, {}, 3, 0.07, 0.15),
+        (("fedadam", {"b1": 0.0, "lr": 1.0}), AVERAGE, {}, 3, 17.0, 19.0),
+    ],
+    ids=["scaffold's first round", "scaffold with one step", "mifa", "fedadam with lr 1"],
+)
+def test_what_looks_like_fedavg_and_is_not(kind, other, settings, rounds, least, most):
+    pattern = ROUNDS[:rounds]
+    found = gap(models(kind, pattern, **settings), models(other, pattern, **settings))
+    assert least < found < most

@@ -1,0 +1,109 @@
+"""FedAvgM, FedAdam and FedYogi against steps worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from quadratics import TWO, Play, Quadratic
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS, make_algorithm
+from edgesim.algorithms.algorithm import Sizes
+from edgesim.config import AlgorithmConfig
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
+from edgesim.streams import Streams
+
+NAMES = ("fedavgm", "fedadam", "fedyogi")
+each = pytest.mark.parametrize("name", NAMES)
+
+
+def make(name, **options):
+    return make_algorithm(AlgorithmConfig(name=name, **options), Sizes(64.0, 2, 4), Streams(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "models"),
+    [
+        # m = 2, then .5 2 + 4 = 5; lr .1.
+        ("fedavgm", {"beta": 0.5, "lr": 0.1}, (0.2, 0.7)),
+        # m = 1, v = .25 1 + .75 4 = 3.25; then m = .5 + 2 = 2.5, v = .25 3.25 + .75 16 = 12.8125.
+        (
+            "fedadam",
+            {"b1": 0.5, "b2": 0.25, "tau": 1.0, "lr": 1.0},
+            (1 / (math.sqrt(3.25) + 1), 1 / (math.sqrt(3.25) + 1) + 2.5 / (math.sqrt(12.8125) + 1)),
+        ),
+        # v = 1 + .75 4 = 4, since 1 < 4, and then 4 + .75 16 = 16; m as above.
+        ("fedyogi", {"b1": 0.5, "b2": 0.25, "tau": 1.0, "lr": 1.0}, (1 / 3, 1 / 3 + 2.5 / 5)),
+    ],
+    ids=NAMES,
+)
+def test_steps_by_hand(name, options, models, arrive):
+    """Mean updates of 2, then of 4: those of samples 3 and 1 with updates 1 and 5, and twice as much."""
+    algorithm = make(name, **options)
+    state = algorithm.start(torch.zeros(2, dtype=torch.float64))
+    for scale, expected in zip((1.0, 2.0), models, strict=True):
+        updates = scale * torch.tensor([[1.0, 0.0], [5.0, 0.0]], dtype=torch.float64)
+        arrived = arrive(updates, samples=[3, 1])
+        state = algorithm.merge(state, arrived, algorithm.weigh(arrived), None)
+        assert state.weights.tolist() == pytest.approx([expected, 0.0], abs=1e-12)
+
+
+def test_adams_second_moment_shrinks_at_once_and_yogis_by_small_steps(arrive):
+    """From v = 1 with no change at all: Adam keeps b2 of it, Yogi takes (1 - b2) times a square of zero away."""
+    for name, expected in (("fedadam", 0.25), ("fedyogi", 1.0)):
+        algorithm = make(name, b2=0.25, tau=1.0)
+        state = algorithm.merge(algorithm.start(torch.zeros(2)), arrive(torch.zeros(1, 2)), np.ones(1), None)
+        assert state.second.tolist() == [expected, expected]
+    yogi = make("fedyogi", b2=0.25, tau=2.0)
+    state = yogi.merge(yogi.start(torch.zeros(2)), arrive(torch.ones(1, 2)), np.ones(1), None)
+    assert state.second.tolist() == [4 - 0.75, 4 - 0.75]
+
+
+@each
+def test_a_stale_update_counts_in_the_mean_by_its_age(name):
+    """Weights 2/3 and 1/3 of updates .1539 and -1.02 (from 0), as FedAvg has them."""
+    found, plain = Play(ALGORITHMS[name], TWO), Play(ALGORITHMS["fedavg"], TWO)
+    for play in (found, plain):
+        in_time, late = play.begin(0, 1)
+        play.merge([in_time])
+        play.merge([*play.begin(0), late], age_weight=0.5)
+    assert found.alpha.tolist() == plain.alpha.tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+@each
+def test_buffers_are_the_plain_mean_of_what_devices_ended_with(name):
+    """Whatever an update weighs, and wherever it started: no moment carries them on."""
+    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
+    play, plain = Play(ALGORITHMS[name], devices, start=(0.0, 5.0, 5.0)), Play(ALGORITHMS[name], TWO)
+    for each_play in (play, plain):
+        early, late = each_play.begin(0, 1)
+        each_play.merge([early])
+        each_play.merge([*each_play.begin(0), late], alpha=[0.2, 0.9])
+    assert play.state.weights[1:].tolist() == [5.5, 3.0]
+    assert float(play.state.weights[0]) == float(plain.state.weights[0])
+
+
+@each
+def test_where_nothing_arrives_the_model_and_its_moments_stay(name):
+    config = simulation.complete(
+        parse({"algorithm": {"name": name}, "learning": {"pretrain": False, "steps": 1}, "devices": {"count": 2}}, "")
+    )
+    learner = make_learner(config, make_federation(config, Streams(1)), Streams(1))
+    learner.open_round(1, 1)
+    before = learner.states[0]
+    learner.merge([], np.array([0, 1]))
+    assert learner.states[0] is before
+
+
+@each
+@pytest.mark.parametrize(
+    ("option", "value"), [("lr", 0.0), ("lr", -1.0), ("beta", 1.0), ("b1", 1.0), ("b2", 1.1), ("tau", 0.0)]
+)
+def test_options_out_of_bounds_are_refused(name, option, value):
+    said = "input should be" if option in ALGORITHMS[name].Options.model_fields else "is an option of algorithm"
+    with pytest.raises(EdgesimError, match=rf"{option}: {said}"):
+        make(name, **{option: value})
