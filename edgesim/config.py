@@ -314,7 +314,8 @@ class DataConfig(Section):
     """Augmentation of training images: a horizontal flip with probability 1/2 (``flip``), and a random crop after
     padding by 4 pixels too (``crop-flip``; He et al., CVPR 2016, section 4.2)."""
     partition: str = "fedteddi"
-    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards`` or ``quantity``."""
+    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards``, ``quantity`` or
+    ``listed``."""
     partition_options: dict[str, Any] = {}
     """The partition's own options, checked by the partition."""
     samples_per_device: int | None = Field(None, ge=2)

@@ -33,6 +33,8 @@ def check_files(config: RunConfig) -> None:
     for name in (config.devices.profile, recorded):
         if name is not None:
             find("traces", name, ".parquet")
+    if config.data.partition == "listed" and "file" in config.data.partition_options:
+        find("partitions", config.data.partition_options["file"], ".parquet")
 
 
 def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:
