@@ -33,8 +33,6 @@ def read_matrix(path: Path) -> Booleans:
                 f"{path}: column {place}: expected {expected!r}, of {DEVICE!r}, 1, 2, ... (got {name!r})"
             )
     frame = read_columns(path, wanted)
-    if frame.empty:
-        raise EdgesimError(f"{path}: holds no rows, so no device would ever be available")
     ids = ids_of(frame, path, DEVICE)
     missing = np.flatnonzero(~np.isin(np.arange(ids.max() + 1), ids))
     if len(missing):

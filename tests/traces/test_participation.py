@@ -13,9 +13,9 @@ import pytest
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
-from edgesim.traces import Availability, make_availability
+from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
-from edgesim.traces.models import MODELS, empty_slots, resolve_options
+from edgesim.traces.models import MODELS, empty_slots, make_availability, resolve_options
 
 SLOT_S = 0.7
 """No multiple of it is exact in binary."""
@@ -282,7 +282,7 @@ BAD = [
     ("csv", frame(PROGRAMME).drop(columns="3"), r"column 4: expected '3'.* \(got '4'\)"),
     ("csv", frame(PROGRAMME).rename(columns={"6": "end_s"}), r"column 7: expected '6'.* \(got 'end_s'\)"),
     ("csv", frame(PROGRAMME)[["device"]], r"column 2: expected '1'.* \(got 'nothing'\)"),
-    ("csv", frame(PROGRAMME).iloc[:0], r"holds no rows, so no device would ever be available"),
+    ("csv", frame(PROGRAMME).iloc[:0], r"holds no rows; expected device, 1, 2"),
     ("parquet", changed("2", 2, "a").astype(str), r"column 'device': expected numbers, found"),
 ]
 

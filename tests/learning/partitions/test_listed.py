@@ -83,7 +83,7 @@ def test_other_bad_input_is_one_line(tmp_path: Path, kind: str) -> None:
     for table, said in (
         (ROWS[["device"]], "column 'sample' is missing; expected device, sample"),
         (ROWS.astype(str) if kind == "parquet" else ROWS.assign(device="x"), "device"),
-        (ROWS.iloc[:0], "lists no sample of device 0"),
+        (ROWS.iloc[:0], "holds no rows; expected device, sample"),
     ):
         with pytest.raises(EdgesimError, match=said) as refusal:
             divided(written(tmp_path, table, kind))
