@@ -310,11 +310,14 @@ class DataConfig(Section):
     image_size: int | None = Field(None, ge=1, le=4096)
     """Height and width to which images are resized: those of a folder when they are decoded (when absent, all must have
     the same size), all others, bilinearly, on the training device."""
+    scale: float | None = Field(None, gt=0)
+    """Pixels are divided by this number; when absent by 16 (``digits``), else standardised per channel."""
     augment: Literal["none", "flip", "crop-flip"] = "none"
     """Augmentation of training images: a horizontal flip with probability 1/2 (``flip``), and a random crop after
     padding by 4 pixels too (``crop-flip``; He et al., CVPR 2016, section 4.2)."""
     partition: str = "fedteddi"
-    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards`` or ``quantity``."""
+    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards``, ``quantity`` or
+    ``listed``."""
     partition_options: dict[str, Any] = {}
     """The partition's own options, checked by the partition."""
     samples_per_device: int | None = Field(None, ge=2)
@@ -355,8 +358,9 @@ class LearningConfig(Section):
     memory_budget_mib: int = Field(4096, ge=1)
     """Memory for the clients that ``stacked`` trains at once, for the devices in one pass of gradients, and for what
     the algorithm may remember of all devices of the run: each of the three may take as much."""
-    precision: Literal["float32", "mixed"] = "float32"
-    """``mixed``: forward passes of training run in bfloat16 where that is safe, by torch's autocast."""
+    precision: Literal["float32", "float64", "mixed"] = "float32"
+    """Of weights, gradients and images in the model; ``mixed``: float32, but forward passes of training run in bfloat16
+    where that is safe, by torch's autocast. Payloads are charged with 32 bits per number all the same."""
     pretrain: bool = True
     """Train the start model on the old classes (those of frame 0)."""
     pretrain_target: float = Field(0.8, gt=0, le=1)

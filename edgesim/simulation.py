@@ -161,8 +161,11 @@ def run(
         finally:
             report.tell_row()
             wall_s = round(time.perf_counter() - started, 3)
-            notes = end_notes(config, notes, report.totals)
-            writer.close(status, reason=reason, wall_s=wall_s, t_end_s=parts.clock.now, notes=notes)
+            t_end_s = parts.clock.now
+            empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
+            notes = end_notes(config, notes, report.totals, empty or 0)
+            counted = {} if empty is None else {"empty_slots": empty}
+            writer.close(status, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
 
 

@@ -25,7 +25,7 @@ NAMES = {
 KEYS = {
     "radio.channel": [], "topology.file": [], "devices.profile": [], "availability.file": ["availability.model=table"],
     "data.dataset": [], "data.folder": ["data.dataset=cifar10"], "devices.links.file": ["radio.sharing=own"],
-    "learning.model": ["learning.training=real"],
+    "learning.model": ["learning.training=real"], "data.partition_options.file": ["data.partition=listed"],
 }  # fmt: skip
 COMMANDS = [
     ["run", "NAME"], ["run", "run.toml", "--out", "NAME"], ["show", "NAME"], ["plot", "NAME"], ["plot", "NAME", "one"],

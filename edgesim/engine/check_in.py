@@ -10,27 +10,30 @@ from edgesim.arrays import Integers
 from edgesim.devices.battery import Batteries
 from edgesim.engine.clock import Clock, Kind, rounding_s
 from edgesim.engine.interruptions import need_progress
+from edgesim.engine.report import Totals
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.slots import Slots
 
 STEP_LIMIT = 100_000
 """Instants looked at for enough devices that are both there and charged, before the search is given up."""
 
 
 def check_in(
-    clock: Clock, world: World, batteries: Batteries | None, meet_slot: Callable[[], None]
+    clock: Clock, world: World, batteries: Batteries | None, totals: Totals, meet_slot: Callable[[], None]
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
     None if there never will be. Devices whose uploads are still on the air are among them; the round leaves them out.
-    Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun.
+    Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun. Slots that pass with nobody
+    there are counted in ``totals``.
 
     Raises `EdgesimError`.
     """
     if isinstance(world.availability, ByRounds):
-        return (yield from _draw(clock, world, world.availability, batteries, meet_slot))
+        return (yield from _draw(clock, world, world.availability, batteries, totals, meet_slot))
     # The clock's sum may lie a rounding step before the change of availability at which the round is to begin. It then
     # begins at the change: else devices that leave there would be lost as soon as they have checked in.
     change_s = world.availability.next_change(clock.now)
@@ -47,11 +50,19 @@ def check_in(
         if np.isinf(when_s):
             return None
         need_progress(when_s, clock.now, f"{at_least} devices available{'' if batteries is None else ' and charged'}")
+        if isinstance(world.availability, Slots):
+            end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
+            totals.empty_slots += world.availability.empty_slots(clock.now, end_s)
         yield clock.at(when_s, Kind.WAKE)
 
 
 def _draw(
-    clock: Clock, world: World, availability: ByRounds, batteries: Batteries | None, meet_slot: Callable[[], None]
+    clock: Clock,
+    world: World,
+    availability: ByRounds,
+    batteries: Batteries | None,
+    totals: Totals,
+    meet_slot: Callable[[], None],
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
     knobs = world.config.round
@@ -61,6 +72,9 @@ def _draw(
         ids = _ready(clock, world, batteries)
         if len(ids) >= knobs.min_candidates:
             return ids
+        totals.empty_slots += not availability.available(np.arange(availability.device_count), clock.now).any()
+        if availability.is_settled(knobs.min_candidates):
+            return None
         if batteries is not None:
             charged_s, until_s = batteries.ready_s()
             if np.count_nonzero(np.isfinite(charged_s) & (until_s >= clock.now)) < knobs.min_candidates:

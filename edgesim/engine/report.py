@@ -70,6 +70,8 @@ class Totals:
     selected: int = 0
     overfull: int = 0
     """Rounds in which the devices taken needed more than a band."""
+    empty_slots: int = 0
+    """Slots of availability in which nobody was there, while the server waited for the next round."""
     joules: dict[str, float] = field(default_factory=dict)
     """By activity, work that the run's end cut among it."""
 

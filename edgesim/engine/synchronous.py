@@ -53,7 +53,7 @@ class Synchronous:
         if config.stop_at_s is not None and parts.clock.now > config.stop_at_s - drift_s(config.round.tmax_s):
             return stopped(config), None
         started = time.perf_counter()
-        ids = yield from check_in(parts.clock, parts.world, parts.batteries, self._meet_slot)
+        ids = yield from check_in(parts.clock, parts.world, parts.batteries, parts.report.totals, self._meet_slot)
         if ids is None:
             return too_few_left(config), None
         evaluation = yield from self._round(number, ids, time.perf_counter() - started)

@@ -60,7 +60,8 @@ class TorchLearner:
         learning = config.learning
         self.torch_device = pick_device(learning.device)
         seed = int(streams.seeds("initial-weights", 0))
-        build = partial(new_model, learning.model, dataset.image_shape, dataset.class_count, seed)
+        double = learning.precision == "float64"
+        build = partial(new_model, learning.model, dataset.image_shape, dataset.class_count, seed, double)
         elsewhere = "" if self.torch_device.type == "cpu" else ", or set learning.device = 'cpu'"
         with (
             reproducible(self.torch_device),
@@ -75,7 +76,7 @@ class TorchLearner:
             refuse_lone_samples(module, federation, learning)
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
-            self.data = DeviceData(dataset, self.torch_device)
+            self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
             self.accounts = Accounts(config, federation, streams, self.model.trainable)
             algorithm = self.accounts.algorithm
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes

@@ -33,7 +33,8 @@ def _trains_on_one(module: nn.Module, federation: Federation) -> bool:
     assert federation.dataset is not None, "without a dataset nothing trains"
     try:
         with torch.no_grad():
-            copy.deepcopy(module).train()(torch.zeros(1, *federation.dataset.image_shape))
+            dtype = next(module.parameters()).dtype
+            copy.deepcopy(module).train()(torch.zeros(1, *federation.dataset.image_shape, dtype=dtype))
     except ValueError:
         return False
     return True

@@ -73,7 +73,7 @@ def _deviations_of_gradients(model: FlatModel, data: DeviceData, batches: list[I
     # One chunk may span several small batches, one batch several chunks: only running sums are kept.
     index = data.index(np.concatenate(batches))
     ends = np.cumsum([len(batch) for batch in batches]).tolist()
-    total = torch.zeros(model.trainable, device=data.device)
+    total = torch.zeros(model.trainable, device=data.device, dtype=model.dtype)
     squares, begin = 0.0, 0
     for first in range(0, len(index), chunk):
         images, labels = data.train(index[first : first + chunk])

@@ -13,15 +13,17 @@ from edgesim.learning.datasets import Dataset
 class DeviceData:
     """Images as stored (uint8 or float) and labels on one device."""
 
-    def __init__(self, dataset: Dataset, device: torch.device) -> None:
+    def __init__(self, dataset: Dataset, device: torch.device, dtype: torch.dtype = torch.float32) -> None:
         self.device = device
+        self.dtype = dtype
+        """Of images as the model sees them."""
         self.image_shape = dataset.image_shape
         """Of one image as the model sees it: channels, height, width."""
         self.train_images, self.test_images = (torch.from_numpy(images).to(device) for images in dataset.images)
         self.train_labels = torch.from_numpy(dataset.train_labels).to(device)
         self.test_labels = torch.from_numpy(dataset.test_labels).to(device)
         offset, divisor = (
-            torch.from_numpy(values.astype(np.float32)).to(device)[:, None, None] for values in dataset.normalisation
+            torch.from_numpy(values).to(device, dtype)[:, None, None] for values in dataset.normalisation
         )
         self._offset, self._divisor = offset, divisor
 
@@ -47,7 +49,7 @@ class DeviceData:
         return self._normalised(self.test_images[samples]), self.test_labels[samples]
 
     def _normalised(self, images: Tensor) -> Tensor:
-        images = images.to(torch.float32).sub_(self._offset).div_(self._divisor)
+        images = images.to(self.dtype).sub_(self._offset).div_(self._divisor)
         size = self.image_shape[1:]
         if images.shape[2:] == size:
             return images

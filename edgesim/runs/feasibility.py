@@ -15,6 +15,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.learning.accounts import Accounts
 from edgesim.selection.view import Selector
+from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable
 
 ROUNDS_LOOKED_AT = 10
@@ -32,6 +33,8 @@ def check_files(config: RunConfig) -> None:
     for name in (config.devices.profile, recorded):
         if name is not None:
             find("traces", name, ".parquet")
+    if config.data.partition == "listed" and "file" in config.data.partition_options:
+        find("partitions", config.data.partition_options["file"], ".parquet")
 
 
 def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:
@@ -74,9 +77,12 @@ def check_count(world: World) -> None:
 def check_rounds(world: World, rounds: int) -> None:
     """Refuse more rounds than fit into the length of an availability table, if all rounds last to their deadline.
 
-    Raises `EdgesimError`. Rounds that may close before the deadline have no least length and are not checked.
+    A matrix of rounds needs a column for each, whenever they close. Raises `EdgesimError`. Rounds that may close before
+    the deadline have no least length and are not checked otherwise.
     """
     knobs, availability = world.config.round, world.availability
+    if isinstance(availability, ByRounds) and availability.known is not None:
+        availability.known.need(rounds)
     least_s = rounds * knobs.tmax_s
     if knobs.close != "deadline" or not isinstance(availability, IntervalTable):
         return

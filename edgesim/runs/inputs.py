@@ -50,6 +50,7 @@ def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = sour
         "devices.profile": partial(_content, "traces", config.devices.profile, ".parquet"),
         "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
         "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
+        "data.partition_options.file": partial(_content, "partitions", _listing_of(config), ".parquet"),
         "data.dataset": partial(dataset_files, config.data),
     }
     digests = {VERSION: _version()}
@@ -75,6 +76,10 @@ def _version() -> str:
 
 def _content(kind: str, name: str | None, suffix: str) -> list[Path]:
     return [] if name is None else [find(kind, name, suffix)]
+
+
+def _listing_of(config: RunConfig) -> str | None:
+    return config.data.partition_options.get("file") if config.data.dataset != "none" else None
 
 
 def _digest(paths: list[Path]) -> str:

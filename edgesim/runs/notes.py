@@ -31,13 +31,17 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
     return {about: note for about, note in notes.items() if note}
 
 
-def end_notes(config: RunConfig, before: Notes, totals: Totals) -> Notes:
-    """Notes after the last round: those of ``before``, with ``overfull`` now counted in the rounds that were run."""
+def end_notes(config: RunConfig, before: Notes, totals: Totals, empty_slots: int) -> Notes:
+    """Notes after the last round: those of ``before``, with ``overfull`` now counted in the rounds that were run.
+
+    ``empty_slots`` is the number of slots of availability that nobody would have been there in.
+    """
     told = {about: note for about, note in before.items() if about != "overfull"}
     notes = {
         "overfull": _was_overfull(config, totals),
         "upload energy": _stretched(config, totals),
         "no choice": _no_choice(config, totals),
+        "empty slots": _empty(config, empty_slots),
     }
     return told | {about: note for about, note in notes.items() if note}
 
@@ -111,6 +115,14 @@ def _stretched(config: RunConfig, totals: Totals) -> str:
             "'idle'); round.leftover = 'equal_finish' or a shorter round.tmax_s ends them earlier"
         )
     return note
+
+
+def _empty(config: RunConfig, slots: int) -> str:
+    if not slots:
+        return ""
+    force = config.availability.options.get("if_empty") == "force"
+    became = "one device, drawn at random, was made available" if force else "the server waited, and no round was run"
+    return f"in {slots} slot{'' if slots == 1 else 's'} nobody was available by availability.model: {became}"
 
 
 def _no_choice(config: RunConfig, totals: Totals) -> str:

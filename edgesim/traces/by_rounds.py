@@ -1,5 +1,6 @@
 """Availability drawn by rounds: a draw holds from the start of its round to the start of the next."""
 
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -7,6 +8,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.errors import EdgesimError
+
+
+@dataclass(frozen=True)
+class KnownSlots:
+    """The slots of a file that says nothing of those after its last."""
+
+    file: str
+    count: int
+
+    def need(self, slots: int) -> None:
+        """Raises `EdgesimError` if more slots are wanted than are known."""
+        if slots > self.count:
+            raise EdgesimError(
+                f"{self.file}: has columns for {self.count} rounds, but the run needs {slots} (a wait for enough "
+                'devices takes one too); give more columns, fewer rounds, or availability.after_end = "wrap"'
+            )
 
 
 @dataclass
@@ -23,12 +41,30 @@ class ByRounds:
     """Whether devices, [n], are available in slots, [n]; a pure function."""
     remedy: str
     """Advice for an error message when too few devices are ever available."""
-    starts_s: list[float] = field(default_factory=list)
-    """When each slot began, ascending."""
+    settled_from: float = np.inf
+    """Slot from which on nobody comes or leaves; ``inf`` if there is none."""
+    known: KnownSlots | None = None
+    """How many slots are known, of a matrix that ends; None if all are."""
+    starts_s: "array[float]" = field(default_factory=lambda: array("d"))
+    """When each slot began, ascending; a type that NumPy searches without a copy."""
 
     def begin_slot(self, t_s: float) -> None:
-        """Note that a round, or a wait for enough devices, begins at ``t_s``."""
+        """Note that a round, or a wait for enough devices, begins at ``t_s``.
+
+        Raises `EdgesimError` if the slot is not known.
+        """
+        if self.known is not None:
+            self.known.need(len(self.starts_s) + 1)
         self.starts_s.append(t_s)
+
+    def is_settled(self, count: int) -> bool:
+        """Whether from the last slot that has begun on there are always fewer than ``count`` devices."""
+        settled = len(self.starts_s) > self.settled_from
+        return settled and np.isinf(self.next_time_with(count, self.starts_s[-1]))
+
+    def slots_begun(self, t_s: float) -> int:
+        """How many slots have begun until ``t_s``."""
+        return int(np.searchsorted(self.starts_s, t_s, "right"))
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""

@@ -87,6 +87,16 @@ class Slots:
         """The start of the next slot."""
         return (int(self._slot(t_s)) + 1) * self.slot_s
 
+    def slots_begun(self, t_s: float) -> int:
+        """How many slots have begun before ``t_s``."""
+        return int(self._slot(np.nextafter(t_s, -np.inf))) + 1
+
+    def empty_slots(self, t_s: float, until_s: float) -> int:
+        """How many slots from that of ``t_s`` to the one before that of ``until_s`` have nobody available."""
+        ids = np.arange(self.device_count)
+        slots = range(int(self._slot(t_s)), int(self._slot(until_s)))
+        return sum(not self.in_slot(ids, np.broadcast_to(np.int64(slot), len(ids))).any() for slot in slots)
+
     def _slot(self, t_s: ArrayLike) -> Integers:
         """The slot of each instant; slot k begins exactly at the floating-point product k ``slot_s``."""
         instants_s = np.asarray(t_s, dtype=np.float64)

@@ -11,6 +11,7 @@ from edgesim.config_file import parse
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Clock
 from edgesim.engine.idle_devices import IdleDevices
+from edgesim.engine.report import Totals
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_table
 
@@ -98,7 +99,7 @@ def test_a_server_that_would_wake_without_progress_says_what_it_asked_for():
 
     World.config = config
     clock = Clock(7.25)
-    process = clock.process(check_in(clock, World, None, lambda: None))
+    process = clock.process(check_in(clock, World, None, Totals(), lambda: None))
     said = r"availability: asked at 7\.25 s for the next time with 2 devices available, .* answers 7\.25 s"
     with at_most(10), pytest.raises(EdgesimError, match=said):
         clock.run(process)

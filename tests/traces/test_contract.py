@@ -34,8 +34,27 @@ CASES: list[tuple[str, dict[str, object], float]] = [
     ("periodic", {"period_s": 50.0, "on_s": 20.0}, 170.0),
     ("round_robin", {"groups": 3, "turn_s": 7.0, "overlap_s": 2.5}, 70.0),
     ("arrival", {"join_every_s": 3.0, "leave_from_s": 18.0, "leave_every_s": 0.5}, 70.0),
-]
+    ("table", {"file": "matrix.csv", "slots": "rounds"}, 60.0),
+    ("table", {"file": "matrix.csv", "slots": "rounds", "if_empty": "force", "after_end": "absent"}, 90.0),
+    ("table", {"file": "matrix.csv", "slots": "rounds", "after_end": "wrap"}, 150.0),
+    ("table", {"file": "matrix.csv", "slot_s": 0.7, "after_end": "wrap"}, 110.0),
+    ("bernoulli", {"probability": [0.05 * k for k in range(1, 21)], "slots": "rounds"}, 60.0),
+    ("bernoulli", {"probability": 0.1, "if_empty": "force", "slot_s": 0.7}, 30.0),
+    ("markov", {"join_probability": 0.1, "leave_probability": 0.5, "if_empty": "force", "slots": "rounds"}, 60.0),
+    ("markov", {"if_empty": "wait", "slots": "rounds"}, 60.0),
+    ("solar", {"day_rounds": 24.0}, 60.0),
+    ("solar", {"slot_s": 2400.0, "peak": 0.3, "if_empty": "force"}, 2.5 * DAY_S),
+    ("round_robin", {"at_once": 4, "overlap_devices": 1, "turn_s": 5.0}, 170.0),
+    ("round_robin", {"turn_rounds": 2}, 60.0),
+    ("arrival", {"at_start": 2, "join_from_s": 7.0, "join_every_s": 9.0, "join_at_once": 3, "leave_from_s": 25.0,
+                 "leave_every_s": 7.0, "leave_at_once": 2, "leave_first": "highest"}, 70.0),
+    ("arrival", {"at_start": 2, "join_after_rounds": 3, "join_every_rounds": 2, "leave_after_rounds": 9,
+                 "leave_every_rounds": 1}, 30.0),
+]  # fmt: skip
 """Model, options, and the seconds in which it is asked about."""
+
+ON_THE_NUMBER = {"if_empty": "force", "leave_first": "highest", "at_once": 4, "turn_rounds": 2}
+"""Options of laws that name the number of devices, so that answers follow it."""
 
 DRAWN = {"renewal", "bernoulli", "markov", "solar", "periodic"}
 """Models whose answers follow the seed."""
@@ -61,6 +80,9 @@ def make(case: tuple[str, dict[str, object], float], tmp_path: Path, monkeypatch
             edges = np.append(np.unique(np.round(random.uniform(0, 0.9 * end_s, 7), 1)), end_s)
             rows += [f"{device},{start},{end}" for start, end in zip(edges[::2], edges[1::2], strict=False)]
         Path(name).write_text("\n".join(rows))
+    cells = random.random((20, 80)) < 0.1
+    lines = [f"{device},{','.join(map(str, row))}" for device, row in enumerate(cells.astype(int).tolist())]
+    Path("matrix.csv").write_text("\n".join([f"device,{','.join(map(str, range(1, 81)))}", *lines]))
 
     def made(devices: int = DEVICES, seed: int = 0) -> Availability:
         found = make_availability(AvailabilityConfig(model=model, **options), devices, Streams(seed))
@@ -161,7 +183,8 @@ def test_enough_devices_are_there_at_the_first_instant_that_is_named_and_at_none
                 waits += 1
                 assert present(asked, between(t_s, when_s)).sum(axis=1).max() < count
         assert asked.next_time_with(DEVICES + 1, t_s) == np.inf
-    assert waits > 3 or case[0] == "always" or isinstance(asked, ByRounds)
+    # A window always holds as many devices, and of rounds to come nothing is known.
+    assert waits > 3 or case[0] == "always" or "at_once" in case[1] or isinstance(asked, ByRounds)
 
 
 def test_nobody_comes_or_leaves_before_the_next_change(make: Maker, case) -> None:  # type: ignore[no-untyped-def]
@@ -179,8 +202,9 @@ def test_answers_follow_the_seed_where_there_are_draws_and_never_the_number_of_d
     few, many, other = make(), make(devices=20), make(seed=1)
     times = instants(few, case[2])
     first, second, third = ([model.available(IDS, t_s).tolist() for t_s in times] for model in (few, many, other))
-    assert first == second
-    assert (first == third) == (case[0] not in DRAWN)
+    forced = case[1].get("if_empty") == "force"
+    assert (first == second) != any(case[1].get(key) == value for key, value in ON_THE_NUMBER.items())
+    assert (first == third) == (case[0] not in DRAWN and not forced)
 
 
 ALL_OPTIONS = {option for kind in MODELS.values() for option in kind.model_fields}

@@ -106,7 +106,7 @@ def test_the_config_chooses_the_model(tmp_path: Path) -> None:
 
 
 def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol() -> None:
-    chances = {"join_probability": 0.2, "leave_probability": 0.2}
+    chances = {"if_empty": None, "join_probability": 0.2, "leave_probability": 0.2}
     assert resolve_options("markov", {}, 0.8, True) == {"slots": "rounds", "slot_s": None, **chances}
     assert resolve_options("markov", {}, 0.8, False) == {"slots": None, "slot_s": 0.8, **chances}
     for has_rounds in (True, False):
@@ -134,7 +134,11 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         ("markov", {}, r"availability\.slot_s: expected"),
         ("markov", {"slots": "round"}, r"slots: input should be 'rounds'"),
         ("markov", {"slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds, not of slots ="),
-        ("solar", {"slots": "rounds"}, r"availability\.slots: is an option of model 'bernoulli' or 'markov', not of"),
+        (
+            "solar",
+            {"slots": "rounds"},
+            r"availability\.slots: is an option of model 'table' or 'bernoulli' or 'markov', not",
+        ),
         ("periodic", {"on_s": 9e9}, r"on_s \(9e\+09\) must not be above period_s"),
         ("round_robin", {"groups": 2, "turn_s": 5.0, "overlap_s": 6.0}, r"overlap_s \(6\) must not be above .* 5 s"),
     ],

@@ -69,6 +69,8 @@ def load_dataset(config: DataConfig) -> Dataset:
             "that of a folder of images or of wav files",
             "data.dataset",
         )
+    if config.scale is not None:
+        dataset = replace(dataset, fixed_scale=config.scale)
     channels, *size = dataset.image_shape
     if size == [1, 1] and (config.augment != "none" or config.image_size is not None):
         knob = "data.image_size" if config.augment == "none" else "data.augment"

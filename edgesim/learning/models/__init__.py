@@ -19,17 +19,20 @@ Builder = Callable[[tuple[int, int, int], int], nn.Module]
 MODELS: dict[str, Builder] = {"mlp": mlp, "small-cnn": small_cnn, "fedteddi-cnn": fedteddi_cnn, **RESNETS}
 
 
-def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+def make_model(name: str, image_shape: tuple[int, int, int], class_count: int, double: bool = False) -> nn.Module:
     """A new model on the CPU: a name of `MODELS`, ``torchvision:NAME`` or the dotted path of a callable.
 
     The callable, which may be a class, gets the image shape (C, H, W) and the number of classes. Initial weights
-    come from torch's global generator. Raises `EdgesimError` when the result is no module of float32 that maps
-    images [n, C, H, W] to logits [n, classes], in training and in evaluation alike.
+    come from torch's global generator. With ``double`` the module is brought to float64, in which it may have been made
+    as well. Raises `EdgesimError` when the result is no module of float32 (or float64) that maps images [n, C, H, W] to
+    logits [n, classes], in training and in evaluation alike.
     """
     try:
         model = _builder(name)(image_shape, class_count)
+        if double and isinstance(model, nn.Module):
+            model = model.double()
         with refused_by_name(name, "cpu"):
-            _check(model, image_shape, class_count)
+            _check(model, image_shape, class_count, torch.float64 if double else torch.float32)
     except EdgesimError:
         raise
     except Exception as error:  # the user's own code may raise anything
@@ -40,10 +43,12 @@ def make_model(name: str, image_shape: tuple[int, int, int], class_count: int) -
     return model
 
 
-def new_model(name: str, image_shape: tuple[int, int, int], class_count: int, seed: int) -> nn.Module:
-    """`make_model` with initial weights from a seed."""
+def new_model(
+    name: str, image_shape: tuple[int, int, int], class_count: int, seed: int, double: bool = False
+) -> nn.Module:
+    """`make_model` with initial weights from a seed, with ``double`` those of float32 as well."""
     with seeded(torch.device("cpu"), seed):
-        return make_model(name, image_shape, class_count)
+        return make_model(name, image_shape, class_count, double)
 
 
 def _builder(name: str) -> Builder:
@@ -76,16 +81,16 @@ def _builder(name: str) -> Builder:
     return builder
 
 
-def _check(model: object, image_shape: tuple[int, int, int], class_count: int) -> None:
+def _check(model: object, image_shape: tuple[int, int, int], class_count: int, dtype: torch.dtype) -> None:
     """Raise TypeError or ValueError that says what a model lacks; its buffers stay as they are."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"it returned a {type(model).__name__}, expected a torch.nn.Module")
-    if any(tensor.dtype != torch.float32 for tensor in _floats(model)):
+    if any(tensor.dtype != dtype for tensor in _floats(model)):
         raise TypeError("its parameters and buffers must be float32")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("it has no trainable parameter")
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    images = torch.zeros(2, *image_shape)
+    images = torch.zeros(2, *image_shape, dtype=dtype)
     with torch.no_grad():
         for training in (True, False):
             logits = model.train(training)(images)

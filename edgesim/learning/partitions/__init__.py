@@ -6,6 +6,7 @@ from edgesim.learning.partitions.dirichlet import Dirichlet
 from edgesim.learning.partitions.dirichlet_labels import DirichletLabels
 from edgesim.learning.partitions.fedteddi import FedTeddi
 from edgesim.learning.partitions.iid import Iid
+from edgesim.learning.partitions.listed import Listed
 from edgesim.learning.partitions.partition import Partition
 from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
@@ -19,6 +20,7 @@ PARTITIONS: dict[str, type[Partition]] = {
     "classes": Classes,
     "shards": Shards,
     "quantity": Quantity,
+    "listed": Listed,
 }
 
 

@@ -6,6 +6,8 @@ from typing import Any
 from edgesim.config import AvailabilityConfig
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.forced import Forced
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.models.always import AlwaysModel
 from edgesim.traces.models.arrival import Arrival
@@ -17,6 +19,7 @@ from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.models.round_robin import RoundRobin
 from edgesim.traces.models.solar import Solar
 from edgesim.traces.models.table import Table
+from edgesim.traces.slots import Slots
 from edgesim.validation import options_of
 
 MODELS: dict[str, type[Model]] = {
@@ -49,6 +52,17 @@ def facts(availability: Availability) -> dict[str, Any]:
         return {}
     share = availability.unobserved_share
     return {"unobserved_share": share} | ({"unobserved_as": availability.unobserved_as} if share else {})
+
+
+def empty_slots(availability: Availability, waited: int, t_end_s: float) -> int | None:
+    """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced; None without slots.
+
+    ``waited`` is the number of such slots that the server has let pass, which is all of them where nobody is forced.
+    """
+    if not isinstance(availability, ByRounds | Slots):
+        return None
+    law = availability.in_slot
+    return law.count(availability.slots_begun(t_end_s)) if isinstance(law, Forced) else waited
 
 
 def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float, has_rounds: bool) -> dict[str, Any]:

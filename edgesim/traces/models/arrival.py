@@ -1,34 +1,114 @@
-"""Devices join one after another and, if wanted, leave one after another."""
+"""Devices join and, if wanted, leave one after another: the arrival and the departure of the DPFL benchmark."""
+
+from typing import Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
-from edgesim.traces.models.options import Model
+from edgesim.traces.models.options import Model, need_rounds
 
 
 class Arrival(Model):
-    """Devices join and leave in the order of their ids; no draws. One that would leave before it joins never joins."""
+    """Devices join in the order of their ids; no draws. One that would leave before it joins never joins.
+
+    The times are in seconds, or all of them in rounds.
+    """
 
     at_start: int = Field(1, ge=0)
-    """Number of devices available from the start; each further one joins ``join_every_s`` after the one before."""
-    join_every_s: float = Field(60.0, ge=0)
+    """Number of devices available from the start."""
+    join_every_s: float | None = Field(None, ge=0)
+    """Time between two joins; 60 when absent."""
     leave_from_s: float | None = Field(None, gt=0)
     """Instant at which the first device leaves; if absent, no device leaves."""
-    leave_every_s: float = Field(60.0, ge=0)
+    leave_every_s: float | None = Field(None, ge=0)
+    """Time between two leaves; 60 when absent."""
+    join_from_s: float | None = Field(None, ge=0)
+    """Instant of the first join; ``join_every_s`` when absent."""
+    join_at_once: int | None = Field(None, ge=1)
+    """How many devices join together; 1 when absent."""
+    leave_at_once: int | None = Field(None, ge=1)
+    """How many devices leave together; 1 when absent."""
+    leave_first: Literal["lowest", "highest"] | None = None
+    """Which ids leave first; ``lowest`` when absent."""
+    join_after_rounds: int | None = Field(None, ge=0)
+    """Rounds before the first join; ``join_every_rounds`` when absent."""
+    join_every_rounds: int | None = Field(None, ge=0)
+    """Rounds between two joins; 10 when absent."""
+    leave_after_rounds: int | None = Field(None, ge=1)
+    """Rounds before the first device leaves; if absent, no device leaves."""
+    leave_every_rounds: int | None = Field(None, ge=0)
+    """Rounds between two leaves; 10 when absent."""
+
+    @property
+    def _in_rounds(self) -> list[str]:
+        """The keys given that are in rounds."""
+        return [key for key in type(self).model_fields if key.endswith("_rounds") and getattr(self, key) is not None]
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        seconds = [key for key in type(self).model_fields if key.endswith("_s") and getattr(self, key) is not None]
+        if seconds and self._in_rounds:
+            raise ValueError(f"{seconds[0]} is in seconds and {self._in_rounds[0]} in rounds; remove one of them")
+        return self
+
+    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
+        """With the time between joins and between leaves filled in; raises `EdgesimError` for rounds without rounds."""
+        if not self._in_rounds:
+            return self._filled({"join_every_s": 60.0, "leave_every_s": 60.0})
+        need_rounds(has_rounds, self._in_rounds[0], "join_every_s and the like, in s")
+        return self._filled({"join_every_rounds": 10, "leave_every_rounds": 10})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """One available period for every device."""
-        ids = np.arange(device_count, dtype=np.int64)
-        start_s = np.maximum(ids - self.at_start + 1, 0) * self.join_every_s
-        end_s = np.full(device_count, np.inf)
-        if self.leave_from_s is not None:
-            end_s = self.leave_from_s + ids * self.leave_every_s
-        comes = end_s > start_s
+        own = self.resolved(0.0, True)
+        if self._in_rounds:
+            return own._by_rounds(device_count)
+        start, end = own._periods(
+            device_count, own.join_from_s, own.join_every_s, own.leave_from_s, own.leave_every_s
+        )  # fmt: skip
+        comes = end > start
         forever_s = np.broadcast_to(np.inf, device_count)
+        ids = np.arange(device_count, dtype=np.int64)
         return IntervalTable(
-            Intervals(ids[comes], start_s[comes], end_s[comes], forever_s, "availability"), after_end="absent"
+            Intervals(ids[comes], start[comes], end[comes], forever_s, "availability"), after_end="absent"
         )
+
+    def _by_rounds(self, device_count: int) -> ByRounds:
+        start, end = self._periods(
+            device_count,
+            self.join_after_rounds,
+            self.join_every_rounds,
+            self.leave_after_rounds,
+            self.leave_every_rounds,
+        )
+
+        def in_slot(ids: Integers, slots: Integers) -> Booleans:
+            return np.asarray((slots >= start[ids]) & (slots < end[ids]))
+
+        last = np.where(np.isfinite(end), end, start).max()
+        return ByRounds(device_count, in_slot, "raise availability.at_start", settled_from=float(last))
+
+    def _periods(
+        self, device_count: int, join: float | None, join_every: float | None, leave: float | None,
+        leave_every: float | None,
+    ) -> tuple[Floats, Floats]:  # fmt: skip
+        """Start and end of each device's period, [devices], in the unit of the arguments."""
+        assert join_every is not None
+        assert leave_every is not None
+        ids = np.arange(device_count, dtype=np.int64)
+        joins = (np.maximum(ids - self.at_start + 1, 0) - 1) // (self.join_at_once or 1)
+        start = (joins + 1) * float(join_every) if join is None else join + joins * float(join_every)
+        start[ids < self.at_start] = 0.0
+        if leave is None:
+            return start, np.full(device_count, np.inf)
+        ranks = ids if self.leave_first != "highest" else ids[::-1]
+        return start, np.asarray(leave + ranks // (self.leave_at_once or 1) * float(leave_every))
+
+    def _filled(self, defaults: dict[str, float]) -> Self:
+        return self.model_copy(update={key: of for key, of in defaults.items() if getattr(self, key) is None})

@@ -11,12 +11,15 @@ from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.forced import Forced
 from edgesim.traces.interval_table import AfterEnd, IntervalTable
 from edgesim.traces.intervals import Intervals, renumbered
 from edgesim.traces.slots import Slots
 
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
+
+IfEmpty = Literal["force", "wait"]
 
 
 class Model(Section):
@@ -41,6 +44,9 @@ class Slotted(Model):
     """``rounds``: a slot is a round. The default of runs with rounds."""
     slot_s: float | None = Field(None, gt=0)
     """Length of slots that are lengths of time; the default of runs without rounds is ``round.tmax_s``."""
+    if_empty: IfEmpty | None = None
+    """What becomes of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),
+    or the slot passes and the server waits (``wait``, also when absent)."""
 
     @model_validator(mode="after")
     def _one_kind_of_slot(self) -> Self:
@@ -58,11 +64,8 @@ class Slotted(Model):
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
         """With the kind of slots filled in; raises `EdgesimError` for slots by rounds in a protocol without rounds."""
-        if self.slots is not None and not has_rounds:
-            raise EdgesimError(
-                "availability.slots = 'rounds' is for round.protocol = 'synchronous', the only one with rounds; give "
-                "availability.slot_s, the length of a slot in s"
-            )
+        if self.slots is not None:
+            need_rounds(has_rounds, "slots = 'rounds'", "availability.slot_s, the length of a slot in s")
         if self.slots is not None or self.slot_s is not None:
             return self
         return self.model_copy(update={"slots": "rounds"} if has_rounds else {"slot_s": tmax_s})
@@ -73,9 +76,10 @@ class Slotted(Model):
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
             return self.in_slot(ids, slots, streams)
 
+        law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
         if self.slots is not None:
-            return ByRounds(device_count, in_slot, self.remedy())
-        return Slots(device_count, slot_length_s(self.slot_s), in_slot, self.remedy())
+            return ByRounds(device_count, law, self.remedy())
+        return Slots(device_count, slot_length_s(self.slot_s), law, self.remedy())
 
 
 class Repeated(Model):
@@ -99,6 +103,14 @@ class Repeated(Model):
             share = intervals.online_s / intervals.length_s
             intervals = renumbered(intervals, np.argsort(share if self.order == "rising" else -share, kind="stable"))
         return IntervalTable(intervals, self.after_end)
+
+
+def need_rounds(has_rounds: bool, given: str, instead: str) -> None:
+    """Raises `EdgesimError` for an option that goes by rounds in a run without rounds."""
+    if not has_rounds:
+        raise EdgesimError(
+            f"availability.{given} is for round.protocol = 'synchronous', the only one with rounds; give {instead}"
+        )
 
 
 def slot_length_s(slot_s: float | None) -> float:

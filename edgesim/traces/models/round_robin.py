@@ -1,38 +1,121 @@
 """Groups of devices are available in turn; each turn may overlap with the next."""
 
+from math import gcd
 from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgesim.arrays import Booleans, Integers
+from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
+from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.intervals import Intervals, joined
-from edgesim.traces.models.options import Repeated
+from edgesim.traces.models.options import Repeated, need_rounds
+
+_GROUPS, _TURN_S = 5, 600.0
 
 
 class RoundRobin(Repeated):
-    """Device k belongs to group k mod ``groups``; no draws."""
+    """Device k belongs to group k mod ``groups``, and the groups overlap in time; or, with ``at_once``, a window of
+    neighbouring ids moves on at each turn, and the turns overlap in devices, as in the DPFL benchmark. No draws.
+    """
 
-    groups: int = Field(5, ge=1)
-    turn_s: float = Field(600.0, gt=0)
-    """Time from the start of one group's turn to the start of the next one's."""
+    groups: int | None = Field(None, ge=1)
+    """Number of groups; 5 when absent and there is no window."""
+    turn_s: float | None = Field(None, gt=0)
+    """Time from the start of one turn to the start of the next one; 600 when absent."""
     overlap_s: float = Field(0.0, ge=0)
     """How long a group stays available in the turn of the next."""
+    at_once: int | None = Field(None, ge=1)
+    """Devices in the window; 3 when absent and another key of windows is given."""
+    overlap_devices: int | None = Field(None, ge=0)
+    """Devices of the window that stay for the next turn, which begins with them; 1 when absent."""
+    turn_rounds: int | None = Field(None, ge=1)
+    """Rounds of a turn of the window, instead of ``turn_s``."""
+
+    @property
+    def _of_windows(self) -> list[str]:
+        """The keys given that are for a window."""
+        return [key for key in ("at_once", "overlap_devices", "turn_rounds") if getattr(self, key) is not None]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.overlap_s > (self.groups - 1) * self.turn_s:
+        if self._of_windows and (self.groups is not None or self.overlap_s > 0):
+            key = "overlap_s" if self.groups is None else "groups"
+            raise ValueError(f"{key} is for groups and {self._of_windows[0]} for a window; remove one of them")
+        in_seconds = {"turn_s": self.turn_s, "order": self.order, "after_end": self.after_end}
+        given = [key for key, value in in_seconds.items() if value not in (None, "given", "wrap")]
+        if self.turn_rounds is not None and given:
+            raise ValueError(f"{given[0]} is for turns in seconds, not for turn_rounds; remove one of them")
+        window, overlap = self._window
+        if self._of_windows and overlap >= window:
+            raise ValueError(
+                f"overlap_devices ({overlap}) must be below at_once ({window}), or the same devices stay for ever"
+            )
+        groups, turn_s = self.groups or _GROUPS, self.turn_s or _TURN_S
+        if self.overlap_s > (groups - 1) * turn_s:
             raise ValueError(
                 f"overlap_s ({self.overlap_s:g}) must not be above the turns of the other groups, "
-                f"{(self.groups - 1) * self.turn_s:g} s"
+                f"{(groups - 1) * turn_s:g} s"
             )
         return self
 
+    @property
+    def _window(self) -> tuple[int, int]:
+        """Devices in the window, and those of them that stay for the next turn."""
+        return self.at_once or 3, 1 if self.overlap_devices is None else self.overlap_devices
+
+    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
+        """With all defaults filled in; raises `EdgesimError` for turns in rounds in a protocol without rounds."""
+        update: dict[str, float] = {}
+        if self._of_windows:
+            update["at_once"], update["overlap_devices"] = self._window
+        elif self.groups is None:
+            update["groups"] = _GROUPS
+        if self.turn_rounds is not None:
+            need_rounds(has_rounds, "turn_rounds", "turn_s, in s")
+        elif self.turn_s is None:
+            update["turn_s"] = _TURN_S
+        return self.model_copy(update=update)
+
+    def make(self, device_count: int, streams: Streams) -> Availability:
+        """One cycle of turns, repeated; raises `EdgesimError` for a window of more devices than there are."""
+        window, _ = self._window
+        if self._of_windows and window > device_count:
+            raise EdgesimError(
+                f"availability.at_once ({window}) must not be above devices.count ({device_count})",
+                "availability.at_once",
+                "devices.count",
+            )
+        return super().make(device_count, streams) if self.turn_rounds is None else self._by_rounds(device_count)
+
+    def _by_rounds(self, device_count: int) -> ByRounds:
+        (window, overlap), turn_rounds = self._window, self.turn_rounds
+        assert turn_rounds is not None
+
+        def in_slot(ids: Integers, slots: Integers) -> Booleans:
+            first = slots // turn_rounds * (window - overlap)
+            return np.asarray((ids - first) % device_count < window)
+
+        return ByRounds(device_count, in_slot, "raise availability.at_once")
+
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """One cycle of turns; available time that passes its end continues at its start."""
+        groups, turn_s = self.groups or _GROUPS, self.turn_s or _TURN_S
+        if self._of_windows:
+            return self._windows(device_count, turn_s)
         ids = np.arange(device_count, dtype=np.int64)
-        cycle_s = self.groups * self.turn_s
-        start_s = (ids % self.groups) * self.turn_s
+        cycle_s = groups * turn_s
+        start_s = (ids % groups) * turn_s
         device = np.concatenate([ids, ids])
         starts_s = np.concatenate([start_s, start_s - cycle_s])
-        return joined(device, starts_s, starts_s + self.turn_s + self.overlap_s, cycle_s, device_count, "availability")
+        return joined(device, starts_s, starts_s + turn_s + self.overlap_s, cycle_s, device_count, "availability")
+
+    def _windows(self, device_count: int, turn_s: float) -> Intervals:
+        window, overlap = self._window
+        turns = np.arange(device_count // gcd(device_count, window - overlap))
+        device = (turns[:, np.newaxis] * (window - overlap) + np.arange(window)) % device_count
+        start_s, end_s = (np.repeat((turns + edge) * turn_s, window) for edge in (0, 1))
+        return joined(device.ravel(), start_s, end_s, len(turns) * turn_s, device_count, "availability")

@@ -1,19 +1,21 @@
 """Solar-powered devices: each is available with a probability that follows its own day.
 
 The timed-random participation of the DPFL benchmark, p_i(t), for clients spread over longitudes: the sun's height,
-p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over the day. Its slots are always lengths of
-time, not rounds, with one draw each: a device can leave in the middle of a round.
+p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over the day. Its slots are lengths of time,
+with one draw each, so that a device can leave in the middle of a round; with ``day_rounds`` they are rounds.
 """
 
 from typing import Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
-from edgesim.traces.models.options import DAY_S, Model, slot_length_s
+from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.forced import Forced
+from edgesim.traces.models.options import DAY_S, IfEmpty, Model, need_rounds, slot_length_s
 from edgesim.traces.slots import Slots
 
 
@@ -22,25 +24,43 @@ class Solar(Model):
 
     peak: float = Field(1.0, gt=0, le=1)
     """Probability at the device's noon."""
-    day_s: float = Field(DAY_S, gt=0)
+    day_s: float | None = Field(None, gt=0)
+    """Length of the day; 86,400 when absent."""
     slot_s: float | None = Field(None, gt=0)
     """Length of a slot; the default is the deadline ``round.tmax_s``."""
+    day_rounds: float | None = Field(None, gt=0)
+    """Length of the day in rounds; each slot is then a round."""
+    if_empty: IfEmpty | None = None
+    """As in `Slotted`."""
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        for key in ("day_s", "slot_s"):
+            if self.day_rounds is not None and getattr(self, key) is not None:
+                raise ValueError(f"{key} is for slots in seconds, not for day_rounds; remove one of them")
+        return self
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
-        """With the length of a slot filled in."""
-        return self if self.slot_s is not None else self.model_copy(update={"slot_s": tmax_s})
+        """With the lengths of slot and day filled in; raises `EdgesimError` for a day of rounds without rounds."""
+        if self.day_rounds is not None:
+            need_rounds(has_rounds, "day_rounds", "day_s, in s")
+            return self
+        return self.model_copy(update={"day_s": self.day_s or DAY_S, "slot_s": self.slot_s or tmax_s})
 
-    def probability(self, ids: Integers, t_s: Floats, streams: Streams) -> Floats:
-        """Probability of availability in a slot that begins at ``t_s``, [n]."""
+    def probability(self, ids: Integers, t: Floats, streams: Streams) -> Floats:
+        """Probability of availability in a slot that begins at ``t``, in s or in rounds; [n]."""
         phase = streams.uniform("availability-phase", ids)
-        return np.asarray(self.peak * np.maximum(0.0, np.cos(2 * np.pi * (t_s / self.day_s - phase))))
+        day = self.day_rounds or self.day_s or DAY_S
+        return np.asarray(self.peak * np.maximum(0.0, np.cos(2 * np.pi * (t / day - phase))))
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Availability drawn in every slot with the probability at the slot's start."""
-        slot_s = slot_length_s(self.slot_s)
+        slot_s = None if self.day_rounds is not None else slot_length_s(self.slot_s)
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
-            begin_s = np.asarray(slots * slot_s, dtype=np.float64)
-            return streams.uniform("availability", ids, slots) < self.probability(ids, begin_s, streams)
+            begin = np.asarray(slots * (slot_s or 1.0), dtype=np.float64)
+            return streams.uniform("availability", ids, slots) < self.probability(ids, begin, streams)
 
-        return Slots(device_count, slot_s, in_slot, f"raise availability.peak ({self.peak:g})")
+        law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
+        remedy = f"raise availability.peak ({self.peak:g})"
+        return ByRounds(device_count, law, remedy) if slot_s is None else Slots(device_count, slot_s, law, remedy)

@@ -1,32 +1,105 @@
-"""Recorded availability: a file of intervals."""
+"""Recorded or programmed availability: a file of intervals, or a matrix of devices and slots."""
 
-from pydantic import Field
+from typing import Literal, Self
 
+import numpy as np
+from pydantic import Field, model_validator
+
+from edgesim.arrays import Booleans, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.streams import Streams
+from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds, KnownSlots
+from edgesim.traces.forced import Forced
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
-from edgesim.traces.intervals import Intervals, first_devices
-from edgesim.traces.models.options import Repeated
+from edgesim.traces.intervals import Intervals, first_devices, joined
+from edgesim.traces.matrix_file import read_matrix
+from edgesim.traces.models.options import IfEmpty, Repeated, need_rounds
 
 
 class Table(Repeated):
-    """Device k of the run is device k of the file; further devices of the file are left out."""
+    """Device k of the run is device k of the file; further devices of the file are left out.
+
+    With ``slots`` or ``slot_s`` the file is a matrix of zeros and ones (`edgesim.traces.matrix_file`). Draws: those of
+    `Forced`.
+    """
 
     file: str
-    """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, start_s, end_s."""
+    """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, start_s, end_s, or with device
+    and one column per slot."""
     after_end: AfterEnd = "raise"
     length_s: float | None = Field(None, gt=0)
     """When the recording ends, if the file does not say; the default is the last end in the file."""
+    slots: Literal["rounds"] | None = None
+    """``rounds``: the file has one column for each round."""
+    slot_s: float | None = Field(None, gt=0)
+    """The file has one column for each so many seconds."""
+    if_empty: IfEmpty | None = None
+    """As in `Slotted`, for a matrix by rounds."""
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        if self.slots is not None and self.slot_s is not None:
+            raise ValueError("slot_s is the length of slots in seconds, not of slots = 'rounds'; remove one of them")
+        if self.length_s is not None and (self.slots is not None or self.slot_s is not None):
+            raise ValueError("length_s is for a file of periods, not for a matrix of slots; remove it")
+        if self.if_empty is not None and self.slots is None:
+            raise ValueError("if_empty is for slots = 'rounds'")
+        return self
+
+    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
+        """Unchanged; raises `EdgesimError` for rounds in a protocol without rounds."""
+        if self.slots is not None:
+            need_rounds(has_rounds, "slots = 'rounds'", "availability.slot_s, the length of a slot in s")
+        return self
+
+    def make(self, device_count: int, streams: Streams) -> Availability:
+        """The file's devices, with numbers by ``order``; raises `EdgesimError` for a bad file."""
+        if self.slots is None:
+            return super().make(device_count, streams)
+        there = self._matrix(device_count)
+        if self.order != "given":
+            sign = 1 if self.order == "rising" else -1
+            there = there[np.argsort(sign * there.sum(axis=1), kind="stable")]
+        end = there.shape[1]
+
+        def in_slot(ids: Integers, slots: Integers) -> Booleans:
+            columns = slots % end if self.after_end == "wrap" else np.minimum(slots, end - 1)
+            return np.asarray(there[ids, columns] & ((slots < end) | (self.after_end == "wrap")))
+
+        law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
+        made = ByRounds(device_count, law, "change availability.file")
+        if self.after_end == "raise":
+            made.known = KnownSlots(self.file, end)
+        if self.after_end == "absent" and self.if_empty != "force":
+            made.settled_from = end
+        return made
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """The file's periods; raises `EdgesimError` for a bad file or one of too few devices."""
+        if self.slot_s is not None:
+            there = self._matrix(device_count)
+            device, slot = np.nonzero(there)
+            edges_s = np.arange(there.shape[1] + 1) * np.float64(self.slot_s)
+            return joined(device, edges_s[slot], edges_s[slot + 1], edges_s[-1], device_count, self.file)
         intervals = read_intervals(find("traces", self.file, ".parquet"), self.length_s)
-        if intervals.device_count < device_count:
-            raise EdgesimError(
-                f"{intervals.name}: is a trace of {intervals.device_count} devices, but devices.count is "
-                f"{device_count}; lower devices.count or give a trace of more devices",
-                "devices.count",
-            )
+        _need_devices(intervals.name, intervals.device_count, device_count)
         return first_devices(intervals, device_count)
+
+    def _matrix(self, device_count: int) -> Booleans:
+        """Whether each device is available in each slot, [devices, slots]."""
+        path = find("traces", self.file, ".parquet")
+        there = read_matrix(path)
+        _need_devices(str(path), len(there), device_count)
+        return there[:device_count]
+
+
+def _need_devices(name: str, has: int, device_count: int) -> None:
+    if has < device_count:
+        raise EdgesimError(
+            f"{name}: is a trace of {has} devices, but devices.count is {device_count}; lower devices.count or give a "
+            "trace of more devices",
+            "devices.count",
+        )

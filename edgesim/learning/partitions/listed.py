@@ -1,0 +1,54 @@
+"""A partition listed sample by sample in a file, for worked examples and for splits made elsewhere."""
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Integers
+from edgesim.errors import EdgesimError
+from edgesim.files.content import find
+from edgesim.files.table_file import numbers_of, read_columns, refuse_rows
+from edgesim.learning.partitions.partition import Partition
+from edgesim.streams import Streams
+
+DEVICE, SAMPLE = "device", "sample"
+
+
+class Listed(Partition):
+    """Rows of a device and a sample's place in the training set, both from 0; no draws.
+
+    A sample may lie on several devices or on none. Further devices of the file are left out.
+    """
+
+    file: str = Field(min_length=1)
+    """Path, or name of a file under ``partitions/``: CSV or Parquet with the columns device and sample."""
+
+    def divide(
+        self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
+    ) -> list[list[Integers]]:
+        """The listed sets; see `Partition.divide`. For a bad row the error names file, row and column."""
+        if samples_per_device is not None:
+            raise EdgesimError(
+                "data.samples_per_device: is not for data.partition = 'listed', whose file lists samples; remove it",
+                "data.samples_per_device",
+            )
+        path = find("partitions", self.file, ".parquet")
+        frame = read_columns(path, (DEVICE, SAMPLE))
+        values = {name: numbers_of(frame[name]) for name in (DEVICE, SAMPLE)}
+        for name, most in ((DEVICE, 2**31 - 1), (SAMPLE, len(labels) - 1)):
+            broken = ~((values[name] >= 0) & (values[name] <= most) & (values[name] == np.floor(values[name])))
+            refuse_rows(path, frame, name, broken, f"a whole number from 0 to {most}")
+        device, sample = (values[name].astype(np.int64) for name in (DEVICE, SAMPLE))
+        order = np.lexsort((sample, device))
+        device, sample = device[order], sample[order]
+        # Of equal rows the later ones come last, since the sort is stable.
+        twice = np.append(False, (device[1:] == device[:-1]) & (sample[1:] == sample[:-1]))[: len(device)]
+        refuse_rows(path, frame, SAMPLE, twice, "each sample of a device once", order)
+        sets = np.searchsorted(device, np.arange(device_count + 1))
+        empty = np.flatnonzero(np.diff(sets) == 0)
+        if len(empty):
+            raise EdgesimError(
+                f"data.partition_options.file: {path} lists no sample of device {empty[0]}; every device from 0 to "
+                f"devices.count - 1 ({device_count - 1}) needs one",
+                "devices.count",
+            )
+        return [np.split(sample[: sets[-1]], sets[1:-1])]

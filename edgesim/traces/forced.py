@@ -1,0 +1,57 @@
+"""Slots in which nobody would be available get one device, as in the DPFL benchmark (``if_empty = "force"``)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgesim.arrays import Booleans, Integers
+from edgesim.streams import Streams
+
+_NOBODY = -1
+
+_AT_ONCE = 2**18
+"""Most pairs of device and slot looked at together, which bounds the memory."""
+
+
+@dataclass(frozen=True)
+class Forced:
+    """Who is available in which slot by a law, and in slots that the law leaves empty one device, drawn uniformly.
+
+    The law itself does not see this: a Markov chain goes on from its own state. Draws: stream ``availability-forced``,
+    indexed by the slot. Which slots are empty depends on the number of devices.
+    """
+
+    device_count: int
+    law: Callable[[Integers, Integers], Booleans]
+    """Whether devices, [n], are available in slots, [n], by the law."""
+    streams: Streams
+    _of_slot: dict[int, int] = field(default_factory=dict)
+    """The device forced in each slot that was looked at, `_NOBODY` in those that are not empty."""
+
+    def __call__(self, ids: Integers, slots: Integers) -> Booleans:
+        """Whether each device is available in its slot, [n]."""
+        there = self.law(ids, slots)
+        absent = np.flatnonzero(~there)
+        if len(absent):
+            there = np.array(there)
+            there[absent] = ids[absent] == self._forced(slots[absent])
+        return there
+
+    def count(self, slots: int) -> int:
+        """How many of the slots 0 to ``slots`` - 1 the law leaves empty."""
+        return int(np.count_nonzero(self._forced(np.arange(slots)) != _NOBODY))
+
+    def _forced(self, slots: Integers) -> Integers:
+        """The device forced in each slot, or `_NOBODY`, [n]."""
+        wanted, place = np.unique(slots, return_inverse=True)
+        new = np.array([slot for slot in wanted.tolist() if slot not in self._of_slot], dtype=np.int64)
+        size = max(1, _AT_ONCE // self.device_count)
+        for first in range(0, len(new), size):
+            some = new[first : first + size]
+            ids = np.tile(np.arange(self.device_count), len(some))
+            there = self.law(ids, np.repeat(some, self.device_count)).reshape(len(some), self.device_count)
+            drawn = self.streams.uniform("availability-forced", 0, some) * self.device_count
+            forced = np.where(there.any(axis=1), _NOBODY, drawn.astype(np.int64))
+            self._of_slot.update(zip(some.tolist(), forced.tolist(), strict=True))
+        return np.array([self._of_slot[slot] for slot in wanted.tolist()], dtype=np.int64)[place]

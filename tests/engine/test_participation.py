@@ -1,0 +1,181 @@
+"""Participation in the whole simulator: the laws' worked examples, and one 0/1 matrix for every algorithm of a seed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_run, read_table
+from edgesim.selection import SELECTORS
+
+DEVICES, SEED, TMAX_S = 10, 3, 0.8
+CLOSE = {"close": "deadline"}
+
+
+def run(folder, availability, rounds=40, devices=DEVICES, algorithm=None, policy="random", data="none", **knobs):
+    """A timing-only run that takes all devices available, and who took part in each round, [devices, rounds]."""
+    everyone = {"admission": "count", "count": devices, "allocator": "equal_share", "tmax_s": TMAX_S}
+    values = {
+        "seed": SEED,
+        "rounds": rounds,
+        "devices": {"count": devices},
+        "availability": availability,
+        "round": {"payload_bits": 1e5, **everyone, **knobs},
+        "data": {"dataset": data},
+        "learning": {"training": "none"},
+        "algorithm": algorithm or {},
+        "selection": {"policy": policy},
+    }
+    result = simulation.run(parse(values, "test"), folder)
+    table, acts = read_table(folder, "rounds"), read_table(folder, "activities")
+    found = np.zeros((devices, len(table)), dtype=int)
+    found[acts["device"], acts["round"] - 1] = 1
+    assert found.sum(axis=0).tolist() == table["candidates"].tolist() == table["selected"].tolist()
+    return found, result, table
+
+
+WORKED = {
+    "arrival": ({"at_start": 5, "join_after_rounds": 50, "join_every_rounds": 10},
+                {"at_start": 5, "join_from_s": 50 * TMAX_S, "join_every_s": 10 * TMAX_S}),
+    "departure": ({"at_start": 10, "leave_first": "highest", "leave_after_rounds": 50, "leave_every_rounds": 10},
+                  {"at_start": 10, "leave_first": "highest",
+                   "leave_from_s": 50 * TMAX_S, "leave_every_s": 10 * TMAX_S}),
+}  # fmt: skip
+SIZES = {
+    "arrival": {1: 5, 50: 5, 51: 6, 60: 6, 61: 7, 91: 10, 100: 10},
+    "departure": {1: 10, 50: 10, 51: 9, 60: 9, 61: 8, 91: 5, 100: 5},
+}
+
+
+@pytest.mark.parametrize("law", WORKED)
+@pytest.mark.parametrize("by", ["rounds", "seconds"])
+def test_devices_join_and_leave_in_the_rounds_of_the_worked_examples(tmp_path, law, by):
+    options = WORKED[law][by == "seconds"]
+    found, _, _ = run(tmp_path / "run", {"model": "arrival", **options}, 100, **CLOSE)
+    sizes = found.sum(axis=0)
+    assert {number: sizes[number - 1] for number in SIZES[law]} == SIZES[law]
+    assert np.array_equal(found, np.arange(DEVICES)[:, None] < sizes)
+
+
+@pytest.mark.parametrize("turn", [{"turn_rounds": 2}, {"turn_s": 2 * TMAX_S}], ids=["rounds", "seconds"])
+def test_blocks_of_round_robin_hand_over_as_in_the_worked_example(tmp_path, turn):
+    law = {"model": "round_robin", "at_once": 2, "overlap_devices": 1, **turn}
+    found, _, _ = run(tmp_path / "run", law, 6, devices=4, count=2, **CLOSE)
+    assert [np.flatnonzero(column).tolist() for column in found.T] == [[0, 1], [0, 1], [1, 2], [1, 2], [2, 3], [2, 3]]
+
+
+LAWS = [
+    {"model": "bernoulli", "probability": 0.5},
+    {"model": "bernoulli", "probability": [0.1 * k for k in range(1, 11)], "if_empty": "force"},
+    {"model": "markov"},
+    {"model": "solar", "peak": 0.9, "day_rounds": 12.0, "if_empty": "force"},
+    {"model": "arrival", "at_start": 2, "join_every_rounds": 3, "leave_after_rounds": 20},
+    {"model": "round_robin", "turn_rounds": 3},
+]
+OTHER_ALGORITHMS = [{"name": name} for name in ALGORITHMS if name not in ("fedavg", "safa")]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: "-".join(map(str, law.values()))[:40])
+def test_every_algorithm_and_protocol_detail_of_a_seed_meets_the_same_matrix(tmp_path, law):
+    expected, _, table = run(tmp_path / "fedavg", law)
+    for number, algorithm in enumerate(OTHER_ALGORITHMS):
+        found, _, _ = run(tmp_path / str(number), law, algorithm=algorithm)
+        assert np.array_equal(found, expected), algorithm
+    # Rounds that close at another instant each, and other payloads, change nothing by rounds.
+    for number, knobs in enumerate((CLOSE, {"payload_bits": 3e5}, {"download_s": 0.1})):
+        found, _, other = run(tmp_path / f"knobs-{number}", law, **knobs)
+        assert np.array_equal(found, expected), knobs
+        assert other["t_end_s"].iloc[-1] != table["t_end_s"].iloc[-1]
+    ids = {"fedavg", *(one["name"] for one in OTHER_ALGORITHMS)}
+    assert ids >= {"fedavg", "fedprox", "scaffold", "mifa"}
+
+
+def test_every_policy_meets_the_same_candidates(tmp_path):
+    policies = ("random", "best-channel", "feddance", "availability-first")
+    assert set(policies) <= set(SELECTORS)
+    law, knobs = LAWS[2], {"count": 3, "min_candidates": 3}
+    found = []
+    for policy in policies:
+        values = {
+            "seed": SEED, "rounds": 30, "devices": {"count": DEVICES}, "availability": law,
+            "round": {"payload_bits": 1e5, "admission": "count", **knobs}, "data": {"dataset": "digits"},
+            "learning": {"training": "none"}, "selection": {"policy": policy},
+        }  # fmt: skip
+        try:
+            simulation.run(parse(values, "test"), tmp_path / policy)
+        except EdgesimError:
+            # Policies that look at updates have none in a timing-only run.
+            continue
+        found.append(read_table(tmp_path / policy, "rounds")["candidates"].tolist())
+    assert len(found) >= 3
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": TMAX_S}], ids=["rounds", "seconds"])
+def test_rounds_and_seconds_give_one_matrix_where_slots_are_deadlines(tmp_path, by):
+    law = {"model": "markov", "join_probability": 0.1, "leave_probability": 0.5}
+    expected, _, _ = run(tmp_path / "rounds", {**law, "slots": "rounds"}, **CLOSE)
+    found, _, _ = run(tmp_path / "other", {**law, **by}, **CLOSE)
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": TMAX_S}], ids=["rounds", "seconds"])
+def test_empty_slots_are_forced_or_waited_for_and_counted_in_run_json(tmp_path, by):
+    law = {"model": "bernoulli", "probability": 0.2, **by}
+    forced, _, table = run(tmp_path / "force", {**law, "if_empty": "force"}, 60, devices=4, **CLOSE)
+    waited, _, later = run(tmp_path / "wait", {**law, "if_empty": "wait"}, 60, devices=4, **CLOSE)
+    assert (forced.sum(axis=0) >= 1).all()
+    assert table["t_start_s"].to_numpy() == pytest.approx(np.arange(60) * TMAX_S)
+    # The server that waits runs its rounds in the slots that are not empty, each as long as a deadline.
+    slots = np.round(later["t_start_s"].to_numpy() / TMAX_S).astype(int)
+    passed = slots[-1] + 1 - 60
+    counts = {name: read_run(tmp_path / name)["empty_slots"] for name in ("force", "wait")}
+    assert counts["wait"] == passed > 10
+    in_time = slots[slots < 60]
+    assert counts["force"] == 60 - len(in_time)
+    assert np.array_equal(forced[:, in_time], waited[:, : len(in_time)])
+    notes = {name: read_run(tmp_path / name)["notes"]["empty slots"] for name in ("force", "wait")}
+    assert notes["force"].startswith(f"in {counts['force']} slots nobody was available")
+    assert notes["force"].endswith("one device, drawn at random, was made available")
+    assert notes["wait"].endswith("the server waited, and no round was run")
+    # A run without empty slots counts none; a model without slots has no count.
+    run(tmp_path / "half", {"model": "bernoulli", "probability": 0.9, **by}, 20, **CLOSE)
+    half, static = read_run(tmp_path / "half"), tmp_path / "static"
+    assert (half["empty_slots"], "empty slots" in half["notes"]) == (0, False)
+    run(static, {"model": "always"}, 3)
+    assert "empty_slots" not in json.loads((static / "run.json").read_text())
+
+
+def test_a_run_that_nobody_is_left_for_ends_and_says_so(tmp_path):
+    gone = {"model": "arrival", "at_start": 4, "leave_after_rounds": 3, "leave_every_rounds": 1}
+    found, result, _ = run(tmp_path / "run", gone, 20, devices=4)
+    assert found.sum(axis=0).tolist() == [4, 4, 4, 3, 2, 1]
+    assert result.reason == "fewer than 1 devices are ever available again"
+
+
+def test_a_programme_is_followed_and_one_of_too_few_rounds_is_refused_before_anything_is_written(tmp_path):
+    cells = (np.random.default_rng(1).random((4, 12)) < 0.6).astype(int)
+    cells[0] |= ~cells.any(axis=0)
+    lines = [f"{device},{','.join(map(str, row))}" for device, row in enumerate(cells.tolist())]
+    file = tmp_path / "programme.csv"
+    file.write_text("\n".join([f"device,{','.join(map(str, range(1, 13)))}", *lines]))
+    law = {"model": "table", "file": str(file), "slots": "rounds"}
+    found, _, _ = run(tmp_path / "run", law, 12, devices=4)
+    assert np.array_equal(found, cells)
+    by_seconds = {"model": "table", "file": str(file), "slot_s": TMAX_S}
+    found, _, _ = run(tmp_path / "seconds", by_seconds, 12, devices=4, **CLOSE)
+    assert np.array_equal(found, cells)
+    with pytest.raises(EdgesimError, match=r"programme\.csv: has columns for 12 rounds, but the run needs 13"):
+        run(tmp_path / "short", law, 13, devices=4)
+    with pytest.raises(EdgesimError, match=r"programme\.csv.* is a trace of 4 devices, but devices\.count is 5"):
+        run(tmp_path / "short", law, 3, devices=5)
+    assert not (tmp_path / "short").exists()
+    # A changed cell is another input: the run is not reused.
+    config = simulation.complete(parse({"seed": 1, "rounds": 2, "availability": law, "devices": {"count": 4}}, "test"))
+    before = simulation.input_digests(config)["availability.file"]
+    file.write_text(file.read_text().replace("1", "0", 1))
+    assert simulation.input_digests(config)["availability.file"] != before

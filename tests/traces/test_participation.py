@@ -1,0 +1,366 @@
+"""The eight laws of participation of the DPFL benchmark: their worked examples, by rounds and by seconds.
+
+A slot is a round: presence in slot r - 1 is participation in round r. By seconds all slots are equally long.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim.config import AvailabilityConfig
+from edgesim.errors import EdgesimError
+from edgesim.streams import Streams
+from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.models import MODELS, empty_slots, make_availability, resolve_options
+
+SLOT_S = 0.7
+"""No multiple of it is exact in binary."""
+
+
+def made(model: str, devices: int, seed: int = 0, **options: object) -> Availability:
+    return make_availability(AvailabilityConfig(model=model, **options), devices, Streams(seed))
+
+
+def matrix(availability: Availability, devices: int, rounds: int, slot_s: float = SLOT_S) -> np.ndarray:
+    """Who takes part in each round, [devices, rounds], asked after the start of each slot and before its end.
+
+    Sums of seconds may lie last bits beside the edges of slots; the server takes that for the edge.
+    """
+    ids, starts_s = np.arange(devices), np.arange(rounds) * slot_s
+    if isinstance(availability, ByRounds):
+        for t_s in starts_s[len(availability.starts_s) :]:
+            availability.begin_slot(float(t_s))
+    found, ends = (
+        np.stack([availability.available(ids, t_s + part * slot_s) for t_s in starts_s], axis=1)
+        for part in (1e-6, 1 - 1e-6)
+    )
+    assert np.array_equal(found, ends)
+    return found
+
+
+def active(found: np.ndarray) -> list[set[int]]:
+    return [set(np.flatnonzero(column).tolist()) for column in found.T]
+
+
+ROUNDS_OF_ARRIVAL = {"at_start": 5, "join_after_rounds": 50, "join_every_rounds": 10, "join_at_once": 1}
+SECONDS_OF_ARRIVAL = {"at_start": 5, "join_from_s": 50 * SLOT_S, "join_every_s": 10 * SLOT_S}
+
+
+@pytest.mark.parametrize("options", [ROUNDS_OF_ARRIVAL, SECONDS_OF_ARRIVAL], ids=["rounds", "seconds"])
+def test_arrival_five_devices_then_one_more_in_round_51_and_every_ten(options: dict[str, object]) -> None:
+    who = active(matrix(made("arrival", 10, **options), 10, 100))
+    for number, here in enumerate(who, start=1):
+        expected = 5 if number <= 50 else 6 + (number - 51) // 10
+        assert here == set(range(expected)), number
+    assert [len(who[number - 1]) for number in (1, 50, 51, 60, 61, 91, 100)] == [5, 5, 6, 6, 7, 10, 10]
+
+
+ROUNDS_OF_DEPARTURE = {"leave_after_rounds": 50, "leave_every_rounds": 10}
+SECONDS_OF_DEPARTURE = {"leave_from_s": 50 * SLOT_S, "leave_every_s": 10 * SLOT_S}
+
+
+@pytest.mark.parametrize("options", [ROUNDS_OF_DEPARTURE, SECONDS_OF_DEPARTURE], ids=["rounds", "seconds"])
+def test_departure_all_devices_and_from_round_51_on_the_highest_ids_leave(options: dict[str, object]) -> None:
+    who = active(matrix(made("arrival", 10, at_start=10, leave_first="highest", **options), 10, 100))
+    for number, here in enumerate(who, start=1):
+        expected = 10 if number <= 50 else 9 - (number - 51) // 10
+        assert here == set(range(expected)), number
+    assert [len(who[number - 1]) for number in (1, 50, 51, 61, 91, 100)] == [10, 10, 9, 8, 5, 5]
+
+
+def test_several_devices_join_and_leave_together() -> None:
+    joins = {"at_start": 1, "join_after_rounds": 2, "join_every_rounds": 1, "join_at_once": 3}
+    leaves = {"leave_after_rounds": 5, "leave_every_rounds": 1, "leave_at_once": 2, "leave_first": "highest"}
+    who = active(matrix(made("arrival", 6, **joins, **leaves), 6, 9))
+    # Devices 1 to 3 join in round 3, 4 and 5 in round 4; 5 and 4 leave in round 6, 3 and 2 in 7, 1 and 0 in 8.
+    assert who == [{0}, {0}, {0, 1, 2, 3}, set(range(6)), set(range(6)), {0, 1, 2, 3}, {0, 1}, set(), set()]
+    lowest = active(matrix(made("arrival", 4, at_start=4, leave_after_rounds=1, leave_every_rounds=1), 4, 6))
+    assert lowest == [{0, 1, 2, 3}, {1, 2, 3}, {2, 3}, {3}, set(), set()]
+
+
+@pytest.mark.parametrize("turn", [{"turn_rounds": 2}, {"turn_s": 2 * SLOT_S}], ids=["rounds", "seconds"])
+def test_round_robin_blocks_of_two_rounds_hand_over_with_one_device(turn: dict[str, object]) -> None:
+    who = active(matrix(made("round_robin", 4, at_once=2, overlap_devices=1, **turn), 4, 6))
+    assert who == [{0, 1}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 3}]
+
+
+@pytest.mark.parametrize(("devices", "window", "overlap"), [(10, 3, 1), (7, 3, 1), (6, 4, 0), (5, 5, 2)])
+@pytest.mark.parametrize("by", ["turn_rounds", "turn_s"])
+def test_a_window_moves_on_by_its_devices_less_the_overlap_for_ever(
+    devices: int, window: int, overlap: int, by: str
+) -> None:
+    turn = {"turn_rounds": 3} if by == "turn_rounds" else {"turn_s": 3 * SLOT_S}
+    who = active(matrix(made("round_robin", devices, at_once=window, overlap_devices=overlap, **turn), devices, 90))
+    first = 0
+    for block in range(30):
+        assert who[3 * block : 3 * block + 3] == [{(first + k) % devices for k in range(window)}] * 3
+        first = (first + window - overlap) % devices
+
+
+def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays() -> None:
+    assert active(matrix(made("round_robin", 10, turn_rounds=10), 10, 21))[9:21:10] == [{0, 1, 2}, {2, 3, 4}]
+
+
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: dict[str, object]) -> None:
+    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 8000
+    found = matrix(made("bernoulli", 5, probability=rates, **by), 5, rounds)
+    error = 4 * np.sqrt(np.array(rates) * (1 - np.array(rates)) / rounds) + 1e-12
+    assert np.all(np.abs(found.mean(axis=1) - rates) <= error)
+    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.025)
+    # A device is there in the same rounds, whatever the rates of the others.
+    assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
+
+
+def test_half_of_all_clients_take_part_under_the_benchmarks_coin() -> None:
+    found = matrix(made("bernoulli", 100, probability=0.5, slots="rounds"), 100, 2000)
+    assert found.mean() == pytest.approx(0.5, abs=0.005)
+
+
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, object]) -> None:
+    # T6: stationary (.5, .5), mean run 5, lag-one autocorrelation .6, p01 over 10^5 steps within .2 +- .005.
+    found = matrix(made("markov", 1000, **by), 1000, 100)
+    assert found[:, 0].mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(1000))
+    assert found.mean() == pytest.approx(0.5, abs=0.02)
+    now, then = found[:, :-1], found[:, 1:]
+    assert then[~now].mean() == pytest.approx(0.2, abs=0.005)
+    assert (~then[now]).mean() == pytest.approx(0.2, abs=0.005)
+    assert np.corrcoef(now.ravel(), then.ravel())[0, 1] == pytest.approx(0.6, abs=0.01)
+    changes = np.count_nonzero(now != then, axis=1)
+    assert 1 / (changes.mean() / now.shape[1]) == pytest.approx(5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "slot_s"),
+    [({"peak": 0.8, "day_rounds": 24.0}, SLOT_S), ({"peak": 0.8, "day_s": 24.0, "slot_s": 1.0}, 1.0)],
+    ids=["rounds", "seconds"],
+)
+def test_solar_participation_is_peak_over_pi_on_average_and_the_cosine_at_each_hour(
+    options: dict[str, object], slot_s: float
+) -> None:
+    found = matrix(made("solar", 400, **options), 400, 24 * 40, slot_s).reshape(400, 40, 24)
+    assert found.mean() == pytest.approx(0.8 / np.pi, abs=0.004)
+    phase = Streams(0).uniform("availability-phase", np.arange(400))
+    chance = 0.8 * np.maximum(0.0, np.cos(2 * np.pi * (np.arange(24) / 24 - phase[:, None])))
+    assert np.abs(found.mean(axis=1) - chance).max() < 5 * 0.5 / np.sqrt(40)
+    assert not found[np.broadcast_to(chance[:, None] == 0, found.shape)].any()
+
+
+def test_static_participation_is_everyone_in_every_round() -> None:
+    assert matrix(made("always", 4), 4, 20).all()
+
+
+LAWS: list[tuple[str, dict[str, object]]] = [
+    ("bernoulli", {"probability": 0.2}),
+    ("bernoulli", {"probability": [0.1, 0.2, 0.3, 0.05]}),
+    ("markov", {"join_probability": 0.1, "leave_probability": 0.5}),
+    ("solar", {"peak": 0.3}),
+]
+
+
+def timed(model: str, by: str) -> dict[str, object]:
+    if model == "solar":
+        return {"day_rounds": 12.0} if by == "rounds" else {"slot_s": SLOT_S, "day_s": 12 * SLOT_S}
+    return {"slots": "rounds"} if by == "rounds" else {"slot_s": SLOT_S}
+
+
+@pytest.mark.parametrize("by", ["rounds", "seconds"])
+@pytest.mark.parametrize(("model", "options"), LAWS)
+def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(
+    model: str, options: dict[str, object], by: str
+) -> None:
+    own, rounds = {**options, **timed(model, by)}, 1200
+    waits = matrix(made(model, 4, **own, if_empty="wait"), 4, rounds)
+    assert np.array_equal(waits, matrix(made(model, 4, **own), 4, rounds))
+    model_forced = made(model, 4, **own, if_empty="force")
+    forced = matrix(model_forced, 4, rounds)
+    empty = ~waits.any(axis=0)
+    assert np.array_equal(forced[:, ~empty], waits[:, ~empty])
+    assert (forced[:, empty].sum(axis=0) == 1).all()
+    shares = forced[:, empty].mean(axis=1)
+    assert np.abs(shares - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / empty.sum())
+    assert empty.sum() > 200
+    # The count is that of the slots, whatever was asked and in which order.
+    assert empty_slots(model_forced, 7, rounds * SLOT_S - 1e-9) == empty.sum()
+    assert empty_slots(made(model, 4, **own), 7, rounds * SLOT_S) == 7
+    asked = made(model, 4, **own, if_empty="force")
+    matrix(asked, 4, rounds)
+    for slot in np.random.default_rng(0).permutation(rounds)[:200].tolist():
+        t_s = (slot + 0.5) * SLOT_S
+        assert [bool(asked.available(np.array([k]), t_s)[0]) for k in (2, 0, 3, 1)] == forced[
+            [2, 0, 3, 1], slot
+        ].tolist()
+
+
+def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says() -> None:
+    # Of 100 rounds at N = 10, 100 / 2^10 = .0977 on average.
+    forced = made("bernoulli", 10, probability=0.5, slots="rounds", if_empty="force")
+    assert matrix(forced, 10, 5000).any(axis=0).all()
+    assert 0 < empty_slots(forced, 0, np.inf) == pytest.approx(50 * 0.0977, abs=4 * np.sqrt(4.9))
+    assert empty_slots(made("always", 3), 0, 1.0) is None
+
+
+PROGRAMME = np.array([[1, 0, 1, 0, 0, 1], [0, 0, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]])
+Writer = Callable[[np.ndarray | pd.DataFrame, str], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Writer:
+    """Writes a matrix, [devices, rounds], or a table as it is."""
+
+    def written(cells: np.ndarray | pd.DataFrame, kind: str) -> str:
+        path = tmp_path / f"programme.{kind}"
+        table = cells if isinstance(cells, pd.DataFrame) else frame(cells)
+        table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+        return str(path)
+
+    return written
+
+
+def frame(cells: np.ndarray) -> pd.DataFrame:
+    found = pd.DataFrame(cells, columns=[str(number) for number in range(1, cells.shape[1] + 1)])
+    found.insert(0, "device", np.arange(len(cells)))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+def test_a_programmed_matrix_is_followed_cell_by_cell(write: Writer, kind: str, by: dict[str, object]) -> None:
+    file = write(frame(PROGRAMME).iloc[[2, 0, 1]], kind)
+    assert np.array_equal(matrix(made("table", 3, file=file, **by), 3, 6), PROGRAMME)
+    assert np.array_equal(matrix(made("table", 2, file=file, **by), 2, 6), PROGRAMME[:2])
+    twice = matrix(made("table", 3, file=file, after_end="wrap", **by), 3, 12)
+    assert np.array_equal(twice, np.tile(PROGRAMME, 2))
+    once = matrix(made("table", 3, file=file, after_end="absent", **by), 3, 12)
+    assert np.array_equal(once, np.hstack([PROGRAMME, np.zeros((3, 6))]))
+    rising = matrix(made("table", 3, file=file, order="rising", **by), 3, 6)
+    assert np.array_equal(rising, PROGRAMME[[1, 0, 2]])
+    with pytest.raises(EdgesimError, match=r"programme.* is a trace of 3 devices, but devices\.count is 4"):
+        made("table", 4, file=file, **by)
+
+
+def test_a_programmed_matrix_by_rounds_ends_after_its_last_column(write: Writer) -> None:
+    found = made("table", 3, file=write(PROGRAMME, "csv"), slots="rounds")
+    matrix(found, 3, 6)
+    with pytest.raises(EdgesimError, match=r"programme\.csv: has columns for 6 rounds, but the run needs 7") as refusal:
+        found.begin_slot(100.0)
+    assert "\n" not in str(refusal.value)
+
+
+def test_empty_columns_of_a_programme_are_forced_and_counted(write: Writer) -> None:
+    found = made("table", 3, file=write(PROGRAMME, "parquet"), slots="rounds", if_empty="force")
+    cells = matrix(found, 3, 6)
+    empty = ~PROGRAMME.any(axis=0)
+    assert np.array_equal(cells[:, ~empty], PROGRAMME[:, ~empty])
+    assert cells[:, empty].sum(axis=0).tolist() == [1, 1]
+    assert empty_slots(found, 0, 100.0) == 2
+
+
+def changed(column: str, row: int, value: object) -> pd.DataFrame:
+    table = frame(PROGRAMME).astype(object)
+    table.loc[row, column] = value
+    return table
+
+
+BAD = [
+    ("csv", changed("3", 1, 2), r"programme\.csv: line 3: column '3': expected 0 or 1 \(got 2\)"),
+    ("csv", changed("6", 2, 0.5), r"line 4: column '6': expected 0 or 1 \(got 0\.5\)"),
+    ("csv", changed("1", 0, "yes"), r"line 2: column '1': expected 0 or 1 \(got yes\)"),
+    ("csv", changed("2", 0, None), r"line 2: column '2': expected 0 or 1 \(got nan\)"),
+    ("csv", changed("2", 0, "-1"), r"line 2: column '2': expected 0 or 1 \(got -1\)"),
+    ("parquet", changed("2", 2, 3).astype(int), r"programme\.parquet: row 3: column '2': expected 0 or 1 \(got 3\)"),
+    ("parquet", changed("2", 2, np.nan).astype(float), r"row 3: column '2': expected 0 or 1 \(got nan\)"),
+    ("csv", changed("device", 1, 0), r"line 3: device: expected each device once \(got 0\)"),
+    ("csv", changed("device", 1, "x"), r"line 3: device: expected a whole number from 0"),
+    ("csv", changed("device", 1, 5), r"has no row of device 1; expected one of each from 0 to 5"),
+    ("csv", frame(PROGRAMME).drop(columns="device"), r"column 1: expected 'device'.* \(got '1'\)"),
+    ("csv", frame(PROGRAMME).drop(columns="3"), r"column 4: expected '3'.* \(got '4'\)"),
+    ("csv", frame(PROGRAMME).rename(columns={"6": "end_s"}), r"column 7: expected '6'.* \(got 'end_s'\)"),
+    ("csv", frame(PROGRAMME)[["device"]], r"column 2: expected '1'.* \(got 'nothing'\)"),
+    ("csv", frame(PROGRAMME).iloc[:0], r"holds no rows; expected device, 1, 2"),
+    ("parquet", changed("2", 2, "a").astype(str), r"column 'device': expected numbers, found"),
+]
+
+
+@pytest.mark.parametrize(("kind", "table", "said"), BAD, ids=[said for _, _, said in BAD])
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+def test_a_bad_cell_of_a_programme_is_one_line_with_file_row_and_column(
+    write: Writer, kind: str, table: pd.DataFrame, said: str, by: dict[str, object]
+) -> None:
+    file = write(table, kind)
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        made("table", 3, file=file, **by)
+    assert str(refusal.value).startswith(file)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None:
+    for row, said in (("1,1", r"line 3: column '2': expected 0 or 1 \(got nan\)"), ("1,1,0,1", r"line 3: expected 3")):
+        path = tmp_path / "short.csv"
+        path.write_text(f"device,1,2\n0,1,1\n{row}\n")
+        with pytest.raises(EdgesimError, match=said):
+            made("table", 2, file=str(path), slots="rounds")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "said"),
+    [
+        ("bernoulli", {"probability": [0.5, 0.5]}, r"probability: is a list of 2 numbers, but devices\.count is 3"),
+        ("bernoulli", {"probability": [0.5, 1.5, 0.1]}, r"probability\[1\]: .* less than or equal to 1 \(got 1\.5\)"),
+        ("bernoulli", {"if_empty": "sleep"}, r"if_empty: input should be 'force' or 'wait'"),
+        (
+            "arrival",
+            {"join_every_s": 3.0, "leave_after_rounds": 5},
+            r"join_every_s is in seconds and leave_after_round",
+        ),
+        ("arrival", {"leave_first": "oldest"}, r"leave_first: input should be 'lowest' or 'highest'"),
+        ("arrival", {"if_empty": "force"}, r"availability\.if_empty: is an option of model .*, not of 'arrival'"),
+        ("round_robin", {"at_once": 1, "overlap_devices": 1}, r"overlap_devices \(1\) must be below at_once \(1\)"),
+        ("round_robin", {"at_once": 4}, r"availability\.at_once \(4\) must not be above devices\.count \(3\)"),
+        ("round_robin", {"groups": 2, "at_once": 2}, r"groups is for groups and at_once for a window"),
+        ("round_robin", {"overlap_s": 2.0, "turn_rounds": 2}, r"overlap_s is for groups and turn_rounds for a window"),
+        ("round_robin", {"turn_s": 2.0, "turn_rounds": 2}, r"turn_s is for turns in seconds, not for turn_rounds"),
+        (
+            "round_robin",
+            {"after_end": "raise", "turn_rounds": 2},
+            r"after_end is for turns in seconds, not for turn_ro",
+        ),
+        ("solar", {"day_s": 2.0, "day_rounds": 2.0}, r"day_s is for slots in seconds, not for day_rounds"),
+        ("table", {"file": "x", "slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds"),
+        ("table", {"file": "x", "slots": "rounds", "length_s": 1.0}, r"length_s is for a file of periods, not for a"),
+        ("table", {"file": "x", "if_empty": "force"}, r"if_empty is for slots = 'rounds'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(model: str, options: dict[str, object], said: str) -> None:
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        made(model, 3, **{"slots": "rounds"} | options if model == "bernoulli" else options)
+    assert "\n" not in str(refusal.value)
+
+
+BY_ROUNDS = [
+    ("arrival", {"leave_after_rounds": 3}, "leave_after_rounds"),
+    ("round_robin", {"turn_rounds": 3}, "turn_rounds"),
+    ("solar", {"day_rounds": 3.0}, "day_rounds"),
+    ("table", {"file": "x", "slots": "rounds"}, r"slots = 'rounds'"),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "key"), BY_ROUNDS)
+def test_what_goes_by_rounds_needs_rounds(model: str, options: dict[str, object], key: str) -> None:
+    with pytest.raises(EdgesimError, match=rf"availability\.{key} is for round\.protocol = 'synchronous'"):
+        resolve_options(model, options, 0.8, has_rounds=False)
+    resolve_options(model, options, 0.8, has_rounds=True)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_resolved_options_resolve_to_themselves(model: str) -> None:
+    cases = [options for name, options, _ in BY_ROUNDS if name == model]
+    for options in [*cases, {"file": "x"} if model == "table" else {}]:
+        once = resolve_options(model, options, 0.8, True)
+        given = {key: value for key, value in once.items() if value is not None}
+        assert resolve_options(model, given, 5.0, True) == once
