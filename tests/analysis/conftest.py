@@ -62,13 +62,17 @@ def write_study(
     *,
     target: float | None = 0.75,
     start: float | None = 0.5,
+    configs: Sequence[Mapping[str, object] | None] | None = None,
 ) -> Path:
-    """A study of (knobs, seed, status, accuracies); only the finished runs get a folder."""
+    """A study of (knobs, seed, status, accuracies); only the finished runs get a folder.
+
+    ``configs`` are further sections of each run's configuration.
+    """
     plan = []
     folder.mkdir()
     for i, (knobs, seed, status, accuracies) in enumerate(runs):
         if status == "finished":
-            write_run(folder / f"run{i}", accuracies, start=start, seed=seed)
+            write_run(folder / f"run{i}", accuracies, start=start, seed=seed, config=configs[i] if configs else None)
         plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
     study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
     (folder / "study.json").write_text(json.dumps(study))
