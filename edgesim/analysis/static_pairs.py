@@ -62,12 +62,11 @@ def pairs(runs: Sequence[Run]) -> tuple[list[Pair], list[Refused]]:
     are empty where no run is static.
     """
     tested = [run for run in runs if run.rounds["test_accuracy"].notna().any()]
-    static = [(run, _all_else(run)) for run in tested if is_static(run)]
+    dynamic = [run for run in tested if not is_static(run)]
+    static = [(run, _all_else(run)) for run in tested if is_static(run)] if dynamic else []
     found: list[Pair] = []
     refused: list[Refused] = []
-    for run in tested:
-        if is_static(run) or not static:
-            continue
+    for run in dynamic if static else []:
         mine = _all_else(run)
         nearest, _ = min(static, key=lambda other: _count(mine, other[1]))
         made = _paired(run, nearest)

@@ -218,9 +218,9 @@ def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
     windows = " or ".join(summary["id_rounds"].dropna().unique()) if "id_rounds" in summary else ""
     notes = [
         f"WE: mean accuracy of the last {WE_ROUNDS} rounds in %, and its variance. IDP: accuracy of the static run of "
-        "the same seed minus the run's, mean over rounds, in points."
+        "the same seed minus the run's, mean over rounds."
         + (f" ID: mean distance from the polynomial of degree {ID_DEGREE} through rounds {windows}." if windows else "")
-        + " Forgetting: best minus last accuracy of a class, mean over classes."
+        + " Forgetting: best minus last accuracy of a class, mean over classes. All in points."
     ]
     if undefined := [run for run in tested if why_undefined(run)]:
         notes.append(f"No WE, IDP, ID and forgetting of {_some(undefined)}: {why_undefined(undefined[0])}.")

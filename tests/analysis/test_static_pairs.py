@@ -1,16 +1,21 @@
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from edgesim import simulation
+from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import Run
 from edgesim.analysis.static_pairs import is_static, pair, pairs
 from edgesim.analysis.summary import footnotes, summarise
+from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_table
 
 PSI = [22, 31.5, 28, 40.5, 37, 46, 41.5, 49, 44, 51.5, 50, 52.5]
 STATIC = [25, 36, 42.5, 47, 50, 52.5, 54, 55.5, 56, 57, 57.5, 58]
-MARKOV = {"model": "markov", "join": 0.2, "leave": 0.2}
+MARKOV = {"model": "markov", "join_probability": 0.2, "leave_probability": 0.2}
 
 
 @pytest.fixture
@@ -62,7 +67,7 @@ def test_runs_of_unequal_length_and_partners_that_are_not_static_are_refused(mak
     with pytest.raises(EdgesimError, match=r"markov: no IDP: .*equally many rounds \(got 12 against 11\)$"):
         pair(run, make("static", STATIC[:-1]))
     with pytest.raises(EdgesimError, match="no IDP: other is no static run"):
-        pair(run, make("other", STATIC, {"model": "bernoulli", "p": 0.5}))
+        pair(run, make("other", STATIC, {"model": "bernoulli", "probability": 0.5}))
 
 
 def test_each_run_is_paired_with_the_static_run_of_its_seed_and_settings(make):
@@ -133,3 +138,41 @@ def test_the_notes_say_what_the_measures_are_and_which_runs_lack_them(study, tmp
 def test_a_study_without_dynamic_participation_has_no_note_about_it(tmp_path, study_writer):
     folder = study_writer(tmp_path / "study", [({"policy": "random"}, 0, "finished", [0.5] * 6)], target=None)
     assert not any("IDP" in note for note in footnotes(summarise(folder), folder))
+
+
+@pytest.mark.slow
+def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_path):
+    laws = {
+        "static": {"model": "always"},
+        "sure": {"model": "bernoulli", "probability": 1.0},
+        "markov": {"model": "markov"},
+    }
+    base = {
+        "rounds": 6,
+        "devices": {"count": 5},
+        "round": {"tmax_s": 5.0, "payload_bits": 1e5, "admission": "count", "count": 5, "close": "deadline"},
+        "data": {"partition": "dirichlet", "partition_options": {"alpha": 0.1}},
+        "learning": {"pretrain": False, "back_end": "loop"},
+    }
+    runs = {}
+    for name, law in laws.items():
+        simulation.run(RunConfig.model_validate(base | {"availability": law}), tmp_path / name)
+        runs[name] = Run(tmp_path / name, {}, 0)
+    found, refused = pairs(list(runs.values()))
+    assert not refused
+    accuracy = {name: read_table(tmp_path / name, "rounds")["test_accuracy"].to_numpy() for name in laws}
+    assert {one.run.folder.name: one.idp_points for one in found} == {
+        "sure": 0.0,
+        "markov": pytest.approx(100 * np.mean(accuracy["static"] - accuracy["markov"])),
+    }
+    assert found[1].idp_points != 0
+    table = read_table(tmp_path / "markov", "metrics")
+    of_class = table[(table["name"] == "class_accuracy") & (table["round"] > 0)]
+    lost = [
+        rows[rows["round"] < 6]["value"].max() - rows[rows["round"] == 6]["value"].iloc[0]
+        for _, rows in of_class.groupby("key")
+    ]
+    assert len(lost) == 10
+    measured = course_measures(runs["markov"])
+    assert measured["forgetting_points"] == pytest.approx(100 * np.mean(lost))
+    assert measured["we_percent"] == pytest.approx(100 * accuracy["markov"][1:].mean())
