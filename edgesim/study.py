@@ -38,6 +38,7 @@ from edgesim.terminal.progress import Display, Listener, Message, expected_round
 Knob = str | float | bool
 
 _KNOBS = {
+    "algorithm.name": "algorithm",
     "availability.file": "trace",
     "availability.model": "availability",
     "devices.count": "devices",

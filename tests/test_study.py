@@ -53,6 +53,7 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
     [
         (["learning.model", "learning.lr"], ["model", "lr"]),
         (["learning.model", "availability.model"], ["model", "availability"]),
+        (["algorithm.name"], ["algorithm"]),
         (["devices.count", "round.admission", "round.count"], ["devices", "admission", "participants"]),
         (["availability.after_end", "devices.links.after_end"], ["availability.after_end", "devices.links.after_end"]),
         (["radio.channel", "round.close"], ["channel", "round.close"]),
@@ -60,6 +61,7 @@ def test_a_grid_names_its_runs_by_knobs_and_seed_with_seeds_innermost():
 )
 def test_a_knob_is_named_by_its_keys_last_part_where_that_tells_what_is_meant(keys, names):
     values = {
+        "algorithm.name": "fedavg",
         "devices.count": 20,
         "learning.lr": 0.1,
         "learning.model": "mlp",

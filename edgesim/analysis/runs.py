@@ -176,7 +176,7 @@ def runs_of(folders: Sequence[Path]) -> list[Run]:
     A knob is named by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key
     where two differing keys have the same last part. Raises `EdgesimError` for a folder that is not a run's.
     """
-    flat = [_flatten(read_config(folder)) for folder in folders]
+    flat = [flat_settings(read_config(folder)) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
     differing = [key for key in keys if len({repr(settings.get(key)) for settings in flat}) > 1 and key != "seed"]
     last_parts = [key.rpartition(".")[2] for key in differing]
@@ -189,11 +189,12 @@ def runs_of(folders: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def _flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Knob]:
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Knob]:
+    """A config as one mapping of ``section.key`` to a text or a number; lists as text."""
     flat: dict[str, Knob] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
+            flat |= flat_settings(value, f"{prefix}{key}.")
         else:
             flat[prefix + key] = value if isinstance(value, int | float) else str(value)
     return flat

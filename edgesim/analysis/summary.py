@@ -9,7 +9,9 @@ import pandas as pd
 from edgesim.analysis import metrics
 from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.made import Made, digest_of_study
+from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, course_measures, why_undefined
 from edgesim.analysis.runs import Knob, Run, Study, read_study
+from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
@@ -29,6 +31,7 @@ TIMING_MEASURES = (
     "wasted_share_j",
     "infeasible_share",
 )
+COURSE_MEASURES = ("best_accuracy", "we_percent", "we_variance", "idp_points", "id_points", "forgetting_points")
 
 Measures = dict[str, float]
 Key = tuple[Knob | None, ...]
@@ -49,6 +52,7 @@ def measure(run: Run, target: float | None) -> Measures:
         "energy_j": energy_j(activities, run.metrics),
         "wasted_share_j": wasted_share_j(run.work_by_kind),
         "infeasible_share": metrics.infeasible_share(run.metrics),
+        **course_measures(run),
     }
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
@@ -98,16 +102,21 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     their last test, a lower bound of the mean over all seeds. ``saving`` (1 - ratio of the mean rounds) compares with
     the reference policy at equal other knobs, over the seeds on which both reached the target (``pairs``); both columns
     are empty in the reference's own rows.
+
+    The columns of `COURSE_MEASURES` come last: those of `edgesim.analysis.participation.course_measures`, and
+    ``idp_points`` of runs under dynamic participation that have a static run in the study
+    (`edgesim.analysis.static_pairs.pairs`). ``id_degree`` and ``id_rounds`` (such as 51-100) say what ID was fitted to.
     """
     study = read_study(study_folder)
     names = study.knob_names
     groups: dict[Key, dict[int, Measures]] = {}
     left_out: dict[Key, int] = {}
+    lost = {paired.run.folder: {"idp_points": paired.idp_points} for paired in pairs(study.finished)[0]}
     for entry in study.planned:
         key = tuple(entry.run.knobs.get(name) for name in names)
         group = groups.setdefault(key, {})
         if entry.status == "finished":
-            group[entry.run.seed] = measure(entry.run, study.target)
+            group[entry.run.seed] = measure(entry.run, study.target) | lost.get(entry.run.folder, {})
         else:
             left_out[key] = left_out.get(key, 0) + 1
     present = {name for group in groups.values() for values in group.values() for name in values}
@@ -124,6 +133,11 @@ def summarise(study_folder: Path) -> pd.DataFrame:
         for name in TIMING_MEASURES:
             if name in present:
                 row |= _averages(group, name)
+        for name in COURSE_MEASURES:
+            if name in present:
+                row |= _averages(group, name)
+        if "id_points" in present:
+            row |= _window(group)
         rows.append(row)
     return _whole_knobs(pd.DataFrame(rows), names)
 
@@ -185,13 +199,33 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
-    notes += _notes_of_runs(study)
+    notes += _notes_of_participation(study, summary) + _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
         notes.append(f"Not trained with the back end asked for: {_some(replaced)}; edgesim show RUN says why.")
     lost = int(summary["left_out"].sum())
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
+    return notes
+
+
+def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
+    """What WE, IDP, ID and forgetting are, and which runs lack them; nothing where devices are always available."""
+    tested = [run for run in study.finished if run.rounds["test_accuracy"].notna().any()]
+    if all(is_static(run) for run in tested):
+        return []
+    refused = pairs(tested)[1]
+    windows = " or ".join(summary["id_rounds"].dropna().unique()) if "id_rounds" in summary else ""
+    notes = [
+        f"WE: mean accuracy of the last {WE_ROUNDS} rounds in %, and its variance. IDP: accuracy of the static run of "
+        "the same seed minus the run's, mean over rounds."
+        + (f" ID: mean distance from the polynomial of degree {ID_DEGREE} through rounds {windows}." if windows else "")
+        + " Forgetting: best minus last accuracy of a class, mean over classes. All in points."
+    ]
+    if undefined := [run for run in tested if why_undefined(run)]:
+        notes.append(f"No WE, IDP, ID and forgetting of {_some(undefined)}: {why_undefined(undefined[0])}.")
+    if refused := [one for one in refused if one.run not in undefined]:
+        notes.append(f"No IDP of {_some([one.run for one in refused])}: {refused[0].reason}.")
     return notes
 
 
@@ -213,6 +247,13 @@ def _some(runs: Sequence[Run]) -> str:
 def _averages(group: Mapping[int, Measures], name: str) -> dict[str, float]:
     mean, low, high = mean_interval([values[name] for values in group.values() if name in values])
     return {name: mean, f"{name}_low": low, f"{name}_high": high}
+
+
+def _window(group: Mapping[int, Measures]) -> dict[str, object]:
+    """Degree and rounds of the fit of ID; runs of unequal length have several windows."""
+    ends = [(values["id_first"], values["id_last"]) for values in group.values() if "id_last" in values]
+    windows = dict.fromkeys(f"{first:.0f}-{last:.0f}" for first, last in ends)
+    return {"id_degree": ID_DEGREE, "id_rounds": " and ".join(windows)} if windows else {}
 
 
 def _reaching(group: Mapping[int, Measures], names: Sequence[str], got_there: str) -> dict[str, float]:

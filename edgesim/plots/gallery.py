@@ -13,6 +13,7 @@ from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.runs import Run, Study, read_study, runs_of
 from edgesim.analysis.skew import holdings
+from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.summary import TO_TARGET, summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
@@ -30,6 +31,7 @@ from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
 from edgesim.plots.groups import MOST_SERIES, labels_of, panels_of
 from edgesim.plots.participation import draw_participation, spans_a_day
+from edgesim.plots.participation_loss import draw_participation_loss, panels_of_pairs
 from edgesim.plots.partition import draw_partition
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled
@@ -51,7 +53,8 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     One run: Gantt chart of ``round`` (or of the first round that scheduled a device), band use from that round on, map
     of the cell, classes held by the devices, delay CDFs; energy, wasted work and battery charge over its rounds;
     accuracy if evaluated. Several runs: accuracy, scheduled clients, delay CDFs, energy, wasted work, fairness and
-    staleness by policy, and participation over the day if all runs last a day. A study: the figures of several runs;
+    staleness by policy, participation over the day if all runs last a day, and the accuracy that dynamic participation
+    costs if static runs are among them. A study: the figures of several runs;
     Gantt chart, band use and classes held of its first run; a map of the first run on every topology; with a target
     rounds to reach it; with two or more numeric knobs heat maps. A figure that this version has drawn from the same
     results is kept. Returns the paths of all files. Raises `EdgesimError` for a folder that is neither a run's nor a
@@ -83,6 +86,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         _draw_study(study, album)
     elif len(runs) > 1:
         _draw_runs(runs, album)
+        _draw_losses(runs, album)
     else:
         _draw_one_run(runs[0], album, round)
         album.add("cell_map", lambda: draw_cell_map(runs[0]), runs)
@@ -145,11 +149,19 @@ def _draw_learning(runs: Sequence[Run], album: Album, study: Study | None) -> No
         album.add("rounds_to_target", lambda: draw_rounds_to_target(panels, levels), runs, levels)
 
 
+def _draw_losses(runs: Sequence[Run], album: Album) -> None:
+    """What dynamic participation costs, if some of the runs have the static run that is like them in all else."""
+    found = pairs(runs)[0]
+    if found and len(panels_of_pairs(found)) <= MOST_PANELS:
+        album.add("participation_loss", lambda: draw_participation_loss(found), runs)
+
+
 def _draw_study(study: Study, album: Album) -> None:
     """All figures of a study's finished runs."""
     runs = study.finished
     _draw_one_run(runs[0], album)
     _draw_runs(runs, album, study)
+    _draw_losses(runs, album)
     first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
     for topology, run in first_on.items():
         ending = "" if topology is None else f"-{_slug(topology)}"

@@ -16,6 +16,7 @@ from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.metrics import bits_up, tests
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.skew import holdings, skew
+from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
@@ -42,6 +43,16 @@ _TIMING = {
     "energy_j": ("joules", "{:.0f}"),
     "wasted_share_j": ("waste", "{:.3f}"),
 }
+_COURSE = {
+    "best_accuracy": ("best", "{:.3f}"),
+    "we_percent": ("WE", "{:.2f}"),
+    "we_variance": ("variance", "{:.2f}"),
+    "idp_points": ("IDP", "{:+.2f}"),
+    "id_points": ("ID", "{:.2f}"),
+    "forgetting_points": ("forgetting", "{:.2f}"),
+}
+#: Measures of learning, shown with their intervals.
+_WITH_INTERVALS = (*TO_TARGET, *TO_STAY, "final_accuracy", "we_percent", "idp_points", "id_points", "forgetting_points")
 #: Parts of the wall time of a run, by their names in the table ``timing``.
 _PARTS = {"train": "training", "evaluate": "evaluation"}
 #: Columns about the devices' data sets: (heading, measure, statistic, format).
@@ -227,6 +238,10 @@ def print_study(folder: Path, console: Console) -> None:
         goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
         goal = goal and f"{goal}until it stays, "
         print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
+    if "we_percent" in summary and not all(is_static(run) for run in study.finished):
+        print_whole(
+            console, _table(f"{folder}: accuracy under dynamic participation ({told})", summary, varied, _COURSE)
+        )
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, _TIMING))
     print_comparison(folder, console)
@@ -267,13 +282,13 @@ def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping
 def mean_text(row: Mapping[Any, Any], name: str, form: str) -> str:
     """A measure of a row of the summary: the mean with its interval, or a lower bound with how many runs reached it.
 
-    Only measures of learning are shown with their intervals.
+    Only `_WITH_INTERVALS`, measures of learning, are shown with their intervals.
     """
     if name in TO_TARGET + TO_STAY and row["seeds"]:
         got_there = row["seeds"] - row["not_reached" if name in TO_TARGET else "not_stayed"]
         if got_there < row["seeds"]:
             return f"> {number(row[f'{name}_bound'], form)} ({got_there:.0f} of {row['seeds']:.0f})"
     text = number(row[name], form)
-    if name in (*TO_TARGET, *TO_STAY, "final_accuracy") and not pd.isna(row[f"{name}_low"]):
-        text += f" ± {number(row[f'{name}_high'] - row[name], form)}"
+    if name in _WITH_INTERVALS and not pd.isna(row[f"{name}_low"]):
+        text += f" ± {number(row[f'{name}_high'] - row[name], form.replace('+', ''))}"
     return text

@@ -1,7 +1,7 @@
 """Small run folders and studies with numbers worked by hand."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,15 +9,29 @@ import pytest
 from edgesim.runs.records import RunWriter
 
 
-def write_run(folder: Path, accuracies: Sequence[float | None], *, start: float | None = 0.5, seed: int = 0) -> Path:
+def write_run(
+    folder: Path,
+    accuracies: Sequence[float | None],
+    *,
+    start: float | None = 0.5,
+    seed: int = 0,
+    classes: Sequence[Mapping[int, float]] = (),
+    config: Mapping[str, object] | None = None,
+    facts: Mapping[str, object] | None = None,
+) -> Path:
     """One run of two-second rounds at 1 MHz: 4 scheduled, 3 arrived, 1 late, one upload of 3e6 bits merged.
 
-    Of its 6 J a round, 4 J are those of the upload that arrived and 2 J those of the late one.
+    Of its 6 J a round, 4 J are those of the upload that arrived and 2 J those of the late one. ``classes`` are the
+    accuracies by class of each round; ``config`` are further sections of its configuration.
     """
-    writer = RunWriter(folder, {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}}, {})
+    settings = {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}, **(config or {})}
+    writer = RunWriter(folder, settings, facts or {})
     writer.write("stations", {"station": [0], "name": ["one"], "x_m": [0.0], "y_m": [0.0], "bandwidth_hz": [1e6]})
     if start is not None:
         writer.write("metrics", {"round": [0], "name": ["test_accuracy"], "key": [""], "value": [start]})
+    for number, of_class in enumerate(classes, start=1):
+        rows = {"round": [number] * len(of_class), "name": ["class_accuracy"] * len(of_class)}
+        writer.write("metrics", rows | {"key": [str(label) for label in of_class], "value": list(of_class.values())})
     for number, accuracy in enumerate(accuracies, start=1):
         begin_s, end_s = 2.0 * (number - 1), 2.0 * number
         counts = {"round": number, "frame": 1, "candidates": 10, "selected": 4, "arrived": 3, "late": 1}
@@ -48,13 +62,17 @@ def write_study(
     *,
     target: float | None = 0.75,
     start: float | None = 0.5,
+    configs: Sequence[Mapping[str, object] | None] | None = None,
 ) -> Path:
-    """A study of (knobs, seed, status, accuracies); only the finished runs get a folder."""
+    """A study of (knobs, seed, status, accuracies); only the finished runs get a folder.
+
+    ``configs`` are further sections of each run's configuration.
+    """
     plan = []
     folder.mkdir()
     for i, (knobs, seed, status, accuracies) in enumerate(runs):
         if status == "finished":
-            write_run(folder / f"run{i}", accuracies, start=start, seed=seed)
+            write_run(folder / f"run{i}", accuracies, start=start, seed=seed, config=configs[i] if configs else None)
         plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
     study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
     (folder / "study.json").write_text(json.dumps(study))

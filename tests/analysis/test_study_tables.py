@@ -62,3 +62,24 @@ def test_a_studys_policies_are_read_plainly_by_the_corrected_p(tmp_path, study_w
     assert table["fedcs"][-2:] == ["not", "distinguishable"]
     assert table["refl"][-1] == "level"
     assert "corrected by Holm for all comparisons of its table" in text
+
+
+def test_a_study_of_dynamic_participation_shows_we_idp_id_and_forgetting_with_their_intervals(tmp_path, study_writer):
+    laws = {"always": {"model": "always"}, "markov": {"model": "markov"}}
+    runs = [
+        ({"availability": law}, seed, "finished", [0.8 - (law == "markov") * 0.01 * (seed + 1)] * 12)
+        for law in laws
+        for seed in range(3)
+    ]
+    configs = [{"availability": laws[knobs["availability"]]} for knobs, *_ in runs]
+    text = shown(study_writer(tmp_path / "study", runs, target=None, configs=configs))
+    (markov,) = [line for line in text.splitlines() if line.startswith("markov") and "+2.00 ± 2.48" in line]
+    assert "78.00 ± 2.48" in markov  # t(0.975, 2) / sqrt(3) = 2.484
+    assert "through rounds 7-12" in " ".join(text.split())
+    assert "polynomial of degree 1" in " ".join(text.split())
+
+
+def test_a_study_in_which_all_devices_are_always_there_has_no_table_of_participation(tmp_path, study_writer):
+    text = learnt(tmp_path, study_writer, {"random": [[0.6, 0.7, 0.8]] * 2})
+    assert "participation" not in text
+    assert "IDP" not in text

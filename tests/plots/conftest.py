@@ -33,6 +33,7 @@ def write_run(
         "radio": {"bandwidth_hz": 20e6, "sharing": "reserved", **(extra or {}).get("radio", {})},
         "selection": {"policy": policy, **(extra or {}).get("selection", {})},
     }
+    config = (extra or {}) | config
     writer = RunWriter(folder, config, {})
     speed = streams.uniform(f"speed-{policy}", 0) * 0.05 + 0.04 * scheduled
     accuracy = 0.5 + 0.45 * (1 - np.exp(-speed * np.arange(rounds + 1))) if evaluated else [None] * (rounds + 1)

@@ -1,0 +1,112 @@
+"""What dynamic participation costs a run: its IDP against the static run that is like it in all else."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from edgesim.analysis.participation import course, impact
+from edgesim.analysis.runs import Knob, Run, flat_settings
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_run
+
+_NEUTRAL = ("data.download", "learning.workers")
+"""Settings that change no result."""
+_HASH = "the contents of "
+_MOST_NAMED = 3
+
+
+class Pair(NamedTuple):
+    """A run under dynamic participation and its static run."""
+
+    run: Run
+    static: Run
+    idp_points: float
+    """Accuracy that the run lacks against the static one, in percentage points, mean over rounds."""
+
+
+class Refused(NamedTuple):
+    """A run under dynamic participation without a pair, and why, in one line."""
+
+    run: Run
+    reason: str
+
+
+def is_static(run: Run) -> bool:
+    """Whether all devices of a run are always available."""
+    return bool(run.config.get("availability", {}).get("model", "always") == "always")
+
+
+def pair(run: Run, static: Run) -> Pair:
+    """The pair of a run and a static run; raises `EdgesimError` that names what but participation differs."""
+    made = _paired(run, static)
+    if isinstance(made, Refused):
+        raise EdgesimError(f"{run.folder}: no IDP: {made.reason}")
+    return made
+
+
+def _paired(run: Run, static: Run) -> Pair | Refused:
+    if not is_static(static):
+        return Refused(run, f"{static.folder.name} is no static run, which has availability.model = 'always'")
+    if told := _differences(_all_else(run), _all_else(static)):
+        only = "a pair may differ in [availability] alone"
+        return Refused(run, f"the static run {static.folder.name} differs in {told}; {only}")
+    try:
+        return Pair(run, static, impact(course(static), course(run)))
+    except EdgesimError as error:
+        return Refused(run, f"with the static run {static.folder.name}: {error}")
+
+
+def pairs(runs: Sequence[Run]) -> tuple[list[Pair], list[Refused]]:
+    """Each tested run under dynamic participation with the static run that is like it in all else, in their order.
+
+    Without such a run, the reason names what the static run of its seed that is most like it differs in. Both lists
+    are empty where no run is static.
+    """
+    tested = [run for run in runs if run.rounds["test_accuracy"].notna().any()]
+    dynamic = [run for run in tested if not is_static(run)]
+    static = [(run, _all_else(run)) for run in tested if is_static(run)] if dynamic else []
+    found: list[Pair] = []
+    refused: list[Refused] = []
+    for run in dynamic if static else []:
+        mine = _all_else(run)
+        nearest, _ = min(static, key=lambda other: _count(mine, other[1]))
+        made = _paired(run, nearest)
+        if isinstance(made, Pair):
+            found.append(made)
+        else:
+            refused.append(made)
+    return found, refused
+
+
+def _all_else(run: Run) -> dict[str, Knob]:
+    """The settings of a run but for its participation, and the hashes of the files and the code that it read."""
+    settings = flat_settings(run.config)
+    kept = {key: of for key, of in settings.items() if key not in _NEUTRAL and not key.startswith("availability.")}
+    inputs = read_run(run.folder).get("inputs", {})
+    hashes = {key: of for key, of in inputs.items() if not key.startswith("availability.")}
+    # The only key that is no ``section.key`` is edgesim's version, which is given itself.
+    return kept | {f"{_HASH}{key}" if "." in key else key: str(of) for key, of in hashes.items()}
+
+
+def _differing(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> list[str]:
+    return [key for key in dict.fromkeys([*mine, *theirs]) if mine.get(key) != theirs.get(key)]
+
+
+def _count(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> tuple[bool, int]:
+    """How unlike two runs are: whether their seeds differ, then in how many settings."""
+    differing = _differing(mine, theirs)
+    return "seed" in differing, len(differing)
+
+
+def _differences(mine: Mapping[str, Knob], theirs: Mapping[str, Knob]) -> str:
+    """The settings that differ, each with the other's value and one's own, the first few of them."""
+    differing = _differing(mine, theirs)
+    told = [
+        key if key.startswith(_HASH) else f"{key} ({_value(theirs.get(key))} instead of {_value(mine.get(key))})"
+        for key in differing[:_MOST_NAMED]
+    ]
+    more = len(differing) - len(told)
+    return ", ".join(told) + (f" and {more} more" if more else "")
+
+
+def _value(value: Knob | None) -> str:
+    return "absent" if value is None else f"{value}"
