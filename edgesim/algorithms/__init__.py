@@ -52,7 +52,7 @@ _REASONS = {
 }
 """Why an algorithm may not allow a protocol, latecomers or edge servers."""
 
-LOCAL_METHODS = ("phases", "pull", "sent", "loss", "first_kept")
+LOCAL_METHODS = ("phases", "pull", "sent", "loss", "first_kept", "compute_factor")
 """What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
 
 

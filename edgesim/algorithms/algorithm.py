@@ -231,6 +231,13 @@ class Algorithm:
         """Bits that each device sends, [n]."""
         return np.full(len(ids), self.sizes.model_bits)
 
+    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+        """Cost of jobs on so many ``samples`` [n] of data sets of ``sizes`` [n], as multiples of FedAvg's, [n].
+
+        Forward passes cost one unit and backward passes two; so a teacher adds a third.
+        """
+        return np.full(len(samples), (3 + len(self.teachers)) / 3)
+
     def counts(self, samples: Integers) -> Floats:
         """What updates of devices with so many samples [n] count before their age does, [n]."""
         return np.ones(len(samples)) if self.options.weights == "equal" else np.asarray(samples, dtype=np.float64)

@@ -153,3 +153,30 @@ def test_a_model_without_a_last_linear_layer_is_refused_by_name(model, back_end,
 def test_options_out_of_bounds_are_refused(options, said):
     with pytest.raises(EdgesimError, match=said):
         simulation.complete(parse(config() | {"algorithm": {"name": "moon"} | options}, "test"))
+
+
+def seconds(folder, **algorithm):
+    """How long each device computes in each round."""
+    given = config(training="none", epochs=2) | {"algorithm": algorithm}
+    del given["learning"]["steps"]
+    given["round"] |= {"tmax_s": 100.0}
+    simulation.run(parse(given, "test"), folder)
+    acts = read_table(folder, "activities")
+    acts = acts[acts["activity"] == "compute"].sort_values(["task", "device"])
+    return (acts["t_end_s"] - acts["t_start_s"]).to_numpy()
+
+
+def test_its_passes_lengthen_computing_to_five_thirds_unless_all_algorithms_cost_the_same(tmp_path):
+    """A step is three units, forward one and backward two; each of the two frozen models adds one."""
+    plain = seconds(tmp_path / "fedavg", name="fedavg")
+    assert len(plain) >= 9
+    for name, algorithm, factor in (
+        ("passes", {"name": "moon"}, 5 / 3),
+        ("equal", {"name": "moon", "compute_cost": "equal"}, 1),
+        ("with another server", {"name": "moon", "server": "mifa"}, 5 / 3),
+        ("all alike", {"name": "fedavg", "compute_cost": "equal"}, 1),
+        # One pass beside two epochs.
+        ("option I", {"name": "scaffold", "option": "I"}, 1.5),
+        ("option II", {"name": "scaffold"}, 1),
+    ):
+        assert seconds(tmp_path / name, **algorithm) == pytest.approx(factor * plain, rel=1e-9), name
