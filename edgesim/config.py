@@ -388,6 +388,9 @@ class AlgorithmConfig(OpenSection):
     """What devices train and the server merges (`edgesim.algorithms.ALGORITHMS`; ``edgesim list`` prints them)."""
     server: str = "own"
     """Another algorithm whose server half takes the place of the algorithm's own."""
+    compute_cost: Literal["passes", "equal"] = "passes"
+    """Whether passes that an algorithm makes beside FedAvg's steps, such as those of MOON's two frozen models, lengthen
+    the simulated computing, or all algorithms take FedAvg's time."""
 
 
 class EvaluationConfig(Section):

@@ -125,15 +125,16 @@ def run(
         accounts = learner.accounts
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
-        feasibility.check_reach(world, backhaul, accounts, work_samples[1])
-        notes = start_notes(world, backhaul, accounts, work_samples[1])
+        sizes = [frame.sizes for frame in federation.frames]
+        charged = [accounts.charged_samples(*held) for held in zip(sizes, work_samples, strict=True)]
+        feasibility.check_reach(world, backhaul, accounts, charged[1])
+        notes = start_notes(world, backhaul, accounts, charged[1])
         for about, note in notes.items():
             on_note(about, note)
         learner.prepare(on_start)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         writer = records.RunWriter(folder, as_toml(config), facts)
-        sizes = [frame.sizes for frame in federation.frames]
-        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples)
+        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples, charged)
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"

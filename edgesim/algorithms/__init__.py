@@ -15,6 +15,7 @@ from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
 from edgesim.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.algorithms.mifa import Mifa
+from edgesim.algorithms.moon import Moon
 from edgesim.algorithms.safa import Safa
 from edgesim.algorithms.scaffold import Scaffold
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
@@ -31,6 +32,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedprox": FedProx,
     "fedyogi": FedYogi,
     "mifa": Mifa,
+    "moon": Moon,
     "safa": Safa,
     "scaffold": Scaffold,
 }
@@ -50,8 +52,8 @@ _REASONS = {
 }
 """Why an algorithm may not allow a protocol, latecomers or edge servers."""
 
-LOCAL_METHODS = ("phases", "pull", "sent")
-"""What the local half of an algorithm answers; all else is its server half's."""
+LOCAL_METHODS = ("phases", "pull", "sent", "loss", "first_kept", "compute_factor")
+"""What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
 
 
 def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> Algorithm:
@@ -65,7 +67,7 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:
     """An algorithm whose devices train as ``local`` says and whose server does what ``server`` says."""
     both = copy.copy(server)
-    for name in LOCAL_METHODS:
+    for name in (*LOCAL_METHODS, "teachers", "features"):
         setattr(both, name, getattr(local, name))
     both.tables = local.tables + server.tables
     return both

@@ -92,6 +92,32 @@ class Pull:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """What a model makes of samples."""
+
+    logits: Tensor
+    """[n, classes]."""
+    features: Tensor | None = None
+    """What goes into the last `torch.nn.Linear`, [n, F]; None where the algorithm does not look at `features`."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the loss of one step of a device is made of."""
+
+    own: Outputs
+    """Of the model that is trained, in training mode."""
+    teachers: Mapping[str, Outputs]
+    """Of the algorithm's `teachers`, by name: in evaluation mode, on the same images, without gradient."""
+    labels: Tensor
+    """[n]."""
+    share: Tensor
+    """What each sample counts in the mean, 1 / the number of samples, [n]; 0 where a row only fills up a stack."""
+    given: Mapping[str, Tensor]
+    """What the job was given, by name; without ``start`` and the weights of teachers."""
+
+
+@dataclass(frozen=True)
 class Trained:
     """The end of a job, where it ran."""
 
@@ -173,6 +199,11 @@ class Algorithm:
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
+    teachers: ClassVar[tuple[str, ...]] = ()
+    """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
+    features: ClassVar[bool] = False
+    """Whether `loss` looks at features; models without a last linear layer are refused then."""
+
     tables: int = 0
     """Vectors as large as the model that are remembered of each device which was ever merged, at the server and by the
     device together."""
@@ -200,6 +231,13 @@ class Algorithm:
         """Bits that each device sends, [n]."""
         return np.full(len(ids), self.sizes.model_bits)
 
+    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+        """Cost of jobs on so many ``samples`` [n] of data sets of ``sizes`` [n], as multiples of FedAvg's, [n].
+
+        Forward passes cost one unit and backward passes two; so a teacher adds a third.
+        """
+        return np.full(len(samples), (3 + len(self.teachers)) / 3)
+
     def counts(self, samples: Integers) -> Floats:
         """What updates of devices with so many samples [n] count before their age does, [n]."""
         return np.ones(len(samples)) if self.options.weights == "equal" else np.asarray(samples, dtype=np.float64)
@@ -224,7 +262,7 @@ class Algorithm:
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
 
-        ``kept`` is what the device kept of its last job that the server merged; empty before that.
+        ``kept`` is what the device kept of its last job that the server merged; before that, `first_kept`.
         """
         return {"start": state.weights, **state.shared, **kept}
 
@@ -237,7 +275,20 @@ class Algorithm:
         assert arrived.updates is not None
         return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
 
+    def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
+        """What a device keeps before its first update is merged; the run began with ``weights``, [P]."""
+        return {}
+
     # What trains, wherever the device's job runs.
+
+    def loss(self, step: Step) -> Tensor:
+        """Loss of each sample, [n], whose mean is trained on; no row depends on others than by way of ``share``.
+
+        Several devices may be worked out at once by `torch.func.vmap`, which allows no branch on the values of tensors.
+        """
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(step.own.logits, step.labels, reduction="none")
 
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """What is added to the gradients of the loss."""

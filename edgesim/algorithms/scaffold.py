@@ -83,6 +83,10 @@ class Scaffold(Algorithm):
         """The update and, unless the server works it out, the change of c_i, [n]."""
         return super().upload_bits(ids, round, ledger) * (1 if self.options.derive_control else 2)
 
+    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+        """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
+        return 1 + sizes / samples if self.options.option == "I" else super().compute_factor(sizes, samples)
+
     def counts(self, samples: Integers) -> Floats:
         """Every device as much as any other, [n]."""
         return np.ones(len(samples))

@@ -122,7 +122,7 @@ class Synchronous:
     def _decide_at_once(self, this: OpenRound) -> None:
         """`known` and `planned`: the band is shared at the round's start."""
         world, knobs, ids, number = self.parts.world, self.parts.world.config.round, this.candidates, this.number
-        samples = self.parts.work_samples[number.frame][ids]
+        samples = self.parts.charged_samples[number.frame][ids]
         compute_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], number.round, samples[rows]))
         delay_s = compute_s
         if knobs.delay_knowledge == "planned":
@@ -141,7 +141,7 @@ class Synchronous:
     def _decide_on_reports(self, this: OpenRound) -> Generator[simpy.Event, Any, None]:
         """`reported`: the band is shared at the last report or at ``report_by_s``, among those that have reported."""
         clock, knobs, ids, number = self.parts.clock, self.parts.world.config.round, this.candidates, this.number
-        compute_s = self.parts.world.compute_s(ids, number.round, self.parts.work_samples[number.frame][ids])
+        compute_s = self.parts.world.compute_s(ids, number.round, self.parts.charged_samples[number.frame][ids])
         self._start(this, ids, compute_s)
         assert knobs.report_by_s is not None
         report_by_s = this.t_start_s + min(knobs.report_by_s, this.tmax_s)

@@ -148,7 +148,7 @@ class Unsynchronised:
         ids = self._idle.there(now_s)
         if len(ids) == 0:
             return
-        tasks, samples = self.next_task[ids], parts.work_samples[number.frame][ids]
+        tasks, samples = self.next_task[ids], parts.charged_samples[number.frame][ids]
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
         timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)

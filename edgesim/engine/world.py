@@ -139,12 +139,12 @@ class World:
         assert isinstance(self.own_links, OwnLinks)
         return np.asarray(bits / self.own_links.rate_bps[ids])
 
-    def compute_s(self, ids: Integers, round: int | Integers, samples: Integers) -> Floats:
-        """This round's compute delays for the samples each device processes, [n]."""
+    def compute_s(self, ids: Integers, round: int | Integers, samples: Floats) -> Floats:
+        """This round's compute delays for the samples that each device is charged for, [n]."""
         rows = self.population
         return compute_delay_s(rows.a_s[ids], rows.mu_per_s[ids], samples, self.streams, ids, round)
 
-    def planned_compute_s(self, ids: Integers, samples: Integers, quantile: float) -> Floats:
-        """Quantile of each device's delay law for the samples it processes, [n]."""
+    def planned_compute_s(self, ids: Integers, samples: Floats, quantile: float) -> Floats:
+        """Quantile of each device's delay law for the samples that it is charged for, [n]."""
         rows = self.population
         return compute_delay_quantile_s(rows.a_s[ids], rows.mu_per_s[ids], samples, quantile)

@@ -53,6 +53,12 @@ class Accounts:
         """Bits that each device sends, [n]."""
         return self.algorithm.upload_bits(ids, round, self.ledger)
 
+    def charged_samples(self, sizes: Integers, samples: Integers) -> Floats:
+        """Samples that FedAvg trains on in the time of jobs on ``samples`` [n], [n]; data sets have ``sizes`` [n]."""
+        if self._config.algorithm.compute_cost == "equal":
+            return np.asarray(samples, dtype=np.float64)
+        return np.asarray(samples * self.algorithm.compute_factor(sizes, samples))
+
     def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
         """Bits that each device receives and sends, [n] each, worked out for the devices that are looked at."""
         down = Column(len(ids), lambda rows: self.download_bits(ids[rows], round))

@@ -76,7 +76,9 @@ def class_gradient_distances(
     first = model.inputs(data.train(data.index(segments.samples[:1]))[0])
     layers, parameters = layers_with_rules(model, first), model.parameters()
     if part == "last_linear":
-        last = _last_linear(model)
+        last = model.head
+        if last is None:
+            raise EdgesimError("selection.L_mode: 'lastlayer' needs a model with an nn.Linear that trains; use 'eq18'")
         layers = [last] if can_be_told(model, [last], first) else None
         parameters = [parameter for parameter in last.parameters() if parameter.requires_grad]
     # Convolutions of many images are no faster on a CPU than those of few.
@@ -131,14 +133,3 @@ def _gradients(
     with watching(layers or ()) as uses:
         side_by_side(model, cores, work, list(whole_segments(segments.sizes, at_once if layers else 1)))
     return gradients
-
-
-def _last_linear(model: FlatModel) -> nn.Linear:
-    layers = [
-        layer
-        for layer in model.module.modules()
-        if isinstance(layer, nn.Linear) and any(own.requires_grad for own in layer.parameters())
-    ]
-    if not layers:
-        raise EdgesimError("selection.L_mode: 'lastlayer' needs a model with an nn.Linear that trains; use 'eq18'")
-    return layers[-1]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from edgesim.algorithms.algorithm import Outputs
 from edgesim.learning import dropout
 
 
@@ -25,6 +26,9 @@ class FlatModel:
         self.mixed = mixed
         self.masks = dropout.install(module)
         self.channels_last = any(isinstance(part, nn.Conv2d) for part in module.modules())
+        heads = [layer for layer in module.modules() if isinstance(layer, nn.Linear) and _trains(layer)]
+        self.head = heads[-1] if heads else None
+        """The last `nn.Linear` that trains, if there is any."""
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         self._parameters = [parameter for _, parameter in named]
         buffers = [(name, b) for name, b in module.named_buffers() if b.is_floating_point()]
@@ -87,6 +91,17 @@ class FlatModel:
         logits: Tensor = functional_call(self.module, values, (images,), tie_weights=False)
         return logits
 
+    def outputs(self, images: Tensor, tensors: Mapping[str, Tensor] | None = None) -> Outputs:
+        """Logits, and the features that went into the `head`; with other tensors as in `call`, if they are given."""
+        assert self.head is not None, "a model without a last linear layer is refused where features are needed"
+        seen: list[Tensor] = []
+        hook = self.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        try:
+            logits = self.module(images) if tensors is None else self.call(tensors, images)
+        finally:
+            hook.remove()
+        return Outputs(logits, seen[-1].flatten(1) if seen else None)
+
     def inputs(self, images: Tensor) -> Tensor:
         """Images in the memory layout and type of the model."""
         images = images.to(self.dtype)
@@ -102,6 +117,10 @@ class FlatModel:
             name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
             for name, tensor in self.module.state_dict().items()
         }
+
+
+def _trains(layer: nn.Module) -> bool:
+    return any(own.requires_grad for own in layer.parameters())
 
 
 def _tensors_of(module: nn.Module) -> Iterator[tuple[str, Tensor]]:

@@ -29,6 +29,7 @@ from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, wanted
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
+from edgesim.learning.objective import refuse_without_features
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
@@ -79,6 +80,7 @@ class TorchLearner:
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
             self.accounts = Accounts(config, federation, streams, self.model.trainable)
             algorithm = self.accounts.algorithm
+            refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
             _refuse_above_budget(self._device_state_bytes, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
@@ -91,6 +93,8 @@ class TorchLearner:
         """State of each server, [E]; empty until a round opens."""
         self.kept: dict[int, Mapping[str, Tensor]] = {}
         """What each device kept of its last job that was merged."""
+        self.first_kept: Mapping[str, Tensor] = {}
+        """What each device keeps before that; of the model with which the first round opened."""
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
@@ -131,6 +135,8 @@ class TorchLearner:
     def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
         self._in_frame = True
+        if not self._round:
+            self.first_kept = self.accounts.algorithm.first_kept(self.global_weights)
         self._round = round
         self.accounts.open_round(round, frame)
         if not self.states:

@@ -16,6 +16,7 @@ from edgesim.learning.descent import Descent
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Optimiser
+from edgesim.learning.objective import Objective
 
 _NEWEST_STEP = 0.2
 
@@ -41,11 +42,13 @@ def train(
     velocity: Tensor,
     seed: int,
     pull: Pull = Pull(),  # noqa: B008 - it cannot change
+    objective: Objective | None = None,
 ) -> Progress:
     """Run the steps whose samples lie between successive edges, [steps + 1].
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
+    The gradient is that of an objective, else of cross-entropy; `Progress` tells of the latter in either case.
     The update is that of `edgesim.learning.descent.Descent`.
     """
     model.module.train()
@@ -60,10 +63,13 @@ def train(
         for step in chunk:
             part = slice(bounds[step] - origin, bounds[step + 1] - origin)
             model.masks.begin(partial(dropout.key, seed, step))
-            with model.autocast():
-                logits = model.module(images[part])
+            if objective is None:
+                with model.autocast():
+                    logits = model.module(images[part])
+                loss = F.cross_entropy(logits.to(model.dtype), labels[part])
+            else:
+                logits, loss = objective(images[part], labels[part])
             outputs.append(logits.detach())
-            loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]
             descent.step()

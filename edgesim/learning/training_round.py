@@ -45,7 +45,8 @@ class TorchRound(CountKnowledge):
         for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
             about = Device(device, size, self.round, total)
             state = self._states[int(self._learner.server[device])]
-            given = accounts.algorithm.given(state, self._learner.kept.get(device, {}), about, accounts.ledger)
+            kept = self._learner.kept.get(device, self._learner.first_kept)
+            given = accounts.algorithm.given(state, kept, about, accounts.ledger)
             phases = accounts.algorithm.phases(own, about)
             job = Job(device, self.round, seed, phases, given, optimiser, clients[device])
             self._promises[device] = Promise(device, self.round, job)

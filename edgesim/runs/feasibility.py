@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.arrays import Floats, Integers
 from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import Backhaul, load_topology
@@ -91,10 +91,10 @@ def check_rounds(world: World, rounds: int) -> None:
         availability.refuse_to_go_on(f"{least_s:.10g} s ({rounds} rounds of {knobs.tmax_s:g} s each)")
 
 
-def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> None:
+def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> None:
     """Refuse a deadline or a band with which no device could upload in time in any of the first rounds.
 
-    ``samples`` is the number of samples that each device processes in a round, [devices]. The draws are those of the
+    ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
     run itself. Raises `EdgesimError` that says which deadline or band would suffice.
     """
     knobs, band_hz = world.config.round, world.config.radio.bandwidth_hz
@@ -126,9 +126,7 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: I
     raise EdgesimError(f"round.tmax_s = {knobs.tmax_s:g}: {problem}; {remedy}", *fields)
 
 
-def _least_need_hz(
-    world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers, knobs: RoundConfig
-) -> float:
+def _least_need_hz(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats, knobs: RoundConfig) -> float:
     """The least ``radio.bandwidth_hz`` with which any device is in time in any of the first rounds; inf if none is."""
     ids = np.arange(world.config.devices.count, dtype=np.int64)
     least_hz = math.inf
@@ -143,7 +141,7 @@ def _least_need_hz(
     return least_hz
 
 
-def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> str:
+def _deadline_that_would_do(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> str:
     """Remedy that names the least deadline, to 1 %, which a device can meet; ``report_by_s`` grows in proportion."""
     knobs = world.config.round
     report_share = (knobs.report_by_s or 0.0) / knobs.tmax_s
@@ -171,12 +169,12 @@ def timeline_of_round(
     world: World,
     backhaul: Backhaul,
     ids: Integers,
-    samples: Integers,
+    samples: Floats,
     number: int,
     knobs: RoundConfig,
     accounts: Accounts,
 ) -> Timeline:
-    """What the scheduler would know of the devices ``ids`` [n], which process ``samples`` [n], in round ``number``."""
+    """What the scheduler would know in round ``number`` of devices ``ids`` [n] charged for so many ``samples`` [n]."""
     t_start_s = (number - 1) * knobs.tmax_s
     bits = accounts.bits(ids, number)
     if knobs.delay_knowledge == "planned":

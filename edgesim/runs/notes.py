@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from edgesim.arrays import Integers
+from edgesim.arrays import Floats
 from edgesim.channels.environment import Environment
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul
@@ -21,10 +21,10 @@ _MUCH = 10.0
 """Ratio of upload to computing energy above which a run gets a note: such uploads are rarely what a study intends."""
 
 
-def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> Notes:
+def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> Notes:
     """Notes that can be made before the first round.
 
-    ``samples`` is the number of samples that each device processes in a round, [devices]. The draws are those of the
+    ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
     run itself.
     """
     notes = {"range": _beyond_the_law(world), "overfull": _overfull(world, backhaul, accounts, samples)}
@@ -66,7 +66,7 @@ def _takes_by_count_on_least(config: RunConfig) -> bool:
     return by_count and knobs.allocator == "least" and knobs.late == "drop" and config.radio.sharing != "own"
 
 
-def _overfull(world: World, backhaul: Backhaul, accounts: Accounts, samples: Integers) -> str:
+def _overfull(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> str:
     config, knobs = world.config, world.config.round
     if not _takes_by_count_on_least(config):
         return ""

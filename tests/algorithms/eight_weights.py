@@ -4,12 +4,14 @@ One step takes all samples of a device, at a learning rate of 0.5; two steps a r
 round, and device 2 comes new in it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from edgesim.algorithms.algorithm import Algorithm, Outputs, Step
 
 START = (0.5, -0.3, 0.2, 0.4, 0.6, -0.1, -0.2, 0.3)
 ROUNDS = ((0, 1), (1, 2), (0, 2))
@@ -30,10 +32,23 @@ class Holder:
     def gradient(self, weights: Tensor) -> Tensor:
         """Of its mean cross-entropy, [8]."""
         weights = weights.clone().requires_grad_()
-        first, last = weights.view(2, 2, 2)
-        logits = torch.tanh(torch.tensor(self.images, dtype=torch.float64) @ first.T) @ last.T
-        loss = functional.cross_entropy(logits, torch.tensor(self.labels))
+        loss = functional.cross_entropy(self.outputs(weights).logits, torch.tensor(self.labels))
         return torch.autograd.grad(loss, weights)[0]
+
+    def objective(self, weights: Tensor, algorithm: Algorithm, given: Mapping[str, Tensor]) -> Tensor:
+        """Gradient of the mean of an algorithm's own loss, [8]."""
+        weights = weights.clone().requires_grad_()
+        teachers = {name: self.outputs(given[name]) for name in algorithm.teachers}
+        others = {name: tensor for name, tensor in given.items() if name != "start" and name not in teachers}
+        share = torch.full((self.samples,), 1 / self.samples, dtype=torch.float64)
+        step = Step(self.outputs(weights), teachers, torch.tensor(self.labels), share, others)
+        return torch.autograd.grad(algorithm.loss(step).mean(), weights)[0]
+
+    def outputs(self, weights: Tensor) -> Outputs:
+        """Logits and, as features, what tanh gives, of the images."""
+        first, last = weights.view(2, 2, 2)
+        features = torch.tanh(torch.tensor(self.images, dtype=torch.float64) @ first.T)
+        return Outputs(features @ last.T, features)
 
 
 THREE = (

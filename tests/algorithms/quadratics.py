@@ -69,6 +69,7 @@ class Play:
         self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(0))
         self.ledger = self.algorithm.ledger(1)
         self.state: State = self.algorithm.start(weights)
+        self.first_kept = self.algorithm.first_kept(weights)
         self.kept: dict[int, Mapping[str, Tensor]] = {}
         self.merged = 0
         self.alpha: np.ndarray | None = None
@@ -88,7 +89,7 @@ class Play:
         for device in ids:
             total = sum(each.samples for each in self.devices)
             about = Device(device, self.devices[device].samples, self.merged + 1, total)
-            given = self.algorithm.given(self.state, self.kept.get(device, {}), about, self.ledger)
+            given = self.algorithm.given(self.state, self.kept.get(device, self.first_kept), about, self.ledger)
             own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
             made.append(Job(device, self.merged, lr, self.algorithm.phases(own, about), given))
         return made
@@ -125,8 +126,10 @@ class Play:
         pull: Pull = self.algorithm.pull(job.given)
         weights, velocity = start[:trainable].clone(), torch.zeros(trainable, dtype=torch.float64)
         steps = sum(len(phase.edges) - 1 for phase in job.phases)
+        own_loss = type(self.algorithm).loss is not Algorithm.loss
         for _ in range(steps):
-            gradient = device.gradient(weights) + pull.to_start * (weights - start[:trainable]) + pull.decay * weights
+            plain = device.objective(weights, self.algorithm, job.given) if own_loss else device.gradient(weights)
+            gradient = plain + pull.to_start * (weights - start[:trainable]) + pull.decay * weights
             if pull.shift is not None:
                 gradient = gradient + pull.shift
             velocity = self.momentum * velocity + gradient

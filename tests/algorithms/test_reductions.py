@@ -41,6 +41,7 @@ def gap(one, other):
     "kind",
     [
         ("fedprox", {"mu": 0.0}),
+        ("moon", {"mu": 0.0}),
         ("fedavgm", {"beta": 0.0}),
         ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
         ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
@@ -63,8 +64,9 @@ def test_fedprox_with_one_step_is_fedavg_whatever_its_strength(pattern):
 @each_pattern
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [(("fedavgm", {}), AVERAGE), (("scaffold", {}), EQUALS), (("scaffold", {"option": "I"}), EQUALS)],
-    ids=["fedavgm", "scaffold II", "scaffold I"],
+    [(("fedavgm", {}), AVERAGE), (("moon", {}), AVERAGE)]
+    + [(("scaffold", {}), EQUALS), (("scaffold", {"option": "I"}), EQUALS)],
+    ids=["fedavgm", "moon", "scaffold II", "scaffold I"],
 )
 def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
     found, plain = models(kind, pattern), models(other, pattern)

@@ -7,20 +7,31 @@ and a convolution of every client is one grouped convolution.
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import vmap
 
+from edgesim.algorithms.algorithm import Outputs
 from edgesim.learning.dropout import MaskedDropout, Masks, noise
 from edgesim.learning.flat import FlatModel
 
 Tensors = Mapping[str, Tensor]
 """Weights of a stack by their names in the module, each [S, *shape]."""
 
-Forward = Callable[[Tensors, Tensor, Tensor], Tensor]
-"""Logits [n, S, classes] of weights, keys of dropout masks [S, calls, 2] and images [n, S, C, H, W] in training."""
+
+class Forward(Protocol):
+    """The forward pass of a stack."""
+
+    def __call__(self, tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:
+        """Logits [n, S, classes] and features [n, S, F] of images [n, S, C, H, W].
+
+        Keys of dropout masks are [S, calls, 2], and looked at in training mode alone; ``train`` says whether it is that
+        or evaluation mode, in which weights of one client, each [1, *shape], may serve the images of all.
+        """
+
 
 Form = Callable[[Tensors, Tensor], Tensor]
 """One layer of a stack: its own weights by their names in the layer, and activations in and out."""
@@ -40,44 +51,59 @@ def layer_by_layer(model: FlatModel) -> Forward | None:
     chain = _chain(model.module)
     if chain is None:
         return None
-    forms: list[tuple[Form, dict[str, str]]] = []
+    mixes = any(isinstance(layer, _BATCH_NORMS) and layer.running_mean is None for _, layer in chain)
+    forms: list[tuple[Form, Form, dict[str, str], bool]] = []
     for prefix, layer in chain:
-        form = _form(layer, model.masks)
+        form, frozen = (_form(layer, model.masks, train) for train in (True, False))
         own = {name: f"{prefix}.{name}" for name, _ in layer.named_parameters()}
         own |= {name: f"{prefix}.{name}" for name, buffer in layer.named_buffers() if buffer.is_floating_point()}
-        if form is None or not set(own.values()) <= set(model.names):
+        if form is None or frozen is None or not set(own.values()) <= set(model.names):
             # A parameter that does not train, or that two layers share, is not under this name in the vector.
             return None
-        forms.append((form, own))
+        forms.append((form, frozen, own, layer is model.head))
 
-    def forward(tensors: Tensors, keys: Tensor, x: Tensor) -> Tensor:
+    def forward(tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:
+        clients, x, features = images.shape[1], images, None
+        one_for_all = next(iter(tensors.values())).shape[0] < clients
+        if one_for_all and mixes:
+            tensors = {name: tensor.expand(clients, *tensor.shape[1:]) for name, tensor in tensors.items()}
+        elif one_for_all:
+            x = x.flatten(0, 1).unsqueeze(1)
         model.masks.begin(lambda call: (keys[:, call, 0], keys[:, call, 1]))
-        for form, own in forms:
-            x = form({name: tensors[whole] for name, whole in own.items()}, x)
-        return x
+        for form, frozen, own, is_head in forms:
+            if is_head:
+                features = x
+            x = (form if train else frozen)({name: tensors[whole] for name, whole in own.items()}, x)
+        features = None if features is None else features.reshape(len(images), clients, -1)
+        return Outputs(x.reshape(len(images), clients, *x.shape[2:]) if one_for_all else x, features)
 
     return forward
 
 
-def mapped(model: FlatModel) -> Forward:
+def mapped(model: FlatModel, features: bool = False) -> Forward:
     """The forward pass of a stack for any module: `torch.func.vmap` over the clients' weights.
 
-    It raises RuntimeError where the module draws from torch's generator.
+    Without features unless they are wanted. It raises RuntimeError where the module draws from torch's generator.
     """
 
-    def one(tensors: Tensors, keys: Tensor, images: Tensor) -> Tensor:
+    def one(tensors: Tensors, keys: Tensor, images: Tensor) -> tuple[Tensor, ...]:
         model.masks.begin(lambda call: (keys[call, 0], keys[call, 1]))
-        return model.call(tensors, images)
+        if not features:
+            return (model.call(tensors, images),)
+        outputs = model.outputs(images, tensors)
+        assert outputs.features is not None
+        return outputs.logits, outputs.features
 
-    over_clients = vmap(one, in_dims=(0, 0, 1), out_dims=1, randomness="error")
-
-    def forward(tensors: Tensors, keys: Tensor, images: Tensor) -> Tensor:
-        model.module.train()
+    def forward(tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:
+        model.module.train(train)
+        one_for_all = next(iter(tensors.values())).shape[0] < images.shape[1]
+        if one_for_all:
+            tensors = {name: tensor[0] for name, tensor in tensors.items()}
+        over_clients = vmap(one, in_dims=(None if one_for_all else 0, 0, 1), out_dims=1, randomness="error")
         with warnings.catch_warnings():
             # Of operations that vmap can only run one client after another.
             warnings.filterwarnings("ignore", message="There is a performance drop")
-            logits: Tensor = over_clients(tensors, keys, images)
-        return logits
+            return Outputs(*over_clients(tensors, keys, images))
 
     return forward
 
@@ -113,7 +139,8 @@ def _chain(module: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]] |
     return layers
 
 
-def _form(layer: nn.Module, masks: Masks) -> Form | None:
+def _form(layer: nn.Module, masks: Masks, train: bool = True) -> Form | None:
+    """In training or in evaluation mode."""
     kind = type(layer)
     if kind in _ELEMENTWISE:
         return lambda _, x: layer(x)
@@ -128,14 +155,14 @@ def _form(layer: nn.Module, masks: Masks) -> Form | None:
     if isinstance(layer, nn.LayerNorm) and kind is nn.LayerNorm:
         return partial(_layer_norm, layer)
     if isinstance(layer, _BATCH_NORMS) and kind in _BATCH_NORMS and layer.momentum is not None:
-        return partial(_batch_norm, layer)
+        return partial(_batch_norm, layer, train or layer.running_mean is None)
     if isinstance(layer, nn.Embedding) and kind is nn.Embedding and layer.max_norm is None:
         return None if layer.sparse or layer.scale_grad_by_freq else partial(_embedding, layer)
     if isinstance(layer, nn.Flatten) and kind is nn.Flatten and layer.start_dim >= 1:
         end = layer.end_dim + (layer.end_dim >= 0)
         return lambda _, x: x.flatten(layer.start_dim + 1, end)
     if isinstance(layer, MaskedDropout):
-        return partial(_dropout, layer, masks)
+        return partial(_dropout, layer, masks) if train else lambda _, x: x
     return None
 
 
@@ -182,10 +209,11 @@ def _layer_norm(layer: nn.LayerNorm, own: Tensors, x: Tensor) -> Tensor:
     return x
 
 
-def _batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d, own: Tensors, x: Tensor) -> Tensor:
+def _batch_norm(layer: nn.BatchNorm1d | nn.BatchNorm2d, of_batch: bool, own: Tensors, x: Tensor) -> Tensor:
+    """With moments ``of_batch`` or with the running ones."""
     mean, variance, weight, bias = (_all(own.get(name)) for name in ("running_mean", "running_var", "weight", "bias"))
     assert layer.momentum is not None
-    out = F.batch_norm(x.flatten(1, 2), mean, variance, weight, bias, True, layer.momentum, layer.eps)
+    out = F.batch_norm(x.flatten(1, 2), mean, variance, weight, bias, of_batch, layer.momentum, layer.eps)
     return _split_clients(out, x.shape[1])
 
 

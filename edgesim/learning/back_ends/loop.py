@@ -10,6 +10,7 @@ from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
+from edgesim.learning.objective import Objective, has_own_loss
 from edgesim.learning.own_gradient import own_gradient
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
@@ -45,7 +46,8 @@ class LoopBackEnd:
             seeded(self._data.device, job.seed),
         ):
             pull = self._algorithm.pull(job.given)
-            progress = train(model, loader, job.edges, job.optimiser, self._velocity, job.seed, pull)
+            objective = Objective(self._algorithm, model, job.given) if has_own_loss(self._algorithm) else None
+            progress = train(model, loader, job.edges, job.optimiser, self._velocity, job.seed, pull, objective)
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start

@@ -5,6 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from edgesim.algorithms.algorithm import Outputs
 from edgesim.errors import EdgesimError
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.layers import Forward
@@ -23,8 +24,12 @@ class NotStackable(Exception):  # noqa: N818 - reads as what was found
     """Why a module cannot be stacked."""
 
 
-def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> tuple[int, int]:
+def probe(
+    model: FlatModel, forward: Forward, image_shape: tuple[int, ...], features: bool = False, frozen: bool = False
+) -> tuple[int, int]:
     """Compare two clients' stacked logits and buffers with each one's own; raises `NotStackable` where they differ.
+
+    Features as well, and what models that are ``frozen``, in evaluation mode, make of the images, if they are needed.
 
     Returns the calls of dropout layers in a forward pass, and the bytes kept for the backward pass per row of a batch
     and client.
@@ -40,7 +45,7 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> t
     try:
         with memory_lasts("trying the model on 2 devices at once", _REMEDY, "learning.model"):
             with seeded(before.device, 0):
-                alone = [_own(model, rows[seed], images[:, seed], seed) for seed in range(2)]
+                alone = [_own(model, rows[seed], images[:, seed], seed, features) for seed in range(2)]
             masks = model.masks.calls
             model.load(before)
             # In memory of their own, so that what a layer keeps of them is not taken for a cost of rows.
@@ -48,10 +53,12 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> t
             tensors = dict(zip(model.names, parts, strict=True))
             for part in parts[: len(model.parameters())]:
                 part.requires_grad_()
-            keys = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
+            words = torch.tensor([[dropout.key(seed, 0, layer) for layer in range(masks)] for seed in range(2)])
+            keys = words.to(before.device, torch.int32).reshape(2, masks, 2)
             with kept_for_backward() as kept:
-                logits = forward(tensors, keys.to(before.device, torch.int32).reshape(2, masks, 2), images)
-            logits.sum().backward()  # type: ignore[no-untyped-call]
+                found = forward(tensors, keys, images)
+            found.logits.sum().backward()  # type: ignore[no-untyped-call]
+            agree = not frozen or _frozen_alike(model, forward, rows, keys, images, features)
     except EdgesimError:
         raise
     except Exception as error:  # a user's module may raise anything
@@ -61,23 +68,47 @@ def probe(model: FlatModel, forward: Forward, image_shape: tuple[int, ...]) -> t
     finally:
         model.load(before)
     # Logits of training do not depend on running statistics, so the buffers are held against each other as well.
-    for client, (own_logits, own_weights) in enumerate(alone):
+    for client, (own, own_weights) in enumerate(alone):
         noise = _NOISE * _largest(own_weights)
         buffers = zip((part[client] for part in parts), model.split(own_weights), strict=True)
-        if not _alike(logits[:, client], own_logits) or not all(_alike(*pair, noise) for pair in buffers):
-            raise NotStackable("stacked, it gives other results than alone")
+        agree = agree and _same(found, client, own) and all(_alike(*pair, noise) for pair in buffers)
+    if not agree:
+        raise NotStackable("stacked, it gives other results than alone")
     weights = {part.data_ptr() for part in parts}
     return masks, sum(size for place, size in kept.items() if place not in weights) // (2 * _ROWS)
 
 
 @torch.no_grad()
-def _own(model: FlatModel, weights: Tensor, images: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-    """Logits of the module itself, in training mode, and its weights and buffers afterwards, [P]."""
+def _own(
+    model: FlatModel, weights: Tensor, images: Tensor, seed: int, features: bool, train: bool = True
+) -> tuple[Outputs, Tensor]:
+    """Outputs of the module itself, and its weights and buffers afterwards, [P]."""
     model.load(weights)
-    model.module.train()
+    model.module.train(train)
     model.masks.begin(partial(dropout.key, seed, 0))
-    logits: Tensor = model.module(model.inputs(images))
-    return logits, model.snapshot()
+    images = model.inputs(images)
+    return model.outputs(images) if features else Outputs(model.module(images)), model.snapshot()
+
+
+@torch.no_grad()
+def _frozen_alike(
+    model: FlatModel, forward: Forward, rows: Tensor, keys: Tensor, images: Tensor, features: bool
+) -> bool:
+    """Whether outputs in evaluation mode agree, of each client's weights [2, P] and of the first one's for both."""
+    for weights in (rows, rows[:1]):
+        found = forward(dict(zip(model.names, model.split(weights), strict=True)), keys, images, train=False)
+        for client in range(2):
+            own, _ = _own(model, weights[client % len(weights)], images[:, client], 0, features, train=False)
+            if not _same(found, client, own):
+                return False
+    model.module.train()
+    return True
+
+
+def _same(found: Outputs, client: int, own: Outputs) -> bool:
+    """Whether a client's outputs, [n, S, ...], are its own, [n, ...]."""
+    pairs = [(found.logits, own.logits), (found.features, own.features)]
+    return all(_alike(of_all[:, client], alone) for of_all, alone in pairs if of_all is not None and alone is not None)
 
 
 def _alike(found: Tensor, expected: Tensor, noise: float = 0.0) -> bool:

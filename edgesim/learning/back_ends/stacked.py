@@ -16,10 +16,12 @@ from edgesim.learning.back_ends.client_weights import ClientWeights
 from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
+from edgesim.learning.back_ends.stacked_objective import StackedObjective
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
+from edgesim.learning.objective import has_own_loss
 from edgesim.learning.own_gradient import own_gradient
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
@@ -47,9 +49,11 @@ class StackedBackEnd:
         self._algorithm = algorithm
         self._budget_mib = memory_budget_mib
         chain = layer_by_layer(model)
-        self._forward = chain or mapped(model)
+        self._forward = chain or mapped(model, algorithm.features)
         self._fills_up = chain is not None and not mixes_rows(model)
-        self._masks, self._row_bytes = probe(model, self._forward, data.image_shape)
+        self._masks, self._row_bytes = probe(
+            model, self._forward, data.image_shape, algorithm.features, bool(algorithm.teachers)
+        )
         self._plan: tuple[list[bytes], tuple[Schedule, Tensor, Tensor]] | None = None
 
     def run(self, promises: Sequence[Promise]) -> int:
@@ -74,10 +78,14 @@ class StackedBackEnd:
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:
         """Jobs that run together, each list by falling number of steps."""
 
-        def kind(entry: tuple[Promise, Job]) -> bytes:
-            return b"" if self._fills_up else entry[1].edges.tobytes()
+        own_loss = has_own_loss(self._algorithm)
 
-        def place(entry: tuple[Promise, Job]) -> tuple[bytes, int, int, int]:
+        def kind(entry: tuple[Promise, Job]) -> tuple[bytes, list[tuple[str, tuple[int, ...]]]]:
+            _, job = entry
+            given = sorted((name, tuple(tensor.shape)) for name, tensor in job.given.items()) if own_loss else []
+            return b"" if self._fills_up else job.edges.tobytes(), given
+
+        def place(entry: tuple[Promise, Job]) -> tuple[object, int, int, int]:
             _, job = entry
             return kind(entry), -len(job.edges), job.round, job.device
 
@@ -90,7 +98,7 @@ class StackedBackEnd:
                 yield group[first : first + at_once]
 
     def _clients_at_once(self, batch: int) -> int:
-        weights = _VECTORS * self._model.weights.nbytes
+        weights = (_VECTORS + len(self._algorithm.teachers)) * self._model.weights.nbytes
         # What the forward pass keeps of a row, and as much again for its gradients.
         return max(1, (self._budget_mib << 20) // (weights + 2 * batch * self._row_bytes))
 
@@ -107,6 +115,8 @@ class StackedBackEnd:
         loader = ImageLoader(model, self._data, samples, np.concatenate(changes) if changes else None)
         optimisers, pulls = [job.optimiser for job in jobs], [algorithm.pull(job.given) for job in jobs]
         weights = starts.clone()
+        own_loss = has_own_loss(algorithm)
+        objective = StackedObjective(algorithm, model, self._forward, jobs) if own_loss else None
         clients = ClientWeights(model, starts, weights, optimisers, pulls)
         keys = self._keys(jobs, len(schedule.clients))
         edges = schedule.edges
@@ -122,7 +132,7 @@ class StackedBackEnd:
                 part = slice(edges[step] - origin, edges[step + 1] - origin)
                 rows = images[part].view(-1, count, *images.shape[1:])
                 share = shares[edges[step] : edges[step + 1]]
-                loss, logits = self._step(clients, rows, labels[part], share, keys[step, :count])
+                loss, logits = self._step(clients, rows, labels[part], share, keys[step, :count], objective)
                 losses.append(loss)
                 outputs.append(logits)
             hits.append(torch.cat(outputs).argmax(1) == labels)
@@ -152,16 +162,24 @@ class StackedBackEnd:
         return self._plan[1]
 
     def _step(
-        self, clients: ClientWeights, rows: Tensor, labels: Tensor, shares: Tensor, keys: Tensor
+        self,
+        clients: ClientWeights,
+        rows: Tensor,
+        labels: Tensor,
+        shares: Tensor,
+        keys: Tensor,
+        objective: StackedObjective | None,
     ) -> tuple[Tensor, Tensor]:
-        """A step on images [n, S, C, H, W]: losses [n S] and logits [n S, classes].
+        """A step on images [n, S, C, H, W]: cross-entropy [n S] and logits [n S, classes].
 
         Labels are [n S], and so are ``shares``, their weights in the loss; ``keys`` of dropout masks [S, calls, 2].
         """
         with self._model.autocast():
-            logits = self._forward(clients.tensors, keys, rows).flatten(0, 1)
+            outputs = self._forward(clients.tensors, keys, rows)
+        logits = outputs.logits.flatten(0, 1)
         losses = F.cross_entropy(logits.to(self._model.dtype), labels, reduction="none")
-        clients.step(losses, shares)
+        own = losses if objective is None else objective.losses(outputs, keys, rows, labels, shares)
+        clients.step(own, shares)
         return losses.detach(), logits.detach()
 
     def _keys(self, jobs: list[Job], steps: int) -> Tensor:

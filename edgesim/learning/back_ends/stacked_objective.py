@@ -1,0 +1,80 @@
+"""The losses of algorithms that have one of their own, of all clients of a stack at once."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from edgesim.algorithms.algorithm import Algorithm, Outputs, Step
+from edgesim.learning.back_ends.layers import Forward, Tensors
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Job
+from edgesim.learning.objective import beside_models, in_type
+
+
+class StackedObjective:
+    """An algorithm's own loss in the steps of a stack, whose jobs are given tensors of the same names and shapes.
+
+    What all jobs are given as one tensor is not copied, and a teacher that they share sees the images of all at once.
+    """
+
+    def __init__(self, algorithm: Algorithm, model: FlatModel, forward: Forward, jobs: Sequence[Job]) -> None:
+        self._algorithm, self._model, self._forward = algorithm, model, forward
+        self._teachers: dict[str, Tensors] = {}
+        for name in algorithm.teachers:
+            weights, _ = _together([job.given[name] for job in jobs])
+            self._teachers[name] = dict(zip(model.names, model.split(weights), strict=True))
+        self._given = {
+            name: _together([job.given[name] for job in jobs]) for name in beside_models(algorithm, jobs[0].given)
+        }
+
+    def losses(self, own: Outputs, keys: Tensor, images: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
+        """Losses [n S] of outputs [n, S, ...] for images [n, S, C, H, W] of the first S clients.
+
+        Labels and ``shares``, the weights of rows in the loss, are [n S]; ``keys`` of dropout masks [S, calls, 2].
+        """
+        clients = images.shape[1]
+        given = {name: value if shared else value[:clients] for name, (value, shared) in self._given.items()}
+        in_dims = {name: None if shared else 0 for name, (_, shared) in self._given.items()}
+        with torch.no_grad(), self._model.autocast():
+            teachers = {
+                name: self._forward(
+                    {place: tensor[:clients] for place, tensor in tensors.items()}, keys, images, train=False
+                )
+                for name, tensors in self._teachers.items()
+            }
+
+        def one(
+            own: Mapping[str, Tensor],
+            teachers: Mapping[str, Mapping[str, Tensor]],
+            labels: Tensor,
+            share: Tensor,
+            given: Mapping[str, Tensor],
+        ) -> Tensor:
+            taught = {name: Outputs(**outputs) for name, outputs in teachers.items()}
+            return self._algorithm.loss(Step(Outputs(**own), taught, labels, share, given))
+
+        with warnings.catch_warnings():
+            # Of operations that vmap can only run one client after another.
+            warnings.filterwarnings("ignore", message="There is a performance drop")
+            losses: Tensor = vmap(one, in_dims=(1, 1, 1, 1, in_dims), out_dims=1)(
+                self._parts(own),
+                {name: self._parts(outputs) for name, outputs in teachers.items()},
+                labels.view(-1, clients),
+                shares.view(-1, clients),
+                given,
+            )
+        return losses.flatten()
+
+    def _parts(self, outputs: Outputs) -> dict[str, Tensor]:
+        return {
+            name: tensor for name, tensor in vars(in_type(outputs, self._model.dtype)).items() if tensor is not None
+        }
+
+
+def _together(tensors: list[Tensor]) -> tuple[Tensor, bool]:
+    """Tensors of all clients, [S, ...], or the only one that they all have, [1, ...], and whether it is that."""
+    shared = len(tensors) > 1 and all(tensor is tensors[0] for tensor in tensors)
+    return (tensors[0][None] if shared else torch.stack(tensors)), shared

@@ -1,0 +1,223 @@
+"""Losses of an algorithm's own, which look at features, at frozen teachers and at what a job was given."""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning import dropout
+from edgesim.learning.back_ends.layers import layer_by_layer
+from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.probe import NotStackable, probe
+from edgesim.learning.back_ends.stacked import StackedBackEnd
+from edgesim.learning.back_ends.workers import WorkersBackEnd
+from edgesim.learning.jobs import Job, Optimiser, Promise
+from edgesim.learning.objective import has_own_loss
+from edgesim.streams import Streams
+
+SHAPE = (3, 16, 16)
+EDGES = ([0, 8, 16, 20], [0, 8, 16, 20], [0, 6, 12], [0, 8, 15, 20])
+LR = 0.1
+
+
+def dense(*norm):
+    """Without a normalisation over the batch, clients of different sizes share a stack."""
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(768, 6), *norm, nn.Tanh(), nn.Dropout(0.5), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4)
+    )
+
+
+def normalised():
+    return dense(nn.BatchNorm1d(6))
+
+
+def of_the_batch_in_evaluation_too():
+    return dense(nn.BatchNorm1d(6, track_running_stats=False))
+
+
+def convolutional():
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Tanh(), nn.Dropout(0.3), nn.Flatten(), nn.Linear(784, 4)
+    )
+
+
+class Branched(nn.Module):
+    """No chain of layers, so that it is stacked by `torch.func.vmap`."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = normalised(), convolutional()
+
+    def forward(self, images):
+        return self.one(images) - self.other(images)
+
+
+BUILDS = (dense, normalised, of_the_batch_in_evaluation_too, convolutional, Branched)
+each_build = pytest.mark.parametrize("build", BUILDS)
+each_sharing = pytest.mark.parametrize("shared", [True, False], ids=["of all", "of each"])
+
+
+@pytest.fixture(scope="module")
+def taught():
+    """Of a module that processes started by a test can import."""
+    folder = str(Path(__file__).parent)
+    sys.path.insert(0, folder)
+    try:
+        from taught import Taught
+
+        yield Taught(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
+    finally:
+        sys.path.remove(folder)
+
+
+def make(model, shared, augmented=True):
+    """Jobs whose start, teacher and centre are one tensor for all, or one for each; every call makes the same."""
+    random, drawn = np.random.default_rng(1), torch.Generator().manual_seed(3)
+
+    def near(weights, far):
+        noise = torch.rand(weights.shape, generator=drawn, dtype=torch.float64)
+        return weights * (1 + far * noise.to(weights))
+
+    def given():
+        start = near(model.snapshot(), 0.3)
+        centre = torch.rand(model.head.in_features, generator=drawn, dtype=torch.float64)
+        return {"start": start, "other": near(start, 0.8), "centre": centre.to(start)}
+
+    first, made = given(), []
+    for n, edges in enumerate(EDGES):
+        changes = random.integers(0, [2, 9, 9], (edges[-1], 3)) if augmented else None
+        phase = Phase(random.integers(0, 96, edges[-1]), np.array(edges), changes)
+        made.append(Promise(n, 1, Job(n, 1, n, (phase,), dict(first) if shared else given(), Optimiser(LR, 0.0))))
+    return made
+
+
+def by_hand(build, flat, data, job):
+    """The update, with a network of its own for each teacher and the terms written out."""
+    own, start, other = (flat(build, torch.float64) for _ in range(3))
+    own.load(job.start)
+    own.module.train()
+    for teacher, name in ((start, "start"), (other, "other")):
+        teacher.load(job.given[name])
+        teacher.module.eval()
+
+    def look(model, images):
+        seen = []
+        hook = model.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        logits = model.module(images)
+        hook.remove()
+        return logits, seen[0]
+
+    for step in range(len(job.edges) - 1):
+        rows = slice(job.edges[step], job.edges[step + 1])
+        images, labels = data.train(torch.from_numpy(job.samples[rows]), torch.from_numpy(job.changes[rows]))
+        own.masks.begin(partial(dropout.key, job.seed, step))
+        logits, features = look(own, own.inputs(images))
+        with torch.no_grad():
+            (_, from_start), (taught, _) = look(start, own.inputs(images)), look(other, own.inputs(images))
+        loss = F.cross_entropy(logits, labels)
+        soft = taught.softmax(1)
+        loss = loss + 0.7 * (soft * (soft.log() - logits.log_softmax(1))).sum(1).mean()
+        loss = loss - 0.2 * ((features - from_start) ** 2).mean()
+        if (labels == 0).any():
+            loss = loss + 0.3 * ((features[labels == 0] - job.given["centre"]) ** 2).mean()
+        own.gradient.zero_()
+        loss.backward()
+        own.weights[: own.trainable] -= LR * own.gradient
+    return own.weights - job.start
+
+
+@each_build
+@each_sharing
+def test_the_loop_trains_on_it_with_teachers_in_evaluation_mode(build, shared, flat, data, taught):
+    model = flat(build, torch.float64)
+    made = make(model, shared)
+    LoopBackEnd(model, data, taught).run(made)
+    for promise in made:
+        torch.testing.assert_close(promise.result.update, by_hand(build, flat, data, promise.job), rtol=0, atol=1e-12)
+
+
+@each_build
+@each_sharing
+def test_stacked_jobs_bring_what_the_loop_brings(build, shared, flat, data, taught):
+    model = flat(build, torch.float64)
+    alone, together = make(model, shared), make(model, shared)
+    LoopBackEnd(model, data, taught).run(alone)
+    StackedBackEnd(model, data, 4096, taught).run(together)
+    for one, other in zip(alone, together, strict=True):
+        gap = float((one.result.update - other.result.update).norm())
+        assert gap <= 1e-9 * one.result.update_norm
+        assert other.result.loss == pytest.approx(one.result.loss, rel=1e-9)
+
+
+def test_jobs_that_are_given_tensors_of_other_shapes_are_not_stacked_with_each_other(flat, data, taught):
+    """A centre may be one number as well."""
+    model = flat(dense, torch.float64)
+    alone, together = make(model, False), make(model, False)
+    for made in (alone, together):
+        for promise in made[::2]:
+            promise.job.given["centre"] = promise.job.given["centre"][:1]
+    LoopBackEnd(model, data, taught).run(alone)
+    StackedBackEnd(model, data, 4096, taught).run(together)
+    for one, other in zip(alone, together, strict=True):
+        assert float((one.result.update - other.result.update).norm()) <= 1e-9 * one.result.update_norm
+
+
+@pytest.mark.slow
+@each_sharing
+@pytest.mark.parametrize("build", [normalised, convolutional])
+def test_processes_bring_the_very_bits_of_the_loop(build, shared, flat, data, taught):
+    model = flat(build)
+    alone, apart = make(model, shared), make(model, shared)
+    LoopBackEnd(model, data, taught).run(alone)
+    workers = WorkersBackEnd(model, data, build, 2, taught)
+    try:
+        while not all(worker.started for worker in workers._workers):
+            workers._heard(10)
+            for worker in workers._workers:
+                worker.started = worker.started or worker.connection.recv() == "ready"
+        workers.run(apart)
+    finally:
+        workers.close()
+    for one, other in zip(alone, apart, strict=True):
+        assert torch.equal(one.result.update, other.result.update)
+
+
+@each_build
+def test_what_is_told_of_the_loss_is_cross_entropy_whatever_is_trained_on(build, flat, data, taught, averaging):
+    """Of one step, so that both have trained on the same weights."""
+    model = flat(build, torch.float64)
+    one, other = make(model, True)[0], make(model, True)[0]
+    for promise, algorithm in ((one, taught), (other, averaging)):
+        phase = promise.job.phases[0]
+        first = Phase(phase.samples[:8], phase.edges[:2], phase.changes[:8])
+        promise.job = Job(0, 1, 0, (first,), promise.job.given, promise.job.optimiser)
+        LoopBackEnd(model, data, algorithm).run([promise])
+    assert one.result.loss == other.result.loss
+    assert not torch.equal(one.result.update, other.result.update)
+
+
+def test_teachers_that_a_stack_makes_otherwise_are_found_out_by_the_trial(flat):
+    model = flat(normalised, torch.float64)
+    chain = layer_by_layer(model)
+
+    def always_training(tensors, keys, images, train=True):
+        return chain({name: tensor.clone() for name, tensor in tensors.items()} if not train else tensors, keys, images)
+
+    with pytest.raises(NotStackable, match="other results"):
+        probe(model, always_training, SHAPE, features=True, frozen=True)
+    probe(model, chain, SHAPE, features=True, frozen=True)
+
+
+def test_an_algorithm_without_a_loss_of_its_own_needs_no_step(averaging, taught):
+    def unused(*_):
+        raise AssertionError
+
+    assert not has_own_loss(averaging)
+    assert has_own_loss(taught)
+    assert averaging.loss.__func__ is Algorithm.loss
