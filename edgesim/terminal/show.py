@@ -20,6 +20,7 @@ from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
+from edgesim.migration import migrated
 from edgesim.runs import records
 from edgesim.terminal.show_differences import print_comparison
 from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span
@@ -70,6 +71,15 @@ _SKEW = (
 _SKEW_NOTE = "EMD: sum over classes of |share of a device - share of all|, from 0 to 2"
 
 
+def _how_it_learnt(config: Mapping[str, Any]) -> str:
+    """Algorithm and protocol, as ``fedprox (mu 0.1), server safa, buffered``; FedAvg where the config names none."""
+    algorithm, round_ = (config[key] if isinstance(config.get(key), dict) else {} for key in ("algorithm", "round"))
+    name, server = algorithm.get("name", "fedavg"), algorithm.get("server", "own")
+    options = ", ".join(f"{key} {value}" for key, value in algorithm.items() if key not in ("name", "server"))
+    halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
+    return ", ".join([*halves, str(round_.get("protocol", "synchronous"))])
+
+
 def print_run(folder: Path, console: Console) -> None:
     """Print how a run ended and its totals; raises `EdgesimError` if the folder is not a run's."""
     run = records.read_run(folder)
@@ -80,6 +90,7 @@ def print_run(folder: Path, console: Console) -> None:
     policy = records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
+    table.add_row("algorithm, protocol", _how_it_learnt(migrated(config)))
     if run.get("unobserved_share"):
         # Older runs do not note it.
         counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""

@@ -197,3 +197,21 @@ def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_it
     assert "no model was made" in said
     assert dropped > 0
     assert f"{dropped} dropped" in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({}, "weights samples), synchronous"),
+        ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "fedprox ("),
+        ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "mu 0.5"),
+        ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "server safa, synchronous"),
+        ({"round": {"payload_bits": 1e5, "protocol": "buffered", "admission": "count", "count": 2}}, ", buffered"),
+    ],
+)
+def test_a_run_shows_its_algorithm_and_protocol(tmp_path, settings, shown):
+    values = {"rounds": 2, "devices": {"count": 3}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
+    simulation.run(parse(values | {"round": {"payload_bits": 1e5}} | settings, "test"), tmp_path / "run")
+    console = Console(record=True, width=200)
+    print_run(tmp_path / "run", console)
+    assert shown in console.export_text()
