@@ -42,12 +42,22 @@ SETTINGS = {
 }
 """Ways to merge updates; each algorithm allows some of them."""
 
-each_pair = pytest.mark.parametrize("pair", PAIRS, ids="+".join)
+QUICK = {("fedprox", "safa"), ("fedprox", "mifa"), ("moon", "fedavgm")}
+"""Combined halves that quick tests play; the others are played by slow ones."""
+
+
+def marked(pair, *more, **how):
+    """The parameters of a test, slow where two halves are combined that quick tests do not play."""
+    quick = pair[1] == "own" or pair in QUICK
+    return pytest.param(pair, *more, marks=() if quick else pytest.mark.slow, **how)
+
+
+each_pair = pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair)) for pair in PAIRS])
 VARIANTS = {"scaffold": {"option": "I"}, "feddyn": {"adaptive": False, "alpha": 0.1}, "mifa": {"wait": True}}
 """Options of algorithms that change what is trained or merged."""
 each_variant = pytest.mark.parametrize(
     ("pair", "options"),
-    [pytest.param(pair, {}, id="+".join(pair)) for pair in PAIRS]
+    [marked(pair, {}, id="+".join(pair)) for pair in PAIRS]
     + [pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS.items()],
 )
 
@@ -236,9 +246,7 @@ def rows(folder, name, without=()):
     return table.drop(columns=[column for column in without if column in table])
 
 
-@pytest.mark.parametrize(
-    ("pair", "setting"), ALLOWED, ids=lambda value: value if isinstance(value, str) else "+".join(value)
-)
+@pytest.mark.parametrize(("pair", "setting"), [marked(*case, id=f"{'+'.join(case[0])}-{case[1]}") for case in ALLOWED])
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tmp_path):
     folders = []
     for training in ("real", "none"):
@@ -264,9 +272,7 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tm
         assert updates["staleness"].max() > 0
 
 
-@pytest.mark.parametrize(
-    ("pair", "setting"), ALLOWED, ids=lambda value: value if isinstance(value, str) else "+".join(value)
-)
+@pytest.mark.parametrize(("pair", "setting"), [marked(*case, id=f"{'+'.join(case[0])}-{case[1]}") for case in ALLOWED])
 def test_bits_charged_are_those_of_what_is_sent(pair, setting, tmp_path, monkeypatch):
     """32 for each number of a tensor: down, those that the server holds when a job begins; up, all but buffers."""
     down, up, began = {}, {}, Counter()
