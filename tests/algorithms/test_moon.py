@@ -134,7 +134,7 @@ class Unused(NoHead):
 @pytest.mark.parametrize("model", [NoHead, Unused])
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
 def test_a_model_without_a_last_linear_layer_is_refused_by_name(model, back_end, tmp_path, monkeypatch):
-    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda _, shape, classes, seed: model(shape, classes))
+    monkeypatch.setattr("edgesim.learning.learner.new_model", lambda _, shape, classes, *rest: model(shape, classes))
     with pytest.raises(
         EdgesimError, match=r"^algorithm.name: 'moon' compares features, .* learning.model = 'mlp' has no"
     ) as said:
