@@ -8,7 +8,7 @@ import torch
 from eight_weights import ROUNDS, START, THREE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quadratics import TWO, Play, Quadratic
+from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
 from edgesim.algorithms.algorithm import Algorithm
@@ -152,12 +152,7 @@ def test_two_unlike_devices_meet_at_the_best_model_of_their_mean_loss():
 
 def test_buffers_are_the_plain_mean_of_what_devices_ended_with():
     """Whatever an update weighs, and wherever it started."""
-    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
-    play, plain = Play(FedDyn, devices, start=(0.0, 5.0, 5.0)), Play(FedDyn, TWO)
-    for each in (play, plain):
-        early, late = each.begin(0, 1)
-        each.merge([early])
-        each.merge([*each.begin(0), late], alpha=[0.2, 0.9])
+    play, plain = with_and_without_buffers(FedDyn)
     assert play.state.weights[1:].tolist() == [5.5, 3.0]
     assert float(play.state.weights[0]) == float(plain.state.weights[0])
     assert corrections(play) == corrections(plain)

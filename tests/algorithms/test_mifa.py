@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quadratics import TWO, Play, Quadratic
+from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
 from edgesim.algorithms import combined
@@ -128,15 +128,10 @@ def test_of_two_updates_of_a_device_in_one_buffer_the_later_one_stays():
 
 def test_buffers_are_the_plain_mean_of_what_devices_ended_with():
     """Whatever an update weighs, and wherever it started; while the server waits they stay with the model."""
-    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
-    play, plain = Play(Mifa, devices, start=(0.0, 5.0, 5.0)), Play(Mifa, TWO)
-    for each in (play, plain):
-        early, late = each.begin(0, 1)
-        each.merge([early])
-        each.merge([*each.begin(0), late], alpha=[0.2, 0.9])
+    play, plain = with_and_without_buffers(Mifa)
     assert play.state.weights[1:].tolist() == [5.5, 3.0]
     assert float(play.state.weights[0]) == float(plain.state.weights[0])
-    waiting = Play(Mifa, devices, {"wait": True}, start=(0.0, 5.0, 5.0))
+    waiting = Play(Mifa, play.devices, {"wait": True}, start=(0.0, 5.0, 5.0))
     waiting.round(0)
     assert waiting.state.weights.tolist() == [0, 5, 5]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quadratics import TWO, Play, Quadratic
+from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
 from edgesim.algorithms.algorithm import Algorithm
@@ -194,12 +194,7 @@ def test_the_server_can_work_out_a_control_from_the_update():
 
 def test_buffers_are_the_plain_mean_of_what_devices_ended_with():
     """Whatever an update weighs, and wherever it started."""
-    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
-    play, plain = Play(Scaffold, devices, start=(0.0, 5.0, 5.0)), Play(Scaffold, TWO)
-    for each in (play, plain):
-        early, late = each.begin(0, 1)
-        each.merge([early])
-        each.merge([*each.begin(0), late], alpha=[0.2, 0.9])
+    play, plain = with_and_without_buffers(Scaffold)
     assert play.state.weights[1:].tolist() == [5.5, 3.0]
     assert float(play.state.weights[0]) == float(plain.state.weights[0])
     assert controls(play) == controls(plain)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from quadratics import TWO, Play, Quadratic
+from quadratics import TWO, Play, with_and_without_buffers
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS, make_algorithm
@@ -77,12 +77,7 @@ def test_a_stale_update_counts_in_the_mean_by_its_age(name):
 @each
 def test_buffers_are_the_plain_mean_of_what_devices_ended_with(name):
     """Whatever an update weighs, and wherever it started: no moment carries them on."""
-    devices = (Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0)))
-    play, plain = Play(ALGORITHMS[name], devices, start=(0.0, 5.0, 5.0)), Play(ALGORITHMS[name], TWO)
-    for each_play in (play, plain):
-        early, late = each_play.begin(0, 1)
-        each_play.merge([early])
-        each_play.merge([*each_play.begin(0), late], alpha=[0.2, 0.9])
+    play, plain = with_and_without_buffers(ALGORITHMS[name])
     assert play.state.weights[1:].tolist() == [5.5, 3.0]
     assert float(play.state.weights[0]) == float(plain.state.weights[0])
 
