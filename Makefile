@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PY = .venv/bin/python
 JOBS ?= 2
+# Tests start many interpreters, each of which would compile the package anew where the shell keeps no byte code.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-all lint bench gpu peers clean
 

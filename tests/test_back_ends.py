@@ -116,6 +116,7 @@ def test_more_cores_change_no_byte(tmp_path):
     assert _differing(tmp_path / "one", tmp_path / "two") == set()
 
 
+@pytest.mark.slow
 def test_no_process_outlives_its_run_whether_it_ends_well_or_in_an_error(tmp_path):
     before = set(multiprocessing.active_children())
     _run(tmp_path / "well", back_end="workers", workers=2, rounds=1)

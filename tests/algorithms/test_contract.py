@@ -46,10 +46,16 @@ QUICK = {("fedprox", "safa"), ("fedprox", "mifa"), ("moon", "fedavgm")}
 """Combined halves that quick tests play; the others are played by slow ones."""
 
 
-def marked(pair, *more, **how):
+def marked(pair, *more, slow=False, **how):
     """The parameters of a test, slow where two halves are combined that quick tests do not play."""
-    quick = pair[1] == "own" or pair in QUICK
+    quick = not slow and (pair[1] == "own" or pair in QUICK)
     return pytest.param(pair, *more, marks=() if quick else pytest.mark.slow, **how)
+
+
+def marked_setting(pair, setting):
+    """The parameters of a test that plays whole runs: quick ones merge in rounds, or have few algorithms."""
+    slow = setting != "rounds" and pair not in {("fedavg", "own"), ("safa", "own"), ("scaffold", "own")}
+    return marked(pair, setting, id=f"{'+'.join(pair)}-{setting}", slow=slow)
 
 
 each_pair = pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair)) for pair in PAIRS])
@@ -246,7 +252,7 @@ def rows(folder, name, without=()):
     return table.drop(columns=[column for column in without if column in table])
 
 
-@pytest.mark.parametrize(("pair", "setting"), [marked(*case, id=f"{'+'.join(case[0])}-{case[1]}") for case in ALLOWED])
+@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED])
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tmp_path):
     folders = []
     for training in ("real", "none"):
@@ -272,7 +278,7 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tm
         assert updates["staleness"].max() > 0
 
 
-@pytest.mark.parametrize(("pair", "setting"), [marked(*case, id=f"{'+'.join(case[0])}-{case[1]}") for case in ALLOWED])
+@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED])
 def test_bits_charged_are_those_of_what_is_sent(pair, setting, tmp_path, monkeypatch):
     """32 for each number of a tensor: down, those that the server holds when a job begins; up, all but buffers."""
     down, up, began = {}, {}, Counter()

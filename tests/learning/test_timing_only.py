@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -10,34 +7,6 @@ from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.learning.timing_only import TimingOnlyLearner
 from edgesim.streams import Streams
-
-_SCRIPT = """
-import sys
-import numpy as np
-import edgesim.learning.datasets, edgesim.learning.batches, edgesim.learning.payload
-from edgesim.config_file import parse
-from edgesim.learning.federation import make_federation
-from edgesim.learning.jobs import Arrived
-from edgesim.learning.timing_only import TimingOnlyLearner
-from edgesim.streams import Streams
-config = parse({"learning": {"training": "none"}}, "test").resolved()
-streams = Streams(0)
-learner = TimingOnlyLearner(config, make_federation(config, streams), streams)
-learner.prepare(print)
-this = learner.open_round(1, 1)
-promises = this.start(np.arange(30))
-promises[3].due = True
-this.global_shares("batch")
-assert learner.merge([Arrived(promises[3])], np.arange(30)).weight.tolist() == [1.0]
-assert learner.accounts.model_bits == 77120
-loaded = [name for name in sys.modules if name.split(".")[0] in ("torch", "torchvision")]
-sys.exit(f"imported {loaded[:3]}" if loaded else 0)
-"""
-
-
-def test_a_timing_only_round_imports_no_torch():
-    done = subprocess.run([sys.executable, "-c", _SCRIPT], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])

@@ -98,7 +98,7 @@ def test_all_back_ends_train_in_float64(tmp_path: Path, back_end: str) -> None:
     assert found[:6].tolist() == pytest.approx(NUMBERS["FedAvg"][3:9], abs=2e-10)
 
 
-@pytest.mark.parametrize("model", ["mlp", "small-cnn"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("small-cnn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("policy", ["fedteddi", "fedcgd", "best-norm", "power-of-choice"])
 def test_float64_starts_from_the_weights_of_float32_and_stays_near_it(tmp_path: Path, model: str, policy: str) -> None:
     def trained(precision: str) -> dict[str, Tensor]:
