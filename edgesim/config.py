@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from edgesim.errors import Contradiction
+from edgesim.quantities import Bits, Count, Factor, Hertz, Joules, Metres, Seconds, Watts
 
 
 class Section(BaseModel):
@@ -37,7 +38,7 @@ class LinksConfig(Section):
 
     file: str = Field(min_length=1)
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, t_s, bps and perhaps end_s."""
-    end_s: float | None = Field(None, gt=0)
+    end_s: Seconds | None = Field(None, ge=1e-6)
     """Instant at which the last row of every link ends, for a file that does not say."""
     after_end: Literal["wrap", "hold"] | None = None
     """``wrap``: each link begins again at its end; ``hold``: its last row never ends; None: unknown after its end."""
@@ -56,26 +57,26 @@ _BATTERY_DEFAULTS = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w":
 class DevicesConfig(Section):
     """Positions and abilities of the devices (FedTeddi, section V-A; the energy defaults are edgesim's own)."""
 
-    count: int = Field(30, ge=1, le=2**31 - 1)
-    radius_m: float = Field(250.0, gt=0)
-    min_distance_m: float = Field(10.0, ge=0)
+    count: Count = Field(30, ge=1)
+    radius_m: Metres = Field(250.0, ge=1e-3)
+    min_distance_m: Metres = Field(10.0, ge=0)
     tx_power_dbm: float = Field(23.0, ge=-50, le=60)
-    pa_efficiency: float = Field(0.35, gt=0, le=1)
-    compute_power_w: float = Field(2.0, ge=0)
-    kappa: float | None = Field(None, gt=0)
+    pa_efficiency: float = Field(0.35, ge=1e-3, le=1)
+    compute_power_w: Watts = Field(2.0, ge=0)
+    kappa: float | None = Field(None, ge=1e-40, le=1e-20)
     """Switched capacitance of a processor whose clock the profile gives: it draws kappa f^3 W; 1e-28 when absent."""
-    download_power_w: float = Field(0.9, ge=0)
-    idle_power_w: float = Field(0.0, ge=0)
+    download_power_w: Watts = Field(0.9, ge=0)
+    idle_power_w: Watts = Field(0.0, ge=0)
     """Power that every device draws all the time; the other powers are added to it."""
-    a_s_per_sample: float = Field(0.0005, ge=0)
-    mu_samples_per_s: float = Field(2000.0, gt=0)
-    battery_j: float | None = Field(None, gt=0)
+    a_s_per_sample: Seconds = Field(0.0005, ge=0)
+    mu_samples_per_s: float = Field(2000.0, ge=1e-6, le=1e15)
+    battery_j: Joules | None = Field(None, ge=1e-6)
     """Capacity of each battery; devices are on mains when absent."""
-    battery_start: Literal["drawn"] | float | None = None
+    battery_start: Annotated[float, Field(ge=0, le=1)] | Literal["drawn"] | None = None
     """Charge at t = 0 as a share of the capacity, or drawn uniformly for each device; full when absent."""
     battery_reserve: float | None = Field(None, gt=0, le=1)
     """Least charge to check in with, as a share of the capacity; 0.2 when absent."""
-    recharge_w: float | None = Field(None, ge=0)
+    recharge_w: Watts | None = Field(None, ge=0)
     """Power with which each battery is charged all the time; 0 when absent."""
     profile: str | None = None
     """File of recorded seconds per sample, a path or a name under ``traces/``, instead of ``a_s_per_sample`` and
@@ -91,8 +92,6 @@ class DevicesConfig(Section):
     def _consistent(self) -> Self:
         if self.min_distance_m >= self.radius_m:
             raise ValueError(f"min_distance_m ({self.min_distance_m:g}) must be below radius_m ({self.radius_m:g})")
-        if isinstance(self.battery_start, float) and not 0 <= self.battery_start <= 1:
-            raise ValueError(f"battery_start ({self.battery_start:g}) must be a share from 0 to 1, or 'drawn'")
         if self.kappa is not None and self.profile is None:
             raise ValueError("kappa is for processors whose clock_hz a profile gives; give profile")
         for key in _BATTERY_DEFAULTS:
@@ -111,7 +110,7 @@ class RadioConfig(Section):
     """The uplink: its band, its environment file, and how uploads share the band."""
 
     channel: str = "fedteddi-macro"
-    bandwidth_hz: float = Field(20e6, gt=0)
+    bandwidth_hz: Hertz = Field(20e6, ge=1)
     sharing: Literal["reserved", "reshared", "own"] = "reserved"
     """``reserved``: an upload keeps the bandwidth reserved for it; ``reshared``: the active uploads split the band anew
     whenever one begins or ends; ``own``: each device has its own link, recorded in ``devices.links`` or as one rate in
@@ -131,7 +130,7 @@ class TopologyConfig(Section):
     """How a device's station, the same for the whole run, is chosen: by lasting gain, distance or devices per hertz."""
     aggregation: Literal["flat", "hierarchical"] = "flat"
     """Whether updates are merged in the cloud, or in edge servers first."""
-    cloud_every: int | None = Field(None, ge=1)
+    cloud_every: Count | None = Field(None, ge=1)
     """Rounds between two averages of the edge servers' models in the cloud (``hierarchical``)."""
 
     @model_validator(mode="after")
@@ -162,7 +161,7 @@ class RoundConfig(Section):
     the scheduler's least bandwidths still refer to it."""
     protocol_options: dict[str, Any] = {}
     """The protocol's own options, checked by it (`edgesim.algorithms.MERGE_RULES`)."""
-    over_commitment: float = Field(1.0, ge=1)
+    over_commitment: Factor = Field(1.0, ge=1)
     """Take this many times ``count`` devices and close the round at the ``count``-th arrival (FedScale: 1.3)."""
     moving_deadline: float | None = Field(None, ge=0, lt=1)
     """a of REFL: the next deadline is (1 - a) times the last round's length + a times the last deadline; fixed when
@@ -170,10 +169,10 @@ class RoundConfig(Section):
     it is for ``late = "keep"``, as in REFL, and rounds that close at the last arrival. With ``over_commitment`` it
     falls within a few rounds; in that setting REFL moves no deadline but only the window of its selector
     (``selection.window``)."""
-    tmax_s: float = Field(1.0, gt=0)
+    tmax_s: Seconds = Field(1.0, ge=1e-6)
     computes: Literal["candidates", "selected"] = "candidates"
     delay_knowledge: Literal["known", "reported", "planned"] = "known"
-    report_by_s: float | None = Field(None, gt=0)
+    report_by_s: Seconds | None = Field(None, ge=1e-6)
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
     plan_quantile: float | None = Field(None, gt=0, lt=1)
     """Quantile of each device's delay law that the scheduler plans with (``planned``); 0.95 when absent."""
@@ -182,7 +181,7 @@ class RoundConfig(Section):
     this share of reserved uploads misses the deadline; with the average gain when absent."""
     admission: Literal["band", "count"] = "band"
     """Which offered devices are taken: those whose least bandwidth still fits the band, or the first ``count``."""
-    count: int | None = Field(None, ge=1)
+    count: Count | None = Field(None, ge=1)
     allocator: Literal["least", "equal_share", "proportional"] = "least"
     """How the uploads share the band. ``proportional`` shares by payload, so it equals ``equal_share`` if all payloads
     are equal."""
@@ -193,11 +192,11 @@ class RoundConfig(Section):
     late: Literal["drop", "keep"] = "drop"
     """What becomes of latecomers' work at the close: it is dropped, or goes on into the next rounds with its own
     reservation and is merged in the round in which it arrives. A frame's last round ends all work."""
-    min_candidates: int = Field(1, ge=1)
-    download_s: Annotated[float, Field(ge=0)] | Literal["link"] = 0.0
+    min_candidates: Count = Field(1, ge=1)
+    download_s: Annotated[Seconds, Field(ge=0)] | Literal["link"] = 0.0
     """How long the download of the model takes: the same for all devices, or (``"link"``, for ``radio.sharing =
     "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
-    payload_bits: Literal["model"] | float = "model"
+    payload_bits: Annotated[Bits, Field(ge=1)] | Literal["model"] = "model"
     """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an
     algorithm sends beside it is charged as well."""
 
@@ -231,8 +230,6 @@ class RoundConfig(Section):
             raise ValueError(f"report_by_s ({self.report_by_s:g}) must not be above tmax_s ({self.tmax_s:g})")
         if self.download_s != "link" and self.download_s >= self.tmax_s:
             raise ValueError(f"download_s ({self.download_s:g}) must be below tmax_s ({self.tmax_s:g})")
-        if self.payload_bits != "model" and self.payload_bits <= 0:
-            raise ValueError("payload_bits must be above 0")
         if self.moving_deadline is not None and (self.late != "keep" or self.close != "arrivals"):
             raise ValueError(
                 "moving_deadline is for late = 'keep' and close = 'arrivals': a deadline that only falls makes all "
@@ -275,13 +272,13 @@ class StalenessConfig(Section):
 
     weight: Literal["constant", "polynomial", "hinge", "refl"] | None = None
     """When absent ``constant`` for synchronous rounds and ``polynomial`` for the other protocols."""
-    a: float | None = Field(None, gt=0)
+    a: Factor | None = Field(None, gt=0)
     """Exponent (``polynomial``, default 0.5) or slope (``hinge``, default 10) of FedAsync."""
-    b: int | None = Field(None, ge=0)
+    b: Count | None = Field(None, ge=0)
     """Staleness up to which an update counts in full (``hinge``, default 4) in FedAsync."""
     beta: float | None = Field(None, ge=0, le=1)
     """Share of the part of REFL's weight that depends on the update itself (``refl``, default 0.35)."""
-    limit: int | None = Field(None, ge=0)
+    limit: Count | None = Field(None, ge=0)
     """Updates with a higher staleness are dropped; no update is when absent."""
 
     @model_validator(mode="after")
@@ -310,7 +307,7 @@ class DataConfig(Section):
     image_size: int | None = Field(None, ge=1, le=4096)
     """Height and width to which images are resized: those of a folder when they are decoded (when absent, all must have
     the same size), all others, bilinearly, on the training device."""
-    scale: float | None = Field(None, gt=0)
+    scale: Factor | None = Field(None, ge=1e-6)
     """Pixels are divided by this number; when absent by 16 (``digits``), else standardised per channel."""
     augment: Literal["none", "flip", "crop-flip"] = "none"
     """Augmentation of training images: a horizontal flip with probability 1/2 (``flip``), and a random crop after
@@ -320,7 +317,7 @@ class DataConfig(Section):
     ``listed``."""
     partition_options: dict[str, Any] = {}
     """The partition's own options, checked by the partition."""
-    samples_per_device: int | None = Field(None, ge=2)
+    samples_per_device: Count | None = Field(None, ge=2)
     """When absent 60 (``fedteddi``, ``iid`` and no dataset), else as many as dividing the whole training set gives. For
     partitions that draw the sizes this is the average."""
     permute_labels: bool = False
@@ -334,19 +331,19 @@ class LearningConfig(Section):
     model: str = "mlp"
     """A name such as ``mlp`` or ``resnet18-gn`` (``edgesim list`` prints them), ``torchvision:`` and the name of one of
     its classifiers, or the dotted path of a callable that returns an ``nn.Module``."""
-    lr: float = Field(0.1, gt=0)
+    lr: Factor = Field(0.1, gt=0)
     lr_decay: float = Field(0.9992, gt=0, le=1)
     """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
-    lr_decay_every: int = Field(1, ge=1)
-    lr_min: float = Field(0.0, ge=0)
+    lr_decay_every: Count = Field(1, ge=1)
+    lr_min: Factor = Field(0.0, ge=0)
     """Least learning rate of the decay."""
     momentum: float = Field(0.5, ge=0, lt=1)
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: Factor = Field(0.0, ge=0)
     """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD`."""
-    batch_size: int = Field(32, ge=1)
-    steps: int | None = Field(None, ge=1)
+    batch_size: Count = Field(32, ge=1)
+    steps: Count | None = Field(None, ge=1)
     """Local SGD steps per round (tau); 5 when neither steps nor epochs are given."""
-    epochs: int | None = Field(None, ge=1)
+    epochs: Count | None = Field(None, ge=1)
     """Local epochs per round, instead of steps."""
     keep_best: bool = True
     """Start a further frame from the best model of the frame before (FedTeddi, Algorithm 1)."""
@@ -355,7 +352,7 @@ class LearningConfig(Section):
     """How jobs run: one after another, in several processes, or as one model; ``auto`` chooses by model and device."""
     workers: int | None = Field(None, ge=1, le=1024)
     """Number of processes of ``workers``; when absent, the number of cores that the run may use."""
-    memory_budget_mib: int = Field(4096, ge=1)
+    memory_budget_mib: Count = Field(4096, ge=1)
     """Memory for the clients that ``stacked`` trains at once, for the devices in one pass of gradients, and for what
     the algorithm may remember of all devices of the run: each of the three may take as much."""
     precision: Literal["float32", "float64", "mixed"] = "float32"
@@ -364,7 +361,7 @@ class LearningConfig(Section):
     pretrain: bool = True
     """Train the start model on the old classes (those of frame 0)."""
     pretrain_target: float = Field(0.8, gt=0, le=1)
-    pretrain_max_epochs: int = Field(30, ge=1)
+    pretrain_max_epochs: Count = Field(30, ge=1)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -396,13 +393,13 @@ class AlgorithmConfig(OpenSection):
 class EvaluationConfig(Section):
     """When and on what the global model is tested: always test images of the classes seen so far."""
 
-    every: int | None = Field(None, ge=1)
+    every: Count | None = Field(None, ge=1)
     """Test at the end of every so many rounds (without rounds: models made); 1 when neither this nor every_s is given.
     The last round of a frame is tested in any case."""
-    every_s: float | None = Field(None, ge=0.001)
+    every_s: Seconds | None = Field(None, ge=0.001)
     """Test the server's model at each multiple of so many simulated seconds, each model once, so that the number of
     tests does not depend on the protocol. The last model of a frame is tested in any case, at its row's end."""
-    samples: int | None = Field(None, ge=1)
+    samples: Count | None = Field(None, ge=1)
     """Size of a fixed sample of the test images; all of them when absent."""
 
     @model_validator(mode="after")
@@ -418,13 +415,16 @@ class SelectionConfig(OpenSection):
     policy: str = "random"
 
 
+_Rounds = Annotated[Count, Field(ge=1)]
+
+
 class RunConfig(Section):
     """The complete config of one run, which reproduces it."""
 
     seed: int = Field(0, ge=0, lt=2**63)
-    rounds: int | list[int] | None = None
+    rounds: _Rounds | Annotated[list[_Rounds], Field(min_length=1)] | None = None
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
-    stop_at_s: float | None = Field(None, gt=0)
+    stop_at_s: Seconds | None = Field(None, ge=1e-6)
     """Simulated time at which the run ends."""
     devices: DevicesConfig = DevicesConfig()
     radio: RadioConfig = RadioConfig()
@@ -440,9 +440,6 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        counts = self.rounds if isinstance(self.rounds, list) else [self.rounds]
-        if not counts or any(count is not None and count < 1 for count in counts):
-            raise ValueError("rounds must be at least 1 in every frame")
         if self.data.dataset == "none" and self.learning.training == "real":
             raise Contradiction("data.dataset = 'none' is for learning.training = 'none'", "data.dataset")
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:

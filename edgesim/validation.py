@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean, kind_of, look_up
 
 Model = TypeVar("Model", bound=BaseModel)
+
+_UNION_BRANCHES = {"int", "float", "str", "constrained-int", "constrained-float"}
 
 
 def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
@@ -51,7 +54,7 @@ def first_error(
     """
     # Unknown keys first: they often cause the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
-    detail = details[0]
+    detail = _of_the_union(details)
     parts = (
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"] if not _is_union_branch(part)
     )
@@ -72,9 +75,24 @@ def first_error(
     return "", f"{message}{got}", getattr(detail.get("ctx", {}).get("error"), "fields", ())
 
 
+def _of_the_union(details: list[ErrorDetails]) -> ErrorDetails:
+    """The first error, or, where a value fits no branch of a union, one error for all its branches."""
+    first = details[0]
+    depth = next((at for at, part in enumerate(first["loc"]) if _is_union_branch(part)), None)
+    if depth is None:
+        return first
+    branches = [detail for detail in details if detail["loc"][:depth] == first["loc"][:depth]]
+    for detail in branches:
+        # The value has the type of this branch, and fails for another reason.
+        if not detail["type"].endswith("_type") and detail["type"] != "literal_error":
+            return detail
+    expected = [detail["msg"].removeprefix("Input should be ") for detail in branches]
+    return first | {"msg": f"input should be {' or '.join(expected)}"}
+
+
 def _is_union_branch(part: object) -> bool:
     """Whether a part of an error's location is a branch of a union, which pydantic appends and no user wrote."""
-    return isinstance(part, str) and (part in ("int", "float", "str") or "[" in part)
+    return isinstance(part, str) and (part in _UNION_BRANCHES or "[" in part)
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

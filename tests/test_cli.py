@@ -122,7 +122,7 @@ def test_the_command_runs_as_a_module(config, module):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["round.tmax_s=-1"], "--set round.tmax_s=-1: round.tmax_s: input should be greater than 0"),
+        (["round.tmax_s=-1"], "--set round.tmax_s=-1: round.tmax_s: input should be greater than or equal to 0.000001"),
         (["seed=2", "learning.lr=0"], "--set learning.lr=0: learning.lr: input"),
         (["round=3"], "--set round=3: round: expected a table of keys"),
         (["seed.x=3"], "--set seed.x=3: seed.x: 'seed' is a value, not a section"),
@@ -163,7 +163,7 @@ def test_help_is_everywhere(command):
     ("setting", "words"),
     [
         ("round.tmacks_s=1", ["'round.tmacks_s'", "did you mean 'tmax_s'"]),
-        ("round.tmax_s=-1", ["round.tmax_s", "greater than 0"]),
+        ("round.tmax_s=-1", ["round.tmax_s", "equal to 0.000001"]),
         ("selection.policy=fedtedi", ["unknown policy 'fedtedi'", "did you mean 'fedteddi'"]),
         ("selection.policy=fedteddi", ["looks at", "learning.training = 'real'"]),
         ("selection.lambda_0=3", ["random", "lambda_0"]),
@@ -177,10 +177,13 @@ def test_help_is_everywhere(command):
         ("data.samples_per_device=4000", ["class", "4000"]),
         ("round.tmax_s=0.05", ["round.tmax_s = 0.05", "at least"]),
         ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
-        ("radio.bandwidth_hz=0", ["radio.bandwidth_hz", "greater than 0"]),
+        ("radio.bandwidth_hz=0", ["radio.bandwidth_hz", "equal to 1 (got 0)"]),
         ("radio.bandwidth_mhz=20", ["'radio.bandwidth_mhz'", "did you mean 'bandwidth_hz'"]),
         ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
-        ("devices.battery_j=-5", ["error: --set devices.battery_j=-5: devices.battery_j", "greater than 0 (got -5)"]),
+        (
+            "devices.battery_j=-5",
+            ["error: --set devices.battery_j=-5: devices.battery_j", "equal to 0.000001 (got -5)"],
+        ),
         ("devices.recharge_w=1", ["error: --set devices.recharge_w=1: devices: recharge_w", "give battery_j"]),
         (
             "round.plan_quantile=0.8",
@@ -251,8 +254,8 @@ def test_an_output_folder_that_holds_another_run_is_refused_with_the_key_that_di
 
 def test_a_diverging_run_says_where_and_keeps_its_rounds(config):
     line = refused(
-        "run", "run.toml", "--set", "learning.training=real", "--set", "learning.lr=1e12", "--set",
-        "learning.pretrain=false", "--out", "bad",
+        "run", "run.toml", "--set", "learning.training=real", "--set", "learning.lr=1e6", "--set",
+        "learning.pretrain=false", "--set", "learning.weight_decay=1e6", "--out", "bad",
     )  # fmt: skip
     assert "not finite" in line
     assert "kept" in line

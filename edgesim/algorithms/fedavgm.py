@@ -12,6 +12,7 @@ from pydantic import Field
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
 from edgesim.arrays import Floats
+from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +23,7 @@ class FedAvgMOptions(AveragingOptions):
 
     beta: float = Field(0.9, ge=0, lt=1)
     """What remains of the momentum from one model to the next."""
-    lr: float = Field(1.0, gt=0)
+    lr: Factor = Field(1.0, gt=0)
     """Learning rate of the server."""
 
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, State
 from edgesim.arrays import Floats, Integers
+from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class FedDynOptions(Options):
     """Options of FedDyn."""
 
-    alpha: float = Field(0.01, gt=0)
+    alpha: Factor = Field(0.01, gt=0)
     """How strongly local training is held to its start. A small alpha is not FedAvg: the server's step is larger."""
     adaptive: bool = True
     """Whether alpha_i is alpha times the mean size of all devices' data sets over the size of the device's own, as in

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Half, Pull
+from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class FedProxOptions(AveragingOptions):
     """Options of FedProx."""
 
-    mu: float = Field(0.01, ge=0)
+    mu: Factor = Field(0.01, ge=0)
     """Weight of ||w - w_start||^2 / 2, which is added to the loss."""
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, State
 from edgesim.arrays import Floats
+from edgesim.quantities import Count, Factor
 
 
 class MergeRule:
@@ -44,9 +45,9 @@ class MergeRule:
 class FedBuffOptions(algorithm.Options):
     """Options of ``round.protocol = "buffered"``."""
 
-    buffer: int = Field(10, ge=1)
+    buffer: Count = Field(10, ge=1)
     """K: updates that make the next model."""
-    server_lr: float = Field(1.0, gt=0)
+    server_lr: Factor = Field(1.0, gt=0)
     """eta_g, by which the mean update is multiplied."""
 
 

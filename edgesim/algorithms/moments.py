@@ -13,6 +13,7 @@ from pydantic import Field
 
 from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, State, mean_change, with_mean_buffers
 from edgesim.arrays import Floats
+from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,9 +26,9 @@ class MomentOptions(AveragingOptions):
     """What remains of m from one model to the next."""
     b2: float = Field(0.99, ge=0, le=1)
     """What remains of v; with 1 it never changes."""
-    tau: float = Field(1e-3, gt=0)
+    tau: Factor = Field(1e-3, gt=0)
     """Added to the root of v, which begins with it too: the smaller, the more steps adapt to each weight."""
-    lr: float = Field(0.1, gt=0)
+    lr: Factor = Field(0.1, gt=0)
     """Learning rate of the server; it has to be tuned (0.01 to 1)."""
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Half, Outputs, Sent, Step, Trained
+from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 class MoonOptions(AveragingOptions):
     """Options of MOON."""
 
-    mu: float = Field(5.0, ge=0)
+    mu: Factor = Field(5.0, ge=0)
     """Weight of the contrastive term (the paper: 5 on CIFAR-10, 1 on CIFAR-100)."""
-    T: float = Field(0.5, gt=0)
+    T: Factor = Field(0.5, gt=0)
     """Temperature of the contrast."""
 
 

@@ -18,6 +18,7 @@ from pydantic import Field
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Device, Half, State, normalised
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.quantities import Count
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class SafaOptions(AveragingOptions):
     """Options of SAFA's server."""
 
-    lag_tolerance: int = Field(5, ge=0)
+    lag_tolerance: Count = Field(5, ge=0)
     """Rounds that a device may lag behind and still go on with its own model."""
 
 

@@ -14,6 +14,7 @@ from edgesim.config import Section
 from edgesim.config_file import read_toml
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.quantities import BitsPerSecond, Factor, Metres, Seconds
 from edgesim.validation import validate
 
 
@@ -21,9 +22,9 @@ class Station(Section):
     """A base station with its own band; stations do not interfere with each other."""
 
     name: str = Field(min_length=1)
-    x_m: float
-    y_m: float
-    bandwidth_share: float = Field(1.0, gt=0)
+    x_m: Metres = Field(ge=-1e7)
+    y_m: Metres = Field(ge=-1e7)
+    bandwidth_share: Factor = Field(1.0, gt=0)
     """The station's band, as a share of ``radio.bandwidth_hz``."""
 
 
@@ -31,8 +32,8 @@ class BackhaulLink(Section):
     """A wired link, the same in both directions; transfers do not slow each other down."""
 
     between: list[str] = Field(min_length=2, max_length=2)
-    rate_bps: float = Field(gt=0)
-    latency_s: float = Field(0.0, ge=0)
+    rate_bps: BitsPerSecond = Field(ge=1e-3)
+    latency_s: Seconds = Field(0.0, ge=0)
 
     def delay_s(self, bits: float) -> float:
         """Seconds that a message takes to cross the link: latency + bits / rate (store and forward)."""

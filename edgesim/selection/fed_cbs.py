@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.arrays import Floats, Integers
+from edgesim.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless
 from edgesim.selection.view import Choice, RoundView
@@ -20,7 +21,7 @@ QCID_FLOOR = 1e-6
 class FedCbsOptions(view.Options):
     """Knobs of Fed-CBS."""
 
-    kappa: float = Field(10.0, ge=0)
+    kappa: Factor = Field(10.0, ge=0)
     """Weight of the exploration term of the first draw."""
 
 

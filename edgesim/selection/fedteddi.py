@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from edgesim.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.class_weights import ClassWeights, Mode
 from edgesim.selection.greedy import greedy, objective_terms
@@ -30,7 +31,7 @@ class GreedyOptions(view.Options):
 class FedTeddiOptions(GreedyOptions):
     """Knobs of FedTeddi."""
 
-    lambda_0: float = Field(2.0, ge=0)
+    lambda_0: Factor = Field(2.0, ge=0)
     """Drift weight at the start of a frame."""
 
 

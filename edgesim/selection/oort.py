@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.quantities import Factor
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.ties import descending
@@ -32,7 +33,7 @@ class OortOptions(view.Options):
     exploration_min: float = Field(0.3, ge=0, le=1)
     cut: float = Field(0.05, ge=0, le=1)
     """Share of the score of the last place that still lets a device into the pool to be exploited."""
-    penalty: float = Field(2.0, ge=0)
+    penalty: Factor = Field(2.0, ge=0)
     """Power of preferred over own duration by which slow devices count less."""
     pacer_start: float = Field(30.0, gt=0, le=100)
     """Percentile of all durations that is preferred at first."""

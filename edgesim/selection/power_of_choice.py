@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from edgesim.quantities import Count
 from edgesim.selection import view
 from edgesim.selection.stateless import Stateless, walk
 from edgesim.selection.ties import descending
@@ -14,7 +15,7 @@ from edgesim.selection.view import Choice, RoundView
 class PowerOfChoiceOptions(view.Options):
     """Knobs of Power-of-Choice."""
 
-    d: int = Field(15, ge=1)
+    d: Count = Field(15, ge=1)
     """Devices drawn and asked for their loss; all candidates when there are fewer."""
 
 

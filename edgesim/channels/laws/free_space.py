@@ -6,14 +6,15 @@ from pydantic import Field
 
 from edgesim.arrays import Floats
 from edgesim.channels.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
+from edgesim.quantities import Metres
 
 
 class FreeSpace(Law):
     """Carrier frequency and the antenna heights, which give the direct distance from the horizontal one."""
 
     carrier_hz: float = Field(ge=1e6, le=1e12)
-    station_height_m: float = Field(ge=0)
-    device_height_m: float = Field(ge=0)
+    station_height_m: Metres = Field(ge=0)
+    device_height_m: Metres = Field(ge=0)
 
     def loss_db(self, distance_m: ArrayLike, los: ArrayLike = True) -> Floats:
         """20 log10(4 pi d_3D f / c), in dB; distances above 0 m, always in sight."""

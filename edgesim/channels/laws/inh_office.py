@@ -8,6 +8,7 @@ from pydantic import Field
 
 from edgesim.arrays import Booleans, Floats
 from edgesim.channels.laws.tr_38_901 import Tr38901Law
+from edgesim.quantities import Metres
 
 
 class IndoorOffice(Tr38901Law):
@@ -15,8 +16,8 @@ class IndoorOffice(Tr38901Law):
 
     fitted_for: ClassVar[str] = "direct distances of 1 to 150 m"
 
-    station_height_m: float = Field(3.0, gt=0)
-    device_height_m: float = Field(1.0, ge=0)
+    station_height_m: Metres = Field(3.0, gt=0)
+    device_height_m: Metres = Field(1.0, ge=0)
     los_shadowing_std_db: float = Field(3.0, ge=0, le=60)
     nlos_shadowing_std_db: float = Field(8.03, ge=0, le=60)
 

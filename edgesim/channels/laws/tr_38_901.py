@@ -10,6 +10,7 @@ from pydantic import Field
 
 from edgesim.arrays import Booleans, Floats
 from edgesim.channels.laws.law import SPEED_OF_LIGHT_M_PER_S, Law
+from edgesim.quantities import Metres
 
 _EFFECTIVE_ENVIRONMENT_HEIGHT_M = 1.0
 """h_E of the breakpoint: 1 m in UMi, and in UMa for devices up to 13 m (table 7.4.1-1, note 1)."""
@@ -20,10 +21,10 @@ class Tr38901Law(Law):
 
     carrier_hz: float = Field(ge=0.5e9, le=100e9)
     """The range that the report covers; its formulas take it in GHz."""
-    station_height_m: float
-    device_height_m: float
-    los_shadowing_std_db: float
-    nlos_shadowing_std_db: float
+    station_height_m: Metres = Field(ge=0)
+    device_height_m: Metres = Field(ge=0)
+    los_shadowing_std_db: float = Field(ge=0, le=60)
+    nlos_shadowing_std_db: float = Field(ge=0, le=60)
 
     @abstractmethod
     def _los_db(self, distance_m: Floats) -> Floats:

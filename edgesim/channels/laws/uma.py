@@ -5,12 +5,13 @@ from pydantic import Field
 
 from edgesim.arrays import Floats
 from edgesim.channels.laws.tr_38_901 import StreetLaw, street_los_probability
+from edgesim.quantities import Metres
 
 
 class UrbanMacro(StreetLaw):
     """Station above the roofs, devices outdoors; fitted for horizontal distances of 10 m to 5 km."""
 
-    station_height_m: float = Field(25.0, gt=1)
+    station_height_m: Metres = Field(25.0, gt=1)
     device_height_m: float = Field(1.5, ge=1.5, le=13)
     """Above 13 m the LOS probability and h_E have terms of their own, which are not implemented."""
     los_shadowing_std_db: float = Field(4.0, ge=0, le=60)

@@ -5,12 +5,13 @@ from pydantic import Field
 
 from edgesim.arrays import Floats
 from edgesim.channels.laws.tr_38_901 import StreetLaw, street_los_probability
+from edgesim.quantities import Metres
 
 
 class UrbanMicroStreetCanyon(StreetLaw):
     """Station below the roofs, devices outdoors; fitted for horizontal distances of 10 m to 5 km."""
 
-    station_height_m: float = Field(10.0, gt=1)
+    station_height_m: Metres = Field(10.0, gt=1)
     device_height_m: float = Field(1.5, ge=1.5, le=22.5)
     los_shadowing_std_db: float = Field(4.0, ge=0, le=60)
     nlos_shadowing_std_db: float = Field(7.82, ge=0, le=60)

@@ -11,13 +11,14 @@ from edgesim.arrays import Booleans, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.dealing import hands, shuffled_pool
 from edgesim.learning.partitions.partition import Partition
+from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 
 class Classes(Partition):
     """Device n holds class n mod C and k - 1 others drawn at random; a class that nobody holds is left out."""
 
-    classes_per_device: int = Field(2, ge=1)
+    classes_per_device: Count = Field(2, ge=1)
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams

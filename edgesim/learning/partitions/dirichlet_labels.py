@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, field
 from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.partition import Alpha, Partition
+from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 _Ramp = Annotated[list[Alpha], Field(min_length=2, max_length=2)]
@@ -28,7 +29,7 @@ class DirichletLabels(Partition):
     alpha: Alpha | Annotated[list[_Ramp], Field(min_length=1)] = 0.1
     """One for all; or ramps such as ``[[0.1, 2.0], [50.0, 100.0]]`` (FedDance's preprint): devices in equal blocks by
     id, from the first value of the block's ramp to the last."""
-    labels_per_device: int | None = Field(None, ge=1)
+    labels_per_device: Count | None = Field(None, ge=1)
     """Labels over which a device's mix is drawn, chosen at random (50 on FedDance's Tiny-ImageNet); all when absent."""
 
     @field_validator("alpha", mode="wrap")

@@ -11,13 +11,14 @@ from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.partitions.dealing import by_class, hands, shuffled_pool
 from edgesim.learning.partitions.partition import Partition
+from edgesim.quantities import Count
 from edgesim.streams import Streams
 
 
 class Shards(Partition):
     """Shards at random to the devices, equally many to each; their sizes differ by one sample at most."""
 
-    shards_per_device: int = Field(2, ge=1)
+    shards_per_device: Count = Field(2, ge=1)
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams

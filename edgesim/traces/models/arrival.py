@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -20,29 +21,29 @@ class Arrival(Model):
     The times are in seconds, or all of them in rounds.
     """
 
-    at_start: int = Field(1, ge=0)
+    at_start: Count = Field(1, ge=0)
     """Number of devices available from the start."""
-    join_every_s: float | None = Field(None, ge=0)
+    join_every_s: Seconds | None = Field(None, ge=0)
     """Time between two joins; 60 when absent."""
-    leave_from_s: float | None = Field(None, gt=0)
+    leave_from_s: Seconds | None = Field(None, ge=1e-6)
     """Instant at which the first device leaves; if absent, no device leaves."""
-    leave_every_s: float | None = Field(None, ge=0)
+    leave_every_s: Seconds | None = Field(None, ge=0)
     """Time between two leaves; 60 when absent."""
-    join_from_s: float | None = Field(None, ge=0)
+    join_from_s: Seconds | None = Field(None, ge=0)
     """Instant of the first join; ``join_every_s`` when absent."""
-    join_at_once: int | None = Field(None, ge=1)
+    join_at_once: Count | None = Field(None, ge=1)
     """How many devices join together; 1 when absent."""
-    leave_at_once: int | None = Field(None, ge=1)
+    leave_at_once: Count | None = Field(None, ge=1)
     """How many devices leave together; 1 when absent."""
     leave_first: Literal["lowest", "highest"] | None = None
     """Which ids leave first; ``lowest`` when absent."""
-    join_after_rounds: int | None = Field(None, ge=0)
+    join_after_rounds: Count | None = Field(None, ge=0)
     """Rounds before the first join; ``join_every_rounds`` when absent."""
-    join_every_rounds: int | None = Field(None, ge=0)
+    join_every_rounds: Count | None = Field(None, ge=0)
     """Rounds between two joins; 10 when absent."""
-    leave_after_rounds: int | None = Field(None, ge=1)
+    leave_after_rounds: Count | None = Field(None, ge=1)
     """Rounds before the first device leaves; if absent, no device leaves."""
-    leave_every_rounds: int | None = Field(None, ge=0)
+    leave_every_rounds: Count | None = Field(None, ge=0)
     """Rounds between two leaves; 10 when absent."""
 
     @property

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from edgesim.arrays import Booleans, Integers
 from edgesim.config import Section
 from edgesim.errors import EdgesimError
+from edgesim.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -42,7 +43,7 @@ class Slotted(Model):
 
     slots: Literal["rounds"] | None = None
     """``rounds``: a slot is a round. The default of runs with rounds."""
-    slot_s: float | None = Field(None, gt=0)
+    slot_s: Seconds | None = Field(None, ge=1e-6)
     """Length of slots that are lengths of time; the default of runs without rounds is ``round.tmax_s``."""
     if_empty: IfEmpty | None = None
     """What becomes of a slot in which nobody is available: one device, drawn uniformly, is made available (``force``),

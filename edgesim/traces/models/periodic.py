@@ -5,6 +5,7 @@ from typing import Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgesim.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.intervals import Intervals, joined
 from edgesim.traces.models.options import DAY_S, Repeated
@@ -13,8 +14,8 @@ from edgesim.traces.models.options import DAY_S, Repeated
 class Periodic(Repeated):
     """Draws: stream ``availability-phase``, uniform over the period."""
 
-    period_s: float = Field(DAY_S, gt=0)
-    on_s: float = Field(DAY_S / 3, gt=0)
+    period_s: Seconds = Field(DAY_S, ge=1e-6)
+    on_s: Seconds = Field(DAY_S / 3, ge=1e-6)
     """Time that a device is available in each period."""
 
     @model_validator(mode="after")

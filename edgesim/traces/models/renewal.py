@@ -18,6 +18,7 @@ from pydantic import Field
 from scipy.special import betaincinv
 
 from edgesim.arrays import Floats, Integers
+from edgesim.quantities import Factor, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
@@ -46,11 +47,11 @@ _CELLS = 1 << 13
 class Renewal(Repeated):
     """Draws: streams ``availability-device`` and, indexed by the session, ``availability``."""
 
-    length_s: float = Field(WEEK_S, gt=0)
+    length_s: Seconds = Field(WEEK_S, ge=1e-6)
     """Time laid down; then it begins again."""
     online_share: float = Field(0.2026, gt=0, lt=1)
     """Mean share of time online over the devices."""
-    sessions_per_week: float = Field(90.0, gt=0)
+    sessions_per_week: Factor = Field(90.0, gt=0)
     """Of a device in the middle of both spreads, time online and rate; the median over all is a tenth below."""
     rhythm: float = Field(0.57, ge=0, lt=1)
     """How much sooner devices come at night than by day: the rate swings by this share around its mean."""

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Integers
 from edgesim.errors import EdgesimError
+from edgesim.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -22,17 +23,17 @@ class RoundRobin(Repeated):
     neighbouring ids moves on at each turn, and the turns overlap in devices, as in the DPFL benchmark. No draws.
     """
 
-    groups: int | None = Field(None, ge=1)
+    groups: Count | None = Field(None, ge=1)
     """Number of groups; 5 when absent and there is no window."""
-    turn_s: float | None = Field(None, gt=0)
+    turn_s: Seconds | None = Field(None, ge=1e-6)
     """Time from the start of one turn to the start of the next one; 600 when absent."""
-    overlap_s: float = Field(0.0, ge=0)
+    overlap_s: Seconds = Field(0.0, ge=0)
     """How long a group stays available in the turn of the next."""
-    at_once: int | None = Field(None, ge=1)
+    at_once: Count | None = Field(None, ge=1)
     """Devices in the window; 3 when absent and another key of windows is given."""
-    overlap_devices: int | None = Field(None, ge=0)
+    overlap_devices: Count | None = Field(None, ge=0)
     """Devices of the window that stay for the next turn, which begins with them; 1 when absent."""
-    turn_rounds: int | None = Field(None, ge=1)
+    turn_rounds: Count | None = Field(None, ge=1)
     """Rounds of a turn of the window, instead of ``turn_s``."""
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.quantities import Factor, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -24,11 +25,11 @@ class Solar(Model):
 
     peak: float = Field(1.0, gt=0, le=1)
     """Probability at the device's noon."""
-    day_s: float | None = Field(None, gt=0)
+    day_s: Seconds | None = Field(None, ge=1e-6)
     """Length of the day; 86,400 when absent."""
-    slot_s: float | None = Field(None, gt=0)
+    slot_s: Seconds | None = Field(None, ge=1e-6)
     """Length of a slot; the default is the deadline ``round.tmax_s``."""
-    day_rounds: float | None = Field(None, gt=0)
+    day_rounds: Factor | None = Field(None, ge=1e-6)
     """Length of the day in rounds; each slot is then a round."""
     if_empty: IfEmpty | None = None
     """As in `Slotted`."""

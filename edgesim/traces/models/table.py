@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from edgesim.arrays import Booleans, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.quantities import Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
@@ -30,11 +31,11 @@ class Table(Repeated):
     """Path, or name of a file under ``traces/``: CSV or Parquet with the columns device, start_s, end_s, or with device
     and one column per slot."""
     after_end: AfterEnd = "raise"
-    length_s: float | None = Field(None, gt=0)
+    length_s: Seconds | None = Field(None, ge=1e-6)
     """When the recording ends, if the file does not say; the default is the last end in the file."""
     slots: Literal["rounds"] | None = None
     """``rounds``: the file has one column for each round."""
-    slot_s: float | None = Field(None, gt=0)
+    slot_s: Seconds | None = Field(None, ge=1e-6)
     """The file has one column for each so many seconds."""
     if_empty: IfEmpty | None = None
     """As in `Slotted`, for a matrix by rounds."""

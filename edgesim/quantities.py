@@ -1,0 +1,23 @@
+"""Numbers of configs and files, each with the largest value that means something; a field adds its least.
+
+Beyond these bounds times, energies and sums would lose their last digits or overflow, and a run would finish on
+nonsense instead of saying so.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+Seconds = Annotated[float, Field(le=1e10)]
+"""Up to 317 years."""
+Metres = Annotated[float, Field(le=1e7)]
+"""Up to a quarter of the Earth's circumference."""
+Hertz = Annotated[float, Field(le=1e12)]
+Bits = Annotated[float, Field(le=1e15)]
+BitsPerSecond = Annotated[float, Field(le=1e15)]
+Watts = Annotated[float, Field(le=1e6)]
+Joules = Annotated[float, Field(le=1e12)]
+Count = Annotated[int, Field(le=2**31 - 1)]
+"""Devices, samples, rounds, steps: what is counted."""
+Factor = Annotated[float, Field(le=1e6)]
+"""Learning rates, exponents, weights: what has no unit."""

@@ -1,0 +1,114 @@
+"""Every number that a config or a content file holds has a least and a largest value."""
+
+import importlib
+import pkgutil
+import typing
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import annotated_types
+import pytest
+from pydantic import BaseModel
+
+import edgesim
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.validation import validate
+
+HUGE = {int: 2**63, float: 1.7e308}
+
+
+def models() -> list[type[BaseModel]]:
+    """All pydantic models of the package."""
+    for module in pkgutil.walk_packages(edgesim.__path__, "edgesim."):
+        if module.name not in ("edgesim.entry", "edgesim.__main__"):
+            importlib.import_module(module.name)
+    found, left = [], [BaseModel]
+    while left:
+        left += (below := left.pop().__subclasses__())
+        found += [model for model in below if model.__module__.startswith("edgesim.")]
+    return sorted(set(found), key=str)
+
+
+def numbers(kind: Any, bounds: tuple[Any, ...] = ()) -> Iterator[tuple[type, tuple[Any, ...]]]:
+    """The numeric types within an annotation, each with what bounds it."""
+    if typing.get_origin(kind) is Annotated:
+        inner, *more = typing.get_args(kind)
+        bounds += tuple(bound for one in more for bound in getattr(one, "metadata", [one]))
+        yield from numbers(inner, bounds)
+    elif kind in (int, float):
+        yield kind, bounds
+    elif typing.get_origin(kind) is not Literal:
+        for part in typing.get_args(kind):
+            yield from numbers(part, bounds)
+
+
+FIELDS = [
+    (model, name, kind, bounds)
+    for model in models()
+    for name, field in model.model_fields.items()
+    for kind, bounds in numbers(field.annotation, tuple(field.metadata))
+]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "kind"),
+    [
+        pytest.param(bounds, kind, id=f"{model.__module__}.{model.__name__}.{name}")
+        for model, name, kind, bounds in FIELDS
+    ],
+)
+def test_every_number_has_a_least_and_a_largest_value(bounds: tuple[Any, ...], kind: type) -> None:
+    assert any(isinstance(bound, annotated_types.Ge | annotated_types.Gt) for bound in bounds)
+    largest = [
+        bound.le if isinstance(bound, annotated_types.Le) else bound.lt
+        for bound in bounds
+        if isinstance(bound, annotated_types.Le | annotated_types.Lt)
+    ]
+    assert largest
+    assert min(largest) <= 2**63
+
+
+SECTIONS = {name: field.annotation for name, field in RunConfig.model_fields.items()}
+KNOBS = [
+    (section, name, kind)
+    for section, model in SECTIONS.items()
+    if isinstance(model, type) and issubclass(model, BaseModel)
+    for name, field in model.model_fields.items()
+    for kind, _ in numbers(field.annotation)
+]
+
+
+@pytest.mark.parametrize(("section", "name", "kind"), KNOBS, ids=lambda value: getattr(value, "__name__", value))
+def test_a_huge_number_is_refused_in_one_line_with_the_bound(section: str, name: str, kind: type) -> None:
+    for huge in (HUGE[kind], -HUGE[kind]):
+        with pytest.raises(EdgesimError) as refusal:
+            validate(RunConfig, {section: {name: huge}}, "run.toml")
+        said = str(refusal.value)
+        assert said.startswith(f"run.toml: {section}.{name}: input should be ")
+        assert "\n" not in said
+        assert "less than" in said or "greater than" in said
+
+
+def test_the_bounds_are_looked_for_in_many_fields() -> None:
+    assert len(FIELDS) > 150
+    assert len(KNOBS) > 40
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"rounds": [1, 0]}, "rounds[1]: input should be greater than or equal to 1 (got 0)"),
+        ({"rounds": "x"}, "rounds: input should be a valid integer or a valid list (got 'x')"),
+        ({"round": {"payload_bits": 0.5}}, "round.payload_bits: input should be greater than or equal to 1 (got 0.5)"),
+        ({"round": {"payload_bits": "x"}}, "round.payload_bits: input should be a valid number or 'model' (got 'x')"),
+        (
+            {"devices": {"battery_j": 1.0, "battery_start": 2.0}},
+            "devices.battery_start: input should be less than or equal to 1 (got 2.0)",
+        ),
+    ],
+)
+def test_where_a_knob_has_several_forms_the_error_is_that_of_the_form_given(values: dict[str, Any], said: str) -> None:
+    with pytest.raises(EdgesimError) as refusal:
+        validate(RunConfig, values, "run.toml")
+    assert str(refusal.value) == f"run.toml: {said}"
