@@ -377,7 +377,7 @@ def test_a_finished_run_is_reused_and_an_unfinished_one_is_run_again(tmp_path):
 
 
 def test_a_loss_that_is_no_number_stops_the_run_says_where_and_keeps_the_rounds_before(tmp_path):
-    learning = {"lr": 1e12, "pretrain": False}
+    learning = {"lr": 1e6, "weight_decay": 1e6, "pretrain": False}
     result = simulation.run(config(rounds=9, learning=learning), tmp_path)
     assert result.status == "failed"
     assert "not finite" in result.reason
