@@ -99,9 +99,9 @@ def run(
     not have reached. ``cores`` is the number of processor cores that the run may use, all of this process's when
     absent.
 
-    Raises `EdgesimError` for bad input before anything is written, and if the start model reaches the target or
-    training fails. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is raised again.
-    In all these cases the finished rounds are kept.
+    Raises `EdgesimError` for bad input before anything is written, and if the start model reaches the target, training
+    fails or not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
+    raised again. In all these cases the finished rounds are kept.
     """
     config = complete(config)
     restarted = why_run(folder, config, fresh)
@@ -138,7 +138,7 @@ def run(
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"
-        reason = "an error in the program"
+        reason, cut = "an error in the program", True
         try:
             counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
             write_stations(writer, world, backhaul)
@@ -149,7 +149,9 @@ def run(
                 raise EdgesimError(
                     f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
                 )
-            reason = _advance(server, _round_numbers(numbers))
+            reason, cut = _advance(server, _round_numbers(numbers)), False
+            if not report.totals.rounds:
+                raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
             learner.save(folder)
             status = "finished"
         except EdgesimError as error:
@@ -166,7 +168,7 @@ def run(
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
             notes = end_notes(config, notes, report.totals, empty or 0)
             counted = {} if empty is None else {"empty_slots": empty}
-            writer.close(status, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
+            writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
 
 
@@ -223,6 +225,14 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
     for frame, (horizon, length) in enumerate(frames, start=1):
         for k in count(1) if length is None else range(1, length + 1):
             yield RoundNumber(next(numbers), frame, k, horizon, k == length)
+
+
+_MODEL = {
+    "synchronous": "round was finished",
+    "buffered": "model was made, since too few updates arrived",
+    "asynchronous": "model was made, since no update arrived",
+}
+"""What a run without a single row of ``rounds`` lacks, by protocol."""
 
 
 def _make_learner(config: RunConfig, federation: Federation, streams: Streams, cores: int) -> Learner:

@@ -68,6 +68,7 @@ class Totals:
     rounds: int = 0
     candidates: int = 0
     selected: int = 0
+    arrived: int = 0
     overfull: int = 0
     """Rounds in which the devices taken needed more than a band."""
     empty_slots: int = 0
@@ -80,6 +81,7 @@ class Totals:
         self.rounds += 1
         self.candidates += row.candidates
         self.selected += row.selected
+        self.arrived += row.arrived
 
     def add_work(self, work: Work) -> None:
         """Count in what some activities took."""
@@ -374,7 +376,8 @@ def write_devices(
             "y_m": population.y_m,
             "station": population.station,
             "a_s": population.a_s,
-            "mu_per_s": population.mu_per_s,
+            # Recorded speeds have no random part.
+            "mu_per_s": [float(rate) if np.isfinite(rate) else None for rate in population.mu_per_s],
             "samples": samples.astype(np.int32),
         }
         if class_counts is not None:

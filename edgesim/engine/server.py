@@ -12,8 +12,11 @@ from edgesim.engine.protocol import RoundNumber, RunProtocol
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.synchronous import Synchronous
 from edgesim.engine.unsynchronised import Unsynchronised
+from edgesim.errors import EdgesimError
 
 ALL_DONE = "all rounds done"
+LAST_S = 1e10
+"""End of simulated time, 317 years: around later instants a float cannot tell milliseconds apart."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Server:
                 return reason
             if evaluation is not None:
                 accuracy = evaluation.accuracy
+            if self.parts.clock.now > LAST_S:
+                raise EdgesimError(
+                    f"round {number.round} ended at {self.parts.clock.now:.4g} s, beyond the {LAST_S:g} s (317 years) "
+                    "that can be simulated; lower learning.steps, learning.epochs, or devices.a_s_per_sample"
+                )
             if number.last_of_frame:
                 self.parts.learner.end_frame()
             self.on_round(Progress(number.round, self.parts.clock.now, accuracy))

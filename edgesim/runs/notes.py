@@ -41,6 +41,7 @@ def end_notes(config: RunConfig, before: Notes, totals: Totals, empty_slots: int
         "overfull": _was_overfull(config, totals),
         "upload energy": _stretched(config, totals),
         "no choice": _no_choice(config, totals),
+        "no arrivals": _no_arrivals(totals),
         "empty slots": _empty(config, empty_slots),
     }
     return told | {about: note for about, note in notes.items() if note}
@@ -123,6 +124,20 @@ def _empty(config: RunConfig, slots: int) -> str:
     force = config.availability.options.get("if_empty") == "force"
     became = "one device, drawn at random, was made available" if force else "the server waited, and no round was run"
     return f"in {slots} slot{'' if slots == 1 else 's'} nobody was available by availability.model: {became}"
+
+
+def _no_arrivals(totals: Totals) -> str:
+    if not totals.rounds or totals.arrived:
+        return ""
+    if totals.selected == 0:
+        why = "no candidate was selected, since none could send its update by the deadline"
+    else:
+        why = f"of {totals.selected} selected devices each was late or lost its work (edgesim show has the outcomes)"
+    rounds = f"{totals.rounds} round{'' if totals.rounds == 1 else 's'}"
+    return (
+        f"no update arrived in {rounds}, so the model never changed: {why}; "
+        "raise round.tmax_s or radio.bandwidth_hz, or lower round.payload_bits or round.count"
+    )
 
 
 def _no_choice(config: RunConfig, totals: Totals) -> str:

@@ -102,8 +102,11 @@ class RunWriter:
                 pending.clear()
         self._flushed_s = time.monotonic()
 
-    def close(self, status: str, **facts: Any) -> None:
-        """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``."""
+    def close(self, status: str, cut: bool = False, **facts: Any) -> None:
+        """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``.
+
+        ``cut`` is whether it was broken off, so that the rows of a round that was being recorded are dropped.
+        """
         self._flush()
         for name in SCHEMAS:
             self._streams[name].close()
@@ -111,8 +114,7 @@ class RunWriter:
         last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
         for name in SCHEMAS:
             table = _read_stream(self.folder / f"{name}.arrow", name)
-            if status != "finished" and "round" in table.column_names:
-                # Drop the rows of a round that was being recorded when the run was stopped.
+            if cut and "round" in table.column_names:
                 table = table.filter(pc.less_equal(table["round"], last))
             part = own_file(self.folder / f"{name}.parquet.part")
             # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.

@@ -108,19 +108,13 @@ def print_run(folder: Path, console: Console) -> None:
     )
     for note in run.get("notes", {}).values():
         table.add_row("note", note)
-    if run["status"] == "finished" and rounds.empty:
+    if run["status"] != "running" and rounds.empty:
         ends = activities["outcome"].value_counts()
         work = ", ".join(f"{count:,} {outcome}" for outcome, count in ends.items()) or "none"
         table.add_row(
             "note", f"the run has no finished round, so no model was made; rows of its work by outcome: {work}"
         )
     if len(rounds):
-        if not rounds["arrived"].any():
-            table.add_row(
-                "note",
-                "no update arrived in any round, so the model never changed: give more time (round.tmax_s) or band "
-                "(radio.bandwidth_hz), or take fewer devices (round.count)",
-            )
         table.add_row("simulated time", f"{rounds['t_end_s'].iloc[-1]:,.3f} s")
         for name in ("candidates", "selected", "arrived", "late", "dropped", "jobs_trained"):
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
@@ -138,7 +132,7 @@ def print_run(folder: Path, console: Console) -> None:
 
 def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows to show: of a run that goes on or was killed those of finished rounds, otherwise all."""
-    return rows if run["status"] == "finished" else rows[rows["round"] <= rounds["round"].max()]
+    return rows if run["status"] != "running" else rows[rows["round"] <= rounds["round"].max()]
 
 
 def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame) -> None:

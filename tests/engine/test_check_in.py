@@ -13,7 +13,7 @@ from edgesim.engine.clock import Clock
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Totals
 from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_table
+from edgesim.runs.records import read_run, read_table
 
 
 @contextmanager
@@ -67,9 +67,12 @@ def test_a_run_whose_devices_do_not_meet_again_in_sight_ends_and_says_so(tmp_pat
     # Device 0 is there at even seconds alone, device 1 at odd ones.
     (tmp_path / "trace.csv").write_text("device,start_s,end_s,length_s\n0,0,1,2\n1,1,2,4\n1,3,4,4\n")
     trace = {"model": "table", "file": str(tmp_path / "trace.csv"), "after_end": "wrap"}
-    result, rounds, _ = run(tmp_path / "run", 5, trace, devices={"count": 2}, min_candidates=2)
-    assert (result.status, len(rounds)) == ("finished", 0)
-    assert result.reason == "fewer than 2 devices are ever available again"
+    said = "no round was finished: fewer than 2 devices are ever available again"
+    with pytest.raises(EdgesimError, match=f"^{said}$"):
+        run(tmp_path / "run", 5, trace, devices={"count": 2}, min_candidates=2)
+    facts = read_run(tmp_path / "run")
+    assert (facts["status"], facts["reason"]) == ("failed", said)
+    assert read_table(tmp_path / "run", "rounds").empty
 
 
 class Contradicts:

@@ -11,6 +11,7 @@ from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
 from edgesim.analysis.runs import Run
 from edgesim.analysis.summary import measure
 from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
 from edgesim.plots.battery import draw_battery
 from edgesim.plots.cell_map import scheduled_share
 from edgesim.plots.energy_bars import joules_per_round
@@ -39,8 +40,11 @@ def play(folder, stays, rates_bps=(1e6,) * 9, **sections):
         **sections,
     }
     result = simulation.run(parse(values, "test"), folder / "run")
-    tables = {name: read_table(folder / "run", name) for name in ("rounds", "activities", "updates", "metrics")}
-    return result, tables
+    return result, tables_of(folder)
+
+
+def tables_of(folder):
+    return {name: read_table(folder / "run", name) for name in ("rounds", "activities", "updates", "metrics")}
 
 
 def rows(activities: pd.DataFrame) -> list[tuple]:
@@ -59,7 +63,9 @@ def shown(folder) -> str:
 
 def test_fedbuff_in_which_every_update_is_lost_has_its_activities_and_joules(tmp_path):
     stays = [[(10.0 * k, 10.0 * k + 4.0) for k in range(9)]] * 2
-    _, tables = play(tmp_path, stays, stop_at_s=33.0, round={"protocol": "buffered", "protocol_options": {"buffer": 2}})
+    with pytest.raises(EdgesimError, match=r"^no model was made, since too few updates arrived: stop_at_s = 33; "):
+        play(tmp_path, stays, stop_at_s=33.0, round={"protocol": "buffered", "protocol_options": {"buffer": 2}})
+    tables = tables_of(tmp_path)
     assert tables["rounds"].empty
     acts = tables["activities"]
     expected = []

@@ -13,6 +13,7 @@ from edgesim import simulation
 from edgesim.channels.environment import load_environment
 from edgesim.cli import app
 from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run, read_table
 from edgesim.study import Study, grid, run_study
 from edgesim.terminal.show import print_run, print_study
@@ -194,3 +195,22 @@ def test_runs_of_before_there_were_notes_are_shown_as_they_are(tmp_path):
     del run["notes"]
     (tmp_path / "run.json").write_text(json.dumps(run))
     assert "note" not in shown(print_run, tmp_path)
+
+
+def test_a_run_in_which_nothing_arrives_says_so_and_why(tmp_path):
+    """All 30 devices share 20 MHz equally, which is too little for each of them."""
+    notes = play(tmp_path, admission="count", count=30, allocator="equal_share")[1]
+    assert notes["no arrivals"].startswith(
+        "no update arrived in 3 rounds, so the model never changed: of 90 selected devices each was late or lost its "
+        "work"
+    )
+    assert "no update arrived" in shown(print_run, tmp_path)
+
+
+def test_a_run_beyond_the_end_of_simulated_time_is_an_error(tmp_path):
+    (tmp_path / "slow.csv").write_text("device,s_per_sample,link_bps\n0,1e7,1e6\n1,1e7,1e6\n")
+    knobs = {"protocol": "asynchronous", "admission": "count", "count": 2, "tmax_s": 1e10}
+    slow = {"count": 2, "profile": str(tmp_path / "slow.csv")}
+    with pytest.raises(EdgesimError, match=r"^round \d+ ended at .* s, beyond the 1e\+10 s \(317 years\)"):
+        play(tmp_path / "run", rounds=40, devices=slow, radio={"sharing": "own"}, **knobs)
+    assert read_run(tmp_path / "run")["status"] == "failed"

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
 from edgesim.runs.records import RunWriter, read_table
 from edgesim.terminal.show import print_run, print_skews, print_study
 
@@ -180,7 +181,7 @@ def test_a_run_in_which_nothing_arrived_says_so(tmp_path):
     values = {"rounds": 2, "round": crowd, "learning": {"training": "none"}}
     simulation.run(parse(values, "test"), tmp_path / "run")
     assert read_table(tmp_path / "run", "rounds")["arrived"].sum() == 0
-    assert "no update arrived in any round" in shown(print_run, tmp_path / "run")
+    assert "no update arrived in 2 rounds" in shown(print_run, tmp_path / "run")
 
 
 def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_its_work(tmp_path):
@@ -191,7 +192,8 @@ def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_it
         "data": {"dataset": "none"},
         "learning": {"training": "none"},
     }
-    simulation.run(parse(values, "test"), tmp_path / "run")
+    with pytest.raises(EdgesimError, match="no model was made"):
+        simulation.run(parse(values, "test"), tmp_path / "run")
     said = shown(print_run, tmp_path / "run", 200)
     dropped = read_table(tmp_path / "run", "activities")["outcome"].eq("dropped").sum()
     assert "no model was made" in said

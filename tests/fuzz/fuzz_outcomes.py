@@ -1,0 +1,94 @@
+"""Runs a command of edgesim in this process, as typed, and says how it ended."""
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typer.testing import CliRunner
+
+from edgesim.cli import app
+from edgesim.runs.records import read_table
+from edgesim.runs.run_schema import SCHEMAS
+
+LIMIT_S = 20.0
+GOOD = ("finished", "refused in a line")
+"""How a command may end."""
+_SIGNED = {"value"}
+"""Columns whose numbers may be negative: of `metrics`, which holds measures of any kind."""
+
+
+class Hang(BaseException):
+    """The command went on beyond the limit; no handler of the package catches it."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `Hang` in what runs longer than this."""
+
+    def stop(*_: object) -> None:
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def outcome(arguments: Sequence[str], out: Path | None = None) -> tuple[str, str]:
+    """How a command ended, one of `GOOD` or a fault, and what it said.
+
+    Parameters
+    ----------
+    arguments
+        The words behind ``edgesim``.
+    out
+        The run folder that the command writes, whose tables are looked at if it finished.
+    """
+    try:
+        with limited(LIMIT_S):
+            result = CliRunner().invoke(app, list(arguments))
+    except Hang:
+        return "beyond 20 s", ""
+    error = result.exception
+    if isinstance(error, Hang):
+        return "beyond 20 s", ""
+    if error is not None and not isinstance(error, SystemExit):
+        return "traceback", repr(error)
+    if result.exit_code == 0:
+        nonsense = bad_number(out) if out is not None else ""
+        return ("nonsense in a table", nonsense) if nonsense else ("finished", "")
+    lines = [line for line in result.output.splitlines() if line.strip()]
+    # Typer draws what is wrong with the words of a command into a box, and shows its help where there are no words.
+    boxed = any("Error" in line and "─" in line for line in lines) or lines[0].lstrip().startswith("Usage:")
+    errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    if boxed or (len(errors) == 1 and errors[0] == len(lines) - 1):
+        return "refused in a line", lines[-1] if not boxed else "\n".join(lines)
+    return "refused in several lines", "\n".join(lines[-12:])
+
+
+def bad_number(folder: Path) -> str:
+    """The first number of a run's tables that is not finite or, where it cannot be, negative; empty if none is."""
+    if not (folder / "rounds.parquet").is_file():
+        return ""
+    for name in SCHEMAS:
+        if name == "timing":
+            continue
+        table = read_table(folder, name)
+        for column in table.select_dtypes("number"):
+            values: Any = table[column].dropna().to_numpy(float)
+            if not np.isfinite(values).all():
+                return f"{name}.{column} holds {values[~np.isfinite(values)][0]}"
+            if column not in _SIGNED and (values < 0).any() and not column.endswith(("x_m", "y_m", "_db", "_dbm")):
+                return f"{name}.{column} holds {values.min()}"
+    acts = read_table(folder, "activities")
+    if (acts["t_end_s"] < acts["t_start_s"]).any():
+        return "an activity ends before it begins"
+    if read_table(folder, "rounds").empty:
+        return "the run finished without a round"
+    return ""

@@ -1,0 +1,83 @@
+"""Whatever comes in, one line that says what is wrong, within seconds; or a run that means something.
+
+Quick tests try a few inputs of each kind, slow ones 3,000 in all; ``EDGESIM_FUZZ=30000`` tries so many instead.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from fuzz_inputs import BASE, CONTENT, KINDS, ROOT, WEEK, merged, whole_data, write
+from fuzz_outcomes import GOOD, outcome
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from edgesim import simulation
+from edgesim.config_file import parse
+
+ALL = int(os.environ.get("EDGESIM_FUZZ", "3000"))
+SHARE = {"combination": 0.25, "config": 0.2, "run folder": 0.15, "content file": 0.2}
+"""Of all inputs; the other kinds share what is left."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    simulation.run(parse(BASE, "test"), folder)
+    return folder
+
+
+def try_inputs(kind: str, count: int, whole: Path) -> None:
+    @settings(max_examples=count, suppress_health_check=list(HealthCheck), database=None, print_blob=False)
+    @given(st.data())
+    def one(data: st.DataObject) -> None:
+        with tempfile.TemporaryDirectory(dir=whole.parent) as place, pytest.MonkeyPatch.context() as patch:
+            folder = Path(place)
+            patch.chdir(folder)
+            more = (whole,) if kind == "run folder" else ()
+            arguments = KINDS[kind](data.draw, folder, *more)
+            # Only what this command itself has written is looked at.
+            ended, said = outcome(arguments, folder / "out" if arguments[:1] == ["run"] and not more else None)
+            config = (folder / "run.toml").read_bytes() if (folder / "run.toml").is_file() else b""
+            assert ended in GOOD, f"{arguments} ended as {ended}: {said}\n{config.decode(errors='replace')}"
+
+    one()
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_the_text_files_that_are_broken_make_a_run_while_they_are_whole(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, config = CONTENT[name]
+    Path(name).write_text(text)
+    if name == "recorded-capacity.toml":
+        shutil.copy(ROOT / "channels" / "recorded-capacity.csv", tmp_path)
+    assert outcome(write(tmp_path, merged(BASE, config)), tmp_path / "out") == ("finished", "")
+    if name == "week.csv":
+        assert text == WEEK
+        assert outcome(["trace", "show", name]) == ("finished", "")
+
+
+@pytest.mark.parametrize("kind", ["npz", "mnist", "images"])
+def test_the_data_that_are_broken_make_a_run_while_they_are_whole(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, config = whole_data(kind, tmp_path)
+    assert outcome(write(tmp_path, config), tmp_path / "out") == ("finished", "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_few_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: Path) -> None:
+    try_inputs(kind, 10, whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: Path) -> None:
+    rest = (1 - sum(SHARE.values())) / (len(KINDS) - len(SHARE))
+    try_inputs(kind, round(ALL * SHARE.get(kind, rest)), whole)
