@@ -23,7 +23,6 @@ import numpy as np
 from rich.console import Console
 
 from edgesim import simulation
-from edgesim.analysis.runs import MORE_ROUNDS
 from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
@@ -31,7 +30,7 @@ from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.files.paths import refuse_link
 from edgesim.runs.feasibility import check_files
 from edgesim.runs.processes import Alone, cores, end_with_parent, no_interrupts
-from edgesim.runs.records import read_run, read_table, write_whole
+from edgesim.runs.records import write_whole
 from edgesim.selection import resolve_options
 from edgesim.terminal.progress import Display, Listener, Message, expected_rounds
 
@@ -219,7 +218,7 @@ def run_study(
             # Reported here, since starting processes that would only find this out takes seconds.
             pools = _Pools(study, out, anew, endings, display)
             for reused in (planned.folder for planned in study.runs if why[planned.folder] is None):
-                pools.end(reused, _finished(out / reused, "finished before", reused=True))
+                pools.end(reused, Ending("finished", "finished before", reused=True))
             pools.run_all(jobs or cores())
     finally:
         began = any((out / run.folder).exists() for run in study.runs)
@@ -381,15 +380,7 @@ def _run_one(config: RunConfig, folder: Path, target: float | None, share: int, 
         return Ending("failed", f"an error in the program: {error!r}")
     if result.status != "finished":
         return Ending(result.status, result.reason)
-    return _finished(folder, result.reason, result.reused)
-
-
-def _finished(folder: Path, reason: str, reused: bool) -> Ending:
-    """The ending of a run that is finished; a run without a round counts as failed, since it has no results."""
-    if read_table(folder, "rounds").empty:
-        why = read_run(folder)["reason"]
-        return Ending("failed", f"the run has no finished round ({why}); {MORE_ROUNDS}", reused)
-    return Ending("finished", reason, reused)
+    return Ending("finished", result.reason, result.reused)
 
 
 def _write_plan(study: Study, out: Path, endings: Mapping[str, Ending]) -> None:
