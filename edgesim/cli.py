@@ -13,19 +13,20 @@ from rich.console import Console
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
 from edgesim.config import RunConfig
-from edgesim.config_file import load, parse, read_toml
+from edgesim.config_file import load, parse
 from edgesim.errors import EdgesimError
 from edgesim.files import content
+from edgesim.files.text_file import read_toml
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
-from edgesim.migration import migrated
+from edgesim.migration import in_old_keys, migrated
 from edgesim.runs.records import write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import trace_command
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors
-from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
+from edgesim.terminal.progress import RunBar
 from edgesim.terminal.show import print_run, print_study
 from edgesim.traces.models import MODELS
 
@@ -69,18 +70,9 @@ def run(
     settings = load(config, set_ or [])
     folder = out or Path("runs") / config.stem
     console = Console()
-    with bar(console, transient=True) as progress:
-        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
-        result = simulation.run(
-            settings,
-            folder,
-            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
-            on_start=lambda what: progress.update(task, text=what),
-            on_note=lambda _, note: progress.console.print(
-                f"note: {note}", style="yellow", highlight=False, markup=False
-            ),
-            fresh=fresh,
-        )
+    shown = RunBar(console, settings)
+    with shown.bar:
+        result = simulation.run(settings, folder, shown.on_round, shown.on_start, on_note=shown.on_note, fresh=fresh)
     if result.status != "finished":
         raise EdgesimError(f"{folder}: {result.reason}; the finished rounds are kept")
     if result.reused:
@@ -127,17 +119,25 @@ def migrate(
     out: Annotated[Path | None, typer.Option(help="File to write; to the terminal when absent.")] = None,
 ) -> None:
     """Write an older config in today's keys; comments are not kept."""
-    if out is not None and (os.path.lexists(out) or not out.parent.is_dir() or not out.name):
-        what = "lies there already" if os.path.lexists(out) else "is no file in a folder that exists"
-        raise EdgesimError(f"--out {out}: {what}; choose another file to write")
-    values = migrated(read_toml(config))
-    simulation.complete(parse(values, str(config)))
+    if out is not None and os.path.lexists(out):
+        raise EdgesimError(f"--out {out}: is there already; choose another file to write")
+    old = read_toml(config)
+    try:
+        values = migrated(old)
+        simulation.complete(parse(values, str(config)))
+    except EdgesimError as error:
+        told = str(error).removeprefix(f"{config}: ")
+        raise EdgesimError(f"{config}: {in_old_keys(old, error.fields)}{told}") from None
     text = tomli_w.dumps(values)
     if out is None:
         print(text, end="")
-    else:
+        return
+    try:
         write_whole(out, text)
-        print(out)
+    except OSError as error:
+        why = error.strerror if out.parent.is_dir() else f"there is no folder {str(out.parent)!r}"
+        raise EdgesimError(f"--out {out}: cannot be written: {why}") from None
+    print(out)
 
 
 @app.command(name="list")

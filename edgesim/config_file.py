@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_toml
 from edgesim.migration import RENAMED
 from edgesim.validation import first_error
 
@@ -59,18 +60,6 @@ def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str
     for override in overrides:
         set_value(nested, override)
     return nested
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Parse a TOML file; raises `EdgesimError` that names the file and the line."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise EdgesimError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise EdgesimError(f"{path}: cannot be read: {error}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise EdgesimError(f"{path}: not valid TOML: {error}") from None
 
 
 def set_value(values: dict[str, Any], override: str) -> None:

@@ -1,7 +1,7 @@
 """Configs of edgesim 0.2 and before, in today's keys."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgesim.errors import EdgesimError
@@ -42,6 +42,16 @@ def migrated(values: Mapping[str, Any]) -> dict[str, Any]:
     if algorithm:
         new["algorithm"] = _beside(algorithm, new.get("algorithm", {}), "algorithm")
     return {section: table for section, table in new.items() if table != {} or values.get(section) == {}}
+
+
+def in_old_keys(values: Mapping[str, Any], fields: Sequence[str]) -> str:
+    """What to say before an error about ``fields`` of a migrated config: the old key that gave one of them, if any did.
+
+    ``values`` are those of the old config.
+    """
+    sections = {name: table for name, table in values.items() if isinstance(table, dict)}
+    given = [f"{name}.{key}" for name, table in sections.items() for key in table]
+    return "".join(f"{old}: " for old, new in RENAMED.items() if old in given and new.split(",")[0] in fields)
 
 
 def _beside(moved: dict[str, Any], there: object, section: str) -> object:

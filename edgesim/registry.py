@@ -15,15 +15,18 @@ def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
     return f", did you mean {near[0]!r}?" if near else ""
 
 
-def look_up(entries: Mapping[str, Entry], name: str, field: str) -> Entry:
-    """The entry of a name that the config gives in ``field``, such as ``selection.policy``; raises `EdgesimError`."""
+def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -> Entry:
+    """The entry of a name given in ``field``, such as ``selection.policy`` or ``--format``; raises `EdgesimError`.
+
+    Its message also says which ``others`` the field may hold.
+    """
     if name in entries:
         return entries[name]
-    hint = did_you_mean(name, entries) or ";"
-    raise EdgesimError(f"{field}: unknown {kind_of(field)} {name!r}{hint} known: {', '.join(entries)}", field)
+    hint, known = did_you_mean(name, entries, 0.6) or ";", ", ".join((*entries, *others))
+    raise EdgesimError(f"{field}: unknown {kind_of(field)} {name!r}{hint} known: {known}", field)
 
 
 def kind_of(field: str) -> str:
     """The kind that a field names: ``policy`` for ``selection.policy``, ``algorithm`` for ``algorithm.name``."""
-    section, _, key = field.rpartition(".")
+    section, _, key = field.removeprefix("--").rpartition(".")
     return section if key == "name" else key

@@ -15,12 +15,15 @@ Model = TypeVar("Model", bound=BaseModel)
 _UNION_BRANCHES = {"int", "float", "str", "constrained-int", "constrained-float"}
 
 
-def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model:
-    """Validate against a model; the first error becomes one line, with the nearest name for an unknown key."""
+def validate(model: type[Model], values: Mapping[str, Any], where: str, section: str = "") -> Model:
+    """Validate against a model; the first error becomes one line, with the nearest name for an unknown key.
+
+    ``where`` comes before it; ``section`` is that of the config which has the values, if any.
+    """
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        _, words, fields = first_error(model, error)
+        _, words, fields = first_error(model, error, section=section)
         raise EdgesimError(f"{where}: {words}", *fields) from None
 
 
@@ -38,19 +41,20 @@ def options_of(
         if owners and name not in owners:
             raise EdgesimError(
                 f"{section}.{key}: is an option of {kind} {' or '.join(map(repr, owners))}, not of {name!r}; "
-                f"remove it or change the {kind}"
+                f"remove it or change the {kind}",
+                f"{section}.{key}",
             )
     if options and not model.model_fields:
         raise EdgesimError(f"{section}: {kind} {name!r} takes no options, remove {', '.join(map(repr, options))}")
-    return validate(model, options, f"{section} ({kind} {name!r})")
+    return validate(model, options, f"{kind} {name!r}", section)
 
 
 def first_error(
-    model: type[BaseModel], error: ValidationError, renamed: Mapping[str, str] | None = None
+    model: type[BaseModel], error: ValidationError, renamed: Mapping[str, str] | None = None, section: str = ""
 ) -> tuple[str, str, tuple[str, ...]]:
     """The first error: its key (empty if several keys contradict each other), a one-line message, and its fields.
 
-    ``renamed`` maps old keys to the place of their values today.
+    ``renamed`` maps old keys to the place of their values today; keys of the model lie in ``section``.
     """
     # Unknown keys first: they often cause the other errors (a misspelt required key is missing too).
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
@@ -58,7 +62,7 @@ def first_error(
     parts = (
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"] if not _is_union_branch(part)
     )
-    path = "".join(parts).removeprefix(".")
+    path = (section + "".join(parts)).removeprefix(".")
     if detail["type"] == "extra_forbidden":
         if renamed and path in renamed:
             return path, f"{path} is now {renamed[path]}; `edgesim migrate` writes a file in today's keys", (path,)
@@ -70,9 +74,8 @@ def first_error(
         message = "expected a table of keys"
     message = message[0].lower() + message[1:]
     got = "" if detail["type"] in ("missing", "value_error") else f" (got {detail['input']!r})"
-    if path:
-        return path, f"{path}: {message}{got}", (path,)
-    return "", f"{message}{got}", getattr(detail.get("ctx", {}).get("error"), "fields", ())
+    fields = getattr(detail.get("ctx", {}).get("error"), "fields", (path,) if path else ())
+    return path, f"{path}: {message}{got}".removeprefix(": "), fields
 
 
 def _of_the_union(details: list[ErrorDetails]) -> ErrorDetails:

@@ -101,7 +101,7 @@ def test_a_reused_run_that_noted_no_code_says_so(config, tmp_path):
         ("--rounds", "No such option: --rounds; --set rounds=VALUE sets it in the config"),
         ("--tmax-s", "No such option: --tmax-s; --set round.tmax_s=VALUE sets it in the config"),
         ("--count", "--set devices.count=VALUE or --set round.count=VALUE sets it in the config"),
-        ("--outt", "No such option: --outt (Possible options: --out)"),
+        ("--outt", "No such option: --outt, did you mean '--out'?"),
     ],
 )
 def test_an_option_that_is_a_key_of_the_config_leads_to_set(config, monkeypatch, option, said):

@@ -115,7 +115,7 @@ DAMAGES = {
     "rows twice": ("devices", twice, "row 11: device 0, frame 0 is in an earlier row"),
     "joules twice": ("metrics", twice, "'idle_j' of this round and device is in an earlier row"),
     "joules of nothing": ("metrics", all_of("key", "x"), "expected a device or '' for 'idle_j' (got 'x')"),
-    "no devices": ("devices", lambda rows: rows.slice(0, 0), "devices: the table has no rows"),
+    "no devices": ("devices", lambda rows: rows.slice(0, 0), "devices.parquet: the table has no rows"),
 }
 
 

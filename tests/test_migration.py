@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 
 from edgesim import simulation
 from edgesim.cli import app
-from edgesim.config_file import parse, read_toml
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_toml
 from edgesim.migration import RENAMED, migrated
 
 COUNT = {"admission": "count", "count": 4}
@@ -122,21 +123,33 @@ def test_without_a_file_to_write_the_command_prints_the_config(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[learning]\naggregation = 'average'\nlag_tolerance = 3\n", "algorithm.lag_tolerance: is an option of"),
-        ("[round]\nbuffer = 3\n", "round.protocol_options.buffer: is an option of protocol 'buffered'"),
-        ("[learning]\nproximal = -1.0\n", "mu: input should be greater than or equal to 0 (got -1.0)"),
-        ("[learning]\nproximal = 'much'\n", "mu: input should be a valid number (got 'much')"),
-        ("[learning]\nprocsimal = 1.0\n", "unknown key 'learning.procsimal'"),
+        (
+            "[learning]\naggregation = 'average'\nlag_tolerance = 3\n",
+            "old.toml: learning.lag_tolerance: algorithm.lag_tolerance: is",
+        ),
+        (
+            "[round]\nbuffer = 3\n",
+            "old.toml: round.buffer: round.protocol_options.buffer: is an option of",
+        ),
+        (
+            "[learning]\nproximal = -1.0\n",
+            "old.toml: learning.proximal: algorithm 'fedprox': algorithm.mu: input",
+        ),
+        ("[learning]\nproximal = 'much'\n", "algorithm.mu: input should be a valid number (got 'much')"),
+        ("[learning]\nprocsimal = 1.0\n", "old.toml: unknown key 'learning.procsimal'"),
         ("learning = 3\n", "learning: expected a table of keys"),
         ("[round]\nbuffer = 3\nprotocol_options = 3\n", "round.protocol_options: input should be a valid dictionary"),
         ("algorithm = 'fedavg'\n[learning]\nproximal = 0.1\n", "algorithm: expected a table of keys (got 'fedavg')"),
-        ("[learning]\naggregation = 'saffa'\n", "learning.aggregation: expected 'average' or 'safa' (got 'saffa')"),
+        (
+            "[learning]\naggregation = 'saffa'\n",
+            "old.toml: learning.aggregation: expected 'average' or 'safa' (got",
+        ),
         ("[learning]\naggregation = 'fedprox'\n", "expected 'average' or 'safa' (got 'fedprox')"),
         ("[learning]\nproximal = ''\n", "mu: input should be a valid number (got '')"),
         ("[learning]\nproximal = false\n", "mu: input should be a valid number (got False)"),
         (
             "[learning]\nproximal = 0.2\n[algorithm]\nmu = 0.3\n",
-            "algorithm.mu = 0.3 contradicts 0.2 of an old key",
+            "old.toml: algorithm.mu = 0.3 contradicts 0.2 of an old key",
         ),
         (
             "[round]\nbuffer = 3\n[round.protocol_options]\nbuffer = 4\n",
@@ -156,8 +169,16 @@ def test_a_config_that_was_wrong_before_is_one_line_and_nothing_is_written(text,
     assert not (tmp_path / "new.toml").exists()
 
 
-@pytest.mark.parametrize("out", ["old.toml", "there.txt", "folder", "link", "missing/new.toml", ""])
-def test_nothing_that_lies_there_is_written_over(out, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        *((out, "is there already; choose another file") for out in ("old.toml", "there.txt", "folder", "link", "")),
+        ("missing/new.toml", "cannot be written: there is no folder 'missing'"),
+        ("there.txt/new.toml", "cannot be written: there is no folder 'there.txt'"),
+        (f"{'a' * 250}.toml", "cannot be written: File name too long"),
+    ],
+)
+def test_nothing_that_lies_there_is_written_over(out, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("old.toml").write_text("[learning]\nproximal = 0.5\n")
     Path("there.txt").write_text("precious")
@@ -166,7 +187,7 @@ def test_nothing_that_lies_there_is_written_over(out, tmp_path, monkeypatch):
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     done = CliRunner().invoke(app, ["migrate", "old.toml", "--out", out])
     assert done.exit_code == 2
-    assert done.output.startswith(f"error: --out {Path(out)}: ")
+    assert done.output.startswith(f"error: --out {Path(out)}: {said}")
     assert len(done.output.splitlines()) == 1
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
     assert Path("link").is_symlink()

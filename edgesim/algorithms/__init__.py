@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import create_model
 
-from edgesim.algorithms.algorithm import Algorithm, Options, Sizes
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
 from edgesim.algorithms.fedadam import FedAdam
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedavgm import FedAvgM
@@ -75,7 +75,7 @@ def combined(local: Algorithm, server: Algorithm) -> Algorithm:
 
 def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
     """All options of both halves, defaults included, keyed as in the config; raises `EdgesimError`."""
-    return _options(config).model_dump()
+    return _options(config).model_dump(exclude=_without_effect(_halves(config)[1]))
 
 
 def make_merge_rule(config: RoundConfig) -> MergeRule:
@@ -135,17 +135,29 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
 
 def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
     """Those of one half, among the options of both."""
-    return half.Options(**{name: options[name] for name in half.Options.model_fields})
+    return half.Options(**{name: options[name] for name in half.Options.model_fields if name in options})
+
+
+def _without_effect(server: type[Algorithm]) -> set[str]:
+    """Options of a local half that say what updates count, where the server half has a rule of its own for that."""
+    return AveragingOptions.model_fields.keys() - server.Options.model_fields.keys()
 
 
 def _options(config: AlgorithmConfig) -> Options:
-    local, server = (half.Options for half in _halves(config))
+    halves = _halves(config)
+    local, server = (half.Options for half in halves)
+    for name in config.options.keys() & local.model_fields.keys() & _without_effect(halves[1]):
+        raise EdgesimError(
+            f"algorithm.{name}: what an update counts is up to the server half, and {config.server!r} has a rule of "
+            "its own; remove it",
+            f"algorithm.{name}",
+        )
     both: type[Options] = local if issubclass(local, server) else server
     if not issubclass(both, local):
         both = cast(type[Options], create_model("BothOptions", __base__=(server, local)))
-    kinds: dict[str, type[Options]] = {name: kind.Options for name, kind in ALGORITHMS.items()}
-    kinds[config.name] = both
-    return options_of(kinds, config.name, config.options, "algorithm.name", "algorithm")
+    name = config.name if local is server else f"{config.name} with server {config.server}"
+    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
+    return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")
 
 
 def _protocol_options(config: RoundConfig) -> Options:

@@ -1,6 +1,5 @@
 """A run as analysis sees it, and the plan of a study (``study.json``)."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import pandas as pd
 from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_json
 from edgesim.runs.records import read_config, read_rows, read_run, read_table, setting
 
 Knob = str | int | float | bool
@@ -142,14 +142,7 @@ class Study:
 def read_study(folder: Path) -> Study:
     """Read ``study.json``; raises `EdgesimError` that names the field when it is missing or malformed."""
     path = folder / "study.json"
-    try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise EdgesimError(f"{folder}: not a study folder: study.json is missing") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise EdgesimError(f"{path}: cannot be read as JSON: {error}") from None
-    if not isinstance(plan, dict):
-        raise EdgesimError(f"{path}: expected a JSON object")
+    plan = read_json(path, missing=f"{folder}: not a study folder: study.json is missing")
     target = plan.get("target")
     if target is not None and (not _is_number(target) or not 0 < target <= 1):
         raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")

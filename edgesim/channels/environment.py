@@ -17,9 +17,9 @@ from edgesim.channels.laws import LAWS
 from edgesim.channels.laws.law import Law
 from edgesim.channels.link import ShannonLink
 from edgesim.config import Section
-from edgesim.config_file import read_toml
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.files.text_file import read_toml
 from edgesim.registry import look_up
 from edgesim.streams import Streams
 from edgesim.validation import validate

@@ -11,9 +11,9 @@ from pydantic import Field, model_validator
 
 from edgesim.arrays import Floats, Integers
 from edgesim.config import Section
-from edgesim.config_file import read_toml
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.files.text_file import read_toml
 from edgesim.quantities import BitsPerSecond, Factor, Metres, Seconds
 from edgesim.validation import validate
 

@@ -9,6 +9,7 @@ import simpy
 from edgesim.arrays import Integers
 from edgesim.devices.battery import Batteries
 from edgesim.engine.clock import Clock, Kind, rounding_s
+from edgesim.engine.idle_devices import are_there
 from edgesim.engine.interruptions import need_progress
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
@@ -89,9 +90,7 @@ def _draw(
 def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
     """Devices available and charged now, ascending."""
     everyone = np.arange(world.config.devices.count, dtype=np.int64)
-    there = world.availability.available(everyone, clock.now)
-    if batteries is not None:
-        there = there & batteries.ready(everyone, clock.now)
+    there = are_there(world.availability, batteries, everyone, clock.now)
     return everyone if there.all() else everyone[there]
 
 

@@ -34,12 +34,7 @@ class IdleDevices:
     def there(self, t_s: float) -> Integers:
         """Devices without work that are available and charged now, ascending."""
         ids = self._candidates(t_s)
-        return ids[self.are_there(ids, t_s)]
-
-    def are_there(self, ids: Integers, t_s: float) -> Booleans:
-        """Which of some devices are available and charged now, [n]."""
-        there = self.availability.available(ids, t_s)
-        return there if self.batteries is None else there & self.batteries.ready(ids, t_s)
+        return ids[are_there(self.availability, self.batteries, ids, t_s)]
 
     def next_back_s(self, t_s: float) -> float:
         """When a device without work that is not there now will be available and charged, inf if never.
@@ -47,7 +42,7 @@ class IdleDevices:
         Until then, none of these devices is looked at again.
         """
         ids = self._candidates(t_s)
-        ids = ids[~self.are_there(ids, t_s)]
+        ids = ids[~are_there(self.availability, self.batteries, ids, t_s)]
         self.looked_at[ids] = False
         if self.batteries is None:
             back_s = self.availability.next_available(ids, t_s)
@@ -68,3 +63,9 @@ class IdleDevices:
         while self.away and self.away[0][0] <= t_s:
             self.looked_at[heappop(self.away)[1]] = True
         return np.flatnonzero(self.looked_at)
+
+
+def are_there(availability: Availability, batteries: Batteries | None, ids: Integers, t_s: float) -> Booleans:
+    """Which of some devices are available and charged now, [n]."""
+    there = availability.available(ids, t_s)
+    return there if batteries is None else there & batteries.ready(ids, t_s)

@@ -101,10 +101,11 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
     least_hz = _least_need_hz(world, backhaul, accounts, samples, knobs)
     if least_hz <= band_hz:
         return
-    upload_bits = float(accounts.upload_bits(np.arange(1), 1)[0])
+    upload_bits = accounts.upload_bits(np.arange(world.config.devices.count), 1)
+    bits = " to ".join(f"{bits:,.0f}" for bits in dict.fromkeys((upload_bits.min(), upload_bits.max()))) + " bits"
     fields = ["round.tmax_s"]
     remedy = _deadline_that_would_do(world, backhaul, accounts, samples)
-    if (wires_s := float(backhaul.of_station_s(upload_bits).max())) > 0:
+    if (wires_s := float(backhaul.of_station_s(float(upload_bits.max())).max())) > 0:
         remedy += (
             f"; the wires of topology.file = {world.config.topology.file!r} take up to {wires_s:.3g} s of it each way"
         )
@@ -114,9 +115,9 @@ def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
         fields.append("round.outage")
     if isinstance(world.environment, RecordedEnvironment):
         over = f"over the recorded capacity {world.config.radio.channel!r}"
-        problem = f"no device can upload {upload_bits:,.0f} bits by the deadline {over}"
+        problem = f"no device can upload {bits} by the deadline {over}"
     elif math.isinf(least_hz):
-        problem = f"no device can compute and upload {upload_bits:,.0f} bits by the deadline, whatever the band"
+        problem = f"no device can compute and upload {bits} by the deadline, whatever the band"
     else:
         problem = (
             f"the band is too narrow for any device to upload by the deadline; give at least {_round_up(least_hz)} Hz"

@@ -8,7 +8,6 @@ import itertools
 import json
 import sys
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
+from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs.processes import Alone
 from edgesim.runs.run_schema import SCHEMAS, checked
 
@@ -160,34 +160,35 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     folder = Path(folder)
     if table not in SCHEMAS:
         raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
-    parquet, stream = folder / f"{table}.parquet", folder / f"{table}.arrow"
+    path = _file_of(folder, table)
+    if not path.is_file():
+        raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
     try:
-        if parquet.is_file():
-            return checked(pq.ParquetFile(parquet).read(), table, parquet)
-        if stream.is_file():
-            return checked(_read_stream(stream, table), table, stream)
+        rows = pq.ParquetFile(path).read() if path.suffix == ".parquet" else _read_stream(path, table)
+        return checked(rows, table, path)
     # A Parquet file with damaged pages can raise any error of the library, MemoryError too.
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EdgesimError(f"{folder / table}: cannot be read: {reason}") from None
-    raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
+        raise EdgesimError(f"{path}: cannot be read: {reason}") from None
+
+
+def _file_of(folder: Path, table: str) -> Path:
+    """The Parquet file of a table or, where there is none, its stream."""
+    parquet = folder / f"{table}.parquet"
+    return parquet if parquet.is_file() else parquet.with_suffix(".arrow")
 
 
 def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
     """As `read_table`, for a table of which every run with a round has rows; raises `EdgesimError` if it is empty."""
     rows = read_table(folder, table)
     if rows.empty:
-        raise EdgesimError(f"{Path(folder) / table}: the table has no rows; expected at least one")
+        raise EdgesimError(f"{_file_of(Path(folder), table)}: the table has no rows; expected at least one")
     return rows
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
-    path = folder / "config.toml"
-    try:
-        return tomllib.loads(_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise EdgesimError(f"{path}: not TOML: {error}") from None
+    return read_toml(folder / "config.toml", missing=f"{folder}: not a run folder: config.toml is missing")
 
 
 def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
@@ -205,12 +206,7 @@ def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> 
 def read_run(folder: Path) -> dict[str, Any]:
     """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
     path = folder / "run.json"
-    try:
-        run = json.loads(_text(path))
-    except (ValueError, RecursionError) as error:
-        raise EdgesimError(f"{path}: not JSON: {error}") from None
-    if not isinstance(run, dict):
-        raise EdgesimError(f"{path}: expected a JSON object")
+    run = read_json(path, missing=f"{folder}: not a run folder: run.json is missing")
     needed = ["status", *(["back_end"] if "device_kind" in run else [])]
     for key in needed:
         if key not in run:
@@ -228,16 +224,6 @@ def _is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
     if isinstance(value, dict):
         return all(isinstance(inner, str) for inner in value.values())
     return not isinstance(value, int | float) or abs(value) <= sys.float_info.max
-
-
-def _text(path: Path) -> str:
-    """The text of a file of a run folder; raises `EdgesimError`."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        raise EdgesimError(f"{path.parent}: not a run folder: {path.name} is missing") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise EdgesimError(f"{path}: cannot be read: {error}") from None
 
 
 def _versioned(table: str) -> pa.Schema:

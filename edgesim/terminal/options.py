@@ -1,11 +1,12 @@
 """Command-line options: the message for an option that a command does not have."""
 
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
+
+from edgesim.registry import did_you_mean
 
 _ALIKE = 0.7
 """Least similarity of a suggested option; at the library's 0.6 ``--out`` would be suggested for ``--rounds``."""
@@ -23,10 +24,9 @@ class Command(TyperCommand):
             # Depending on its version, typer raises click's class or its own copy of it.
             option = getattr(error, "option_name", None)
             if isinstance(option, str) and hasattr(error, "possibilities"):
-                remedy = self.remedy(option)
-                known = [] if remedy else [name for parameter in self.params for name in parameter.opts]
-                error.possibilities = difflib.get_close_matches(option, known, cutoff=_ALIKE)
-                error.message = f"No such option: {option}{remedy}"
+                known = [name for parameter in self.params for name in parameter.opts]
+                error.possibilities = []
+                error.message = f"No such option: {option}{self.remedy(option) or did_you_mean(option, known, _ALIKE)}"
             raise
 
     def remedy(self, option: str) -> str:

@@ -1,5 +1,7 @@
-"""Progress of runs: one display for the processes of a study, one bar for a single run."""
+"""Progress of runs: one display for the processes of a study, one bar for a single run, lines without a terminal."""
 
+import math
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ from edgesim.config import RunConfig
 from edgesim.engine.server import Progress as RoundDone
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
+_SECONDS_BEFORE_LINES = 2.0
+_SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,47 @@ def rounds_done(config: RunConfig, done: RoundDone) -> int:
     return done.round if config.rounds is not None else int(done.t_s / config.round.tmax_s + 1e-9)
 
 
-def bar(console: Console, transient: bool = False) -> Progress:
+class Lines:
+    """Lines on stderr, now and then, in place of a bar that the console cannot show since it is no terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._due_s = math.inf if console.is_terminal else time.monotonic() + _SECONDS_BEFORE_LINES
+
+    def tell(self, text: str) -> None:
+        """Print what there is to tell now, or nothing if the last line is recent."""
+        now_s = time.monotonic()
+        if now_s >= self._due_s:
+            self._due_s = now_s + _SECONDS_BETWEEN_LINES
+            print(text, file=sys.stderr, flush=True)
+
+
+class RunBar:
+    """The bar of a single run, which is erased at its end, and the notes above it."""
+
+    def __init__(self, console: Console, config: RunConfig) -> None:
+        self._config = config
+        self._total = expected_rounds(config.resolved())
+        self._lines = Lines(console)
+        self.bar = bar(console, transient=True, disable=not console.is_terminal)
+        self._task = self.bar.add_task(config.selection.policy, total=self._total, text="")
+
+    def on_round(self, done: RoundDone) -> None:
+        """Show that the run finished a round."""
+        rounds, text = rounds_done(self._config, done), describe(done)
+        self.bar.update(self._task, completed=rounds, text=text)
+        self._lines.tell(f"round {rounds} of {self._total}: {text}")
+
+    def on_start(self, what: str) -> None:
+        """Show what the run is preparing."""
+        self.bar.update(self._task, text=what)
+        self._lines.tell(what)
+
+    def on_note(self, about: str, note: str) -> None:
+        """Print a note that the user should read."""
+        self.bar.console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
+
+
+def bar(console: Console, transient: bool = False, disable: bool = False) -> Progress:
     """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end."""
     return Progress(
         TextColumn("{task.description}", markup=False),
@@ -94,6 +138,7 @@ def bar(console: Console, transient: bool = False) -> Progress:
         TimeRemainingColumn(),
         console=console,
         transient=transient,
+        disable=disable,
     )
 
 
@@ -102,6 +147,8 @@ class Display:
 
     def __init__(self, console: Console, name: str, rounds: dict[str, int]) -> None:
         self._console = console
+        self._lines = Lines(console)
+        self._name = name
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
         self._status: dict[str, str] = {}
@@ -114,7 +161,8 @@ class Display:
         self._held: list[str] = []
         """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
         self._progress = bar(console)
-        self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
+        self._total = sum(rounds.values())
+        self._all = self._progress.add_task(name, total=self._total, text="")
         self._bars: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
@@ -140,7 +188,7 @@ class Display:
             try:
                 message = queue.get_nowait()
             except Empty:
-                return
+                break
             if message.note_about:
                 self._note(message)
                 continue
@@ -153,6 +201,7 @@ class Display:
             self._advance(message.run, message.rounds)
             if message.rounds:
                 self._get_on()
+        self._lines.tell(f"{self._name}: {sum(self._done.values())} of {self._total} rounds, {self._count()}")
 
     def _note(self, message: Message) -> None:
         """Print a note, unless another run of the study has sent one on the same subject."""
@@ -192,8 +241,9 @@ class Display:
         self._done[run] = rounds
 
     def _show_count(self) -> None:
+        self._progress.update(self._all, text=f"rounds, {self._count()}")
+
+    def _count(self) -> str:
         ended = Counter(self._status.values())
         failed = f", {ended['failed']} failed" if ended["failed"] else ""
-        self._progress.update(
-            self._all, text=f"rounds, {ended['finished']} of {len(self._rounds)} runs finished{failed}"
-        )
+        return f"{ended['finished']} of {len(self._rounds)} runs finished{failed}"

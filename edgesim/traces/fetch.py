@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from edgesim.errors import EdgesimError
+from edgesim.registry import look_up
 
 if TYPE_CHECKING:
     import requests
@@ -50,9 +51,7 @@ def fetch(name: str, folder: Path, host: str = HOST) -> Path:
     import pooch
     import requests
 
-    if name not in ORIGINALS:
-        raise EdgesimError(f"no recording {name!r} to fetch; known: {', '.join(ORIGINALS)}")
-    original = ORIGINALS[name]
+    original = look_up(ORIGINALS, name, "recording")
     url = f"{host}/{original.repository}/{original.path}"
     path = folder / Path(original.path).name
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]

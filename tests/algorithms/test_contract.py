@@ -411,7 +411,7 @@ def test_halves_that_do_not_go_together_are_refused_with_those_that_do(local, se
 
 @each_pair
 def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
-    own = make_config(pair).algorithm.options.keys()
+    own = {name for half in pair if half != "own" for name in ALGORITHMS[half].Options.model_fields}
     others = {
         name: owner for owner, kind in ALGORITHMS.items() for name in kind.Options.model_fields if name not in own
     }
@@ -419,7 +419,8 @@ def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
         values = dict(zip(("name", "server"), pair, strict=True)) | {name: 1}
         with pytest.raises(EdgesimError, match=rf"^algorithm.{name}: is an option of algorithm '") as refusal:
             simulation.complete(parse({"algorithm": values}, "run.toml"))
-        assert f"not of {pair[0]!r}" in str(refusal.value)
+        named = pair[0] if pair[1] in ("own", pair[0]) else f"{pair[0]} with server {pair[1]}"
+        assert f"not of {named!r}" in str(refusal.value)
         assert repr(others[name]) in str(refusal.value)
 
 
@@ -428,8 +429,18 @@ def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
     [
         ({"name": "fedpox"}, "^algorithm.name: unknown .*'fedpox', did you mean 'fedprox'"),
         ({"server": "sava"}, "^algorithm.server: unknown .*'sava', did you mean 'safa'"),
-        ({"name": "fedprox", "mu": -1.0}, "algorithm .*'fedprox'.*: mu: input should be greater than or equal to 0"),
-        ({"name": "fedprox", "mou": 1.0}, "unknown key 'mou', did you mean 'mu'"),
+        # No server half is near: that of 'scaffold' cannot be combined.
+        ({"server": "scafold"}, "^algorithm.server: unknown server 'scafold'; known: own, .*, safa$"),
+        ({"name": "fedprox", "mu": -1.0}, "^algorithm 'fedprox': algorithm.mu: input should be greater than or equal"),
+        ({"name": "fedprox", "mou": 1.0}, "unknown key 'algorithm.mou', did you mean 'mu'"),
+        (
+            {"name": "fedprox", "server": "safa", "lag_tolerance": -1},
+            "^algorithm 'fedprox with server safa': algorithm.lag_tolerance: input should be greater than or equal",
+        ),
+        (
+            {"name": "fedprox", "server": "mifa", "weights": "samples"},
+            "^algorithm.weights: what an update counts is up to the server half, and 'mifa' has a rule of its own",
+        ),
         ({"weights": "size"}, "weights: input should be 'samples' or 'equal'"),
         ({"name": "safa", "lag_tolerance": -1}, "lag_tolerance: input should be greater than or equal to 0"),
     ],

@@ -78,7 +78,7 @@ def test_a_users_callable_that_does_not_fit_is_one_line(own_module, attribute, w
 
 
 def test_an_unknown_name_suggests_the_nearest():
-    with pytest.raises(EdgesimError, match="unknown 'fedtedi-cnn', did you mean 'fedteddi-cnn'"):
+    with pytest.raises(EdgesimError, match="unknown model 'fedtedi-cnn', did you mean 'fedteddi-cnn'"):
         make_model("fedtedi-cnn", (3, 32, 32), 10)
 
 

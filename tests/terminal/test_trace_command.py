@@ -246,7 +246,7 @@ def test_the_shipped_week_is_found_by_name_and_listed(folder):
         ),
         (["show", "up", "--observed", "on.csv"], ["--observed: is for recordings of availability, which up is not"]),
         (["show", "on.csv", "--length-s", "inf"], ["length_s: expected seconds above 0", "(got inf)"]),
-        (["fetch", "flash"], ["no recording 'flash' to fetch; known: fedscale-behaviour"]),
+        (["fetch", "flash"], ["unknown recording 'flash'; known: fedscale-behaviour"]),
     ],
 )
 def test_bad_input_is_one_line_without_a_traceback(folder, arguments, words):

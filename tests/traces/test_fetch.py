@@ -86,9 +86,7 @@ def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(
-        EdgesimError, match="no recording 'flash' to fetch; known: fedscale-behaviour, fedscale-capacity"
-    ):
+    with pytest.raises(EdgesimError, match="unknown recording 'flash'; known: fedscale-behaviour, fedscale-capacity"):
         fetch("flash", tmp_path)
 
 

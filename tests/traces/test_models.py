@@ -128,7 +128,7 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
             r"availability\.model: unknown model 'tabel', did you mean 'table'\? known: always, table, renewal",
         ),
         ("bernoulli", {"probability": 0.0}, r"probability: input should be greater than 0 \(got 0\.0\)"),
-        ("table", {}, r"availability \(model 'table'\): file: field required"),
+        ("table", {}, r"^model 'table': availability\.file: field required"),
         ("table", {"file": "nowhere"}, "traces: no file 'nowhere'"),
         ("table", {"file": "x", "after_end": "loop"}, r"after_end: .*'raise', 'wrap' or 'absent'"),
         ("markov", {}, r"availability\.slot_s: expected"),

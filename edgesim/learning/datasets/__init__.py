@@ -12,7 +12,7 @@ from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
 from edgesim.learning.datasets.published import path_of
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
-from edgesim.registry import did_you_mean
+from edgesim.registry import look_up
 
 __all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset"]
 
@@ -43,32 +43,8 @@ def dataset_files(config: DataConfig) -> list[Path]:
 
 def load_dataset(config: DataConfig) -> Dataset:
     """The data set that a config names; raises `EdgesimError` when it is missing, broken or has no use for a knob."""
-    name, path = config.dataset, path_of(config.dataset, "data.dataset")
-    if name not in DATASETS and path.is_dir():
-        from edgesim.learning.datasets.folder import load_folder
-        from edgesim.learning.datasets.speech import holds_words, load_speech
-
-        if not holds_words(path):
-            dataset = load_folder(path, config.image_size)
-        elif config.image_size is None and config.augment == "none":
-            dataset = load_speech(path)
-        else:
-            raise EdgesimError(
-                f"data.image_size and data.augment: are for pictures, not for the sounds in {name!r}", "data.image_size"
-            )
-    elif name in DATASETS:
-        dataset = DATASETS[name](name, config)
-    elif path.suffix == ".npz":
-        dataset = load_npz(path)
-    elif len(path.parts) > 1:
-        raise EdgesimError(f"data.dataset: no such folder: {name}", "data.dataset")
-    else:
-        hint = did_you_mean(name, DATASETS) or ";"
-        raise EdgesimError(
-            f"data.dataset: unknown {name!r}{hint} expected {', '.join(DATASETS)}, none, a path that ends in .npz or "
-            "that of a folder of images or of wav files",
-            "data.dataset",
-        )
+    name = config.dataset
+    dataset = DATASETS[name](name, config) if name in DATASETS else _of_path(name, config)
     if config.scale is not None:
         dataset = replace(dataset, fixed_scale=config.scale)
     channels, *size = dataset.image_shape
@@ -78,3 +54,24 @@ def load_dataset(config: DataConfig) -> Dataset:
     if config.image_size is None:
         return dataset
     return replace(dataset, image_shape=(channels, config.image_size, config.image_size))
+
+
+def _of_path(name: str, config: DataConfig) -> Dataset:
+    """The data set in a file or a folder."""
+    path = path_of(name, "data.dataset")
+    if path.is_dir():
+        from edgesim.learning.datasets.folder import load_folder
+        from edgesim.learning.datasets.speech import holds_words, load_speech
+
+        if not holds_words(path):
+            return load_folder(path, config.image_size)
+        if config.image_size is None and config.augment == "none":
+            return load_speech(path)
+        raise EdgesimError(
+            f"data.image_size and data.augment: are for pictures, not for the sounds in {name!r}", "data.image_size"
+        )
+    if path.suffix == ".npz":
+        return load_npz(path)
+    if len(path.parts) > 1:
+        raise EdgesimError(f"data.dataset: no such folder: {name}", "data.dataset")
+    return look_up(DATASETS, name, "data.dataset", "none", "FILE.npz", "a folder of images or wav files")(name, config)

@@ -15,6 +15,7 @@ import numpy as np
 
 from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_text
 from edgesim.learning.datasets.dataset import Dataset, Domains
 from edgesim.learning.datasets.held_out import held_out
 from edgesim.learning.datasets.image_files import ImageFiles
@@ -108,11 +109,7 @@ def _sample(root: Path, file: str, skip: int) -> _Sample:
 def _annotated(root: Path, files: set[str]) -> list[_Sample]:
     """Tiny-ImageNet's validation images: lines of file name, class and a box, between tabs."""
     samples = []
-    try:
-        lines = (root / _ANNOTATIONS).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EdgesimError(f"{root / _ANNOTATIONS}: cannot be read: {error}") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(root / _ANNOTATIONS).splitlines(), start=1):
         name, *rest = line.split("\t")
         file = f"val/images/{name}"
         if not rest or file not in files:

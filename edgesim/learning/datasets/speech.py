@@ -17,6 +17,7 @@ from scipy.io import wavfile
 
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_text
 from edgesim.learning.cache import code_digest
 from edgesim.learning.datasets import mel
 from edgesim.learning.datasets.dataset import Dataset
@@ -60,10 +61,7 @@ def _recordings(root: Path) -> Iterator[Path]:
 
 
 def _listed(root: Path, files: set[str]) -> list[str]:
-    try:
-        lines = (root / _TESTING).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise EdgesimError(f"{root / _TESTING}: cannot be read: {error}") from None
+    lines = read_text(root / _TESTING).splitlines()
     for number, line in enumerate(lines, start=1):
         if line not in files:
             raise EdgesimError(f"{root / _TESTING}: line {number}: expected WORD/FILE.wav that is there (got {line!r})")

@@ -12,7 +12,7 @@ from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
 from edgesim.learning.models.plain import fedteddi_cnn, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
-from edgesim.registry import did_you_mean
+from edgesim.registry import look_up
 
 Builder = Callable[[tuple[int, int, int], int], nn.Module]
 
@@ -52,17 +52,11 @@ def new_model(
 
 
 def _builder(name: str) -> Builder:
-    if name in MODELS:
-        return MODELS[name]
     if name.startswith(PREFIX):
         return from_torchvision(name.removeprefix(PREFIX))
     module_name, _, attribute = name.rpartition(".")
     if not module_name:
-        raise EdgesimError(
-            f"learning.model: unknown {name!r}{did_you_mean(name, MODELS)} (known: {', '.join(MODELS)}, {PREFIX}NAME, "
-            "or the dotted path of a callable)",
-            "learning.model",
-        )
+        return look_up(MODELS, name, "learning.model", f"{PREFIX}NAME", "the dotted path of a callable")
     try:
         builder: Builder = getattr(importlib.import_module(module_name), attribute)
     except Exception as error:  # a module may do anything when it is imported

@@ -10,6 +10,7 @@ from edgesim.channels.link_file import LinkRows, read_links
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
 from edgesim.files.table_file import column_names
+from edgesim.registry import look_up
 from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
 from edgesim.traces.readers.capacity import read_capacity_tables
 from edgesim.traces.readers.fedscale import read_fedscale
@@ -57,18 +58,17 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
     lengths, or a bad file.
     """
     name = detect(path) if format is None else format
-    if name not in FORMATS:
-        raise EdgesimError(f"--format: unknown format {name!r}; known: {', '.join(FORMATS)}")
+    form = look_up(FORMATS, name, "--format")
     given = {key: value for key, value in options.items() if value is not None}
     for key in given:
-        if key not in FORMATS[name].options:
+        if key not in form.options:
             owners = [other for other, kind in FORMATS.items() if key in kind.options]
             raise EdgesimError(
                 f"--{key.replace('_', '-')}: is for the formats {', '.join(owners)}, but {path} is read as {name}"
             )
     if {"length_s", "lengths"} <= given.keys():
         raise EdgesimError("--length-s, --lengths: expected one of them at most")
-    return FORMATS[name].read(path, **given)
+    return form.read(path, **given)
 
 
 def detect(path: Path) -> str:

@@ -15,7 +15,7 @@ from edgesim.learning.tensors import DeviceData
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("didgits", "unknown 'didgits', did you mean 'digits'"),
+        ("didgits", "unknown dataset 'didgits', did you mean 'digits'. known: digits, .*, none, FILE.npz, a folder"),
         ("emnist-balance", "did you mean 'emnist-balanced'"),
         ("pictures/none", "no such folder: pictures/none"),
     ],

@@ -88,7 +88,7 @@ def test_other_bad_input_is_one_line(tmp_path: Path, kind: str) -> None:
         with pytest.raises(EdgesimError, match=said) as refusal:
             divided(written(tmp_path, table, kind))
         assert "\n" not in str(refusal.value)
-    with pytest.raises(EdgesimError, match=r"data\.partition_options \(partition 'listed'\): file: field required"):
+    with pytest.raises(EdgesimError, match=r"^partition 'listed': data\.partition_options\.file: field required"):
         simulation.complete(parse({"data": {"partition": "listed"}}, "test"))
 
 
