@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
+from edgesim.algorithms.fedavg import FedAvg
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import SCHEMAS, read_config, read_run, read_table
@@ -303,6 +304,18 @@ def test_a_deadline_that_nobody_meets_is_refused_with_one_that_would_do(tmp_path
     enough_s = float(str(error.value).split("at least ")[1].split(" s")[0])
     simulation.run(config(training="none", rounds=10, round={"tmax_s": enough_s}), tmp_path / "run")
     assert read_table(tmp_path / "run", "rounds")["arrived"].sum() > 0
+
+
+def test_a_hopeless_deadline_is_refused_with_the_bits_of_all_devices(tmp_path, monkeypatch):
+    def upload_bits(algorithm, ids, round, ledger):
+        return np.where(ids == 0, 10.0, 2e6) + (ids == 7)
+
+    monkeypatch.setattr(FedAvg, "upload_bits", upload_bits)
+    with pytest.raises(EdgesimError, match=r"no device can compute and upload 10 to 2,000,001 bits by the deadline"):
+        simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
+    monkeypatch.setattr(FedAvg, "upload_bits", lambda algorithm, ids, round, ledger: np.full(len(ids), 3e6))
+    with pytest.raises(EdgesimError, match=r"no device can compute and upload 3,000,000 bits by the deadline"):
+        simulation.run(config(training="none", round={"tmax_s": 1e-4}), tmp_path / "run")
 
 
 def test_with_reports_a_hopeless_deadline_is_refused_with_one_that_would_do(tmp_path):

@@ -4,7 +4,10 @@ from queue import Queue
 import pytest
 from rich.console import Console
 
-from edgesim.terminal.progress import Display, Message
+from edgesim.config_file import parse
+from edgesim.engine.server import Progress
+from edgesim.terminal import progress
+from edgesim.terminal.progress import Display, Message, RunBar
 
 ROUNDS = {"a": 400, "b": 400, "c": 400, "d": 400}
 
@@ -54,3 +57,50 @@ def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():
     assert "a: 3 devices are far" in said
     assert "b: too many" in said
     assert "5 devices" not in said
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Sets the clock."""
+    now_s = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now_s[0])
+    return lambda t_s: now_s.__setitem__(0, 100.0 + t_s)
+
+
+def test_where_no_terminal_shows_a_bar_a_run_tells_a_line_on_stderr_after_2_s_and_then_every_10_s(at, capsys):
+    file = io.StringIO()
+    shown = RunBar(Console(file=file), parse({"rounds": 200}, "test"))
+    with shown.bar:
+        for t_s in (0.0, 1.9):
+            at(t_s)
+            shown.on_start("pre-training")
+        for number, t_s in enumerate((2.0, 5.0, 11.9, 12.0, 12.5, 30.0, 39.9), start=1):
+            at(t_s)
+            shown.on_round(Progress(round=number, accuracy=0.5 + number / 100, t_s=0.8 * number))
+    assert capsys.readouterr().err.splitlines() == [
+        "round 1 of 200: accuracy 0.510, t = 0.8 s",
+        "round 4 of 200: accuracy 0.540, t = 3.2 s",
+        "round 6 of 200: accuracy 0.560, t = 4.8 s",
+    ]
+    assert file.getvalue() == ""
+
+
+def test_where_no_terminal_shows_a_bar_a_study_tells_how_far_it_is(at, capsys):
+    queue: Queue[Message] = Queue()
+    with Display(Console(file=io.StringIO(), width=200), "study", ROUNDS) as display:
+        queue.put(Message("a", 60, ""))
+        display.listen(queue)
+        at(3.0)
+        queue.put(Message("b", 40, ""))
+        display.ended("a", "finished", "")
+        display.listen(queue)
+        display.listen(queue)
+    assert capsys.readouterr().err == "study: 440 of 1600 rounds, 1 of 4 runs finished\n"
+
+
+def test_on_a_terminal_there_are_no_lines_beside_the_bar(at, capsys):
+    shown = RunBar(Console(file=io.StringIO(), force_terminal=True), parse({"rounds": 200}, "test"))
+    at(60.0)
+    shown.on_round(Progress(round=1, accuracy=0.5, t_s=0.8))
+    assert capsys.readouterr().err == ""
+    assert shown.bar.tasks[0].completed == 1

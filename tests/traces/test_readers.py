@@ -239,9 +239,7 @@ def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(tmp_p
         EdgesimError, match="the format cannot be detected; give it with --format: intervals, on-off, flash"
     ):
         read_recording(text(tmp_path, "hello\n", "a.txt"))
-    with pytest.raises(
-        EdgesimError, match=r"^--format: unknown format 'flush', did you mean 'flash'. known: intervals"
-    ):
+    with pytest.raises(EdgesimError, match=r"^--format: unknown format 'flush', did you mean 'flash'. known: "):
         read_recording(text(tmp_path, "hello\n", "a.txt"), "flush")
     with pytest.raises(EdgesimError, match=r"--median-s: is for the formats ai-benchmark, but .* is read as on-off"):
         read_recording(text(tmp_path, LIST), median_s=0.1)

@@ -1,0 +1,51 @@
+"""Files of text, TOML and JSON that cannot be read: one line that names the file, without a library's own words."""
+
+from pathlib import Path
+
+import pytest
+
+from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_json, read_text, read_toml
+
+BROKEN = {
+    "broken.toml": b"seed = 1\nrounds = = 2\n",
+    "broken.json": b'{\n "a": 1,\n b}',
+    "list.json": b"[1]",
+    "deep.json": b"[" * 100_000,
+    "long.json": b'{"a": ' + b"9" * 5000 + b"}",
+    "latin.txt": "\u00e9".encode("latin-1"),
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    for name, content in BROKEN.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("read", "name", "said"),
+    [
+        (read_toml, "broken.toml", r"not valid TOML: .* \(at line 2, column 10\)"),
+        (read_json, "broken.json", r"not valid JSON \(at line 3, column 2\)"),
+        (read_json, "list.json", "expected a JSON object"),
+        (read_json, "deep.json", "not valid JSON: "),
+        (read_json, "long.json", "not valid JSON: "),
+        *((read, "latin.txt", "expected text in UTF-8") for read in (read_text, read_toml, read_json)),
+        *((read, "folder", "cannot be read: Is a directory") for read in (read_text, read_toml, read_json)),
+        *((read, "nowhere", "no such file") for read in (read_text, read_toml, read_json)),
+        (read_toml, "list.json/x.toml", "no such file"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line_that_names_the_file(here, read, name, said):
+    with pytest.raises(EdgesimError, match=f"^{here / name}: {said}[^\n]*$") as refusal:
+        read(here / name)
+    assert "Errno" not in str(refusal.value)
+    assert "char " not in str(refusal.value)
+
+
+def test_a_file_that_is_missing_is_called_as_the_caller_says(here):
+    with pytest.raises(EdgesimError, match=r"^no such run$"):
+        read_toml(here / "nowhere", missing="no such run")
