@@ -16,6 +16,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
 from edgesim.errors import EdgesimError
 from edgesim.files import content
+from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
@@ -26,7 +27,7 @@ from edgesim.selection import SELECTORS
 from edgesim.terminal import trace_command
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors
-from edgesim.terminal.progress import RunBar
+from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.terminal.show import print_run, print_study
 from edgesim.traces.models import MODELS
 
@@ -70,9 +71,18 @@ def run(
     settings = load(config, set_ or [])
     folder = out or Path("runs") / config.stem
     console = Console()
-    shown = RunBar(console, settings)
-    with shown.bar:
-        result = simulation.run(settings, folder, shown.on_round, shown.on_start, on_note=shown.on_note, fresh=fresh)
+    with bar(console, transient=True) as progress:
+        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
+        result = simulation.run(
+            settings,
+            folder,
+            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
+            on_start=lambda what: progress.update(task, text=what),
+            on_note=lambda _, note: progress.console.print(
+                f"note: {note}", style="yellow", highlight=False, markup=False
+            ),
+            fresh=fresh,
+        )
     if result.status != "finished":
         raise EdgesimError(f"{folder}: {result.reason}; the finished rounds are kept")
     if result.reused:
@@ -119,8 +129,9 @@ def migrate(
     out: Annotated[Path | None, typer.Option(help="File to write; to the terminal when absent.")] = None,
 ) -> None:
     """Write an older config in today's keys; comments are not kept."""
-    if out is not None and os.path.lexists(out):
-        raise EdgesimError(f"--out {out}: is there already; choose another file to write")
+    if out is not None and (os.path.lexists(out) or not out.parent.is_dir()):
+        what = "is there already" if os.path.lexists(out) else f"there is no folder {str(out.parent)!r}"
+        raise EdgesimError(f"--out {out}: {what}; choose another file to write")
     old = read_toml(config)
     try:
         values = migrated(old)
@@ -131,13 +142,10 @@ def migrate(
     text = tomli_w.dumps(values)
     if out is None:
         print(text, end="")
-        return
-    try:
-        write_whole(out, text)
-    except OSError as error:
-        why = error.strerror if out.parent.is_dir() else f"there is no folder {str(out.parent)!r}"
-        raise EdgesimError(f"--out {out}: cannot be written: {why}") from None
-    print(out)
+    else:
+        with system_errors(f"--out {out}: cannot be written"):
+            write_whole(out, text)
+        print(out)
 
 
 @app.command(name="list")

@@ -15,12 +15,8 @@ class EdgesimError(Exception):
         self.fields = fields
 
 
-class Contradiction(ValueError):  # noqa: N818 - reads as what it is
-    """Values of a config that contradict each other, found during validation; ``fields`` as of `EdgesimError`."""
-
-    def __init__(self, message: str, *fields: str) -> None:
-        super().__init__(message)
-        self.fields = fields
+class Contradiction(EdgesimError, ValueError):  # noqa: N818 - reads as what it is
+    """Values of a config that contradict each other, found during validation, which takes a ValueError."""
 
 
 class NoRunFinished(EdgesimError):  # noqa: N818 - reads as what happened

@@ -26,6 +26,7 @@ from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
+from edgesim.files.paths import system_errors
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
@@ -252,13 +253,11 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     The reason is empty if the folder is empty or does not exist. With ``fresh`` a finished run is run again too. Raises
     `EdgesimError` for a folder that holds anything else.
     """
-    try:
+    with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
         if folder.exists() and not folder.is_dir():
             raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
         if not folder.exists() or not any(folder.iterdir()):
             return ""
-    except OSError as error:
-        raise EdgesimError(f"{folder}: cannot be a run folder: {error.strerror}; choose another --out") from None
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")
     there = records.read_config(folder)

@@ -27,7 +27,7 @@ from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
 from edgesim.errors import EdgesimError, NoRunFinished
-from edgesim.files.paths import refuse_link
+from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
 from edgesim.runs.processes import Alone, cores, end_with_parent, no_interrupts
 from edgesim.runs.records import write_whole
@@ -203,10 +203,8 @@ def run_study(
     why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in study.runs}
     reasons = Counter(why.values())
     made = [path for path in (out, *out.parents) if not path.exists()]
-    try:
+    with system_errors(f"{out}: cannot be made a study's folder", "; choose another --out"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EdgesimError(f"{out}: cannot be made a study's folder: {error.strerror}; choose another --out") from None
     alone = Alone(out)
     for reason, count in reasons.items():
         if reason:
@@ -256,11 +254,9 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 def _check_folder(study: Study, out: Path) -> None:
     """Refuse a folder that holds a run, another study or something else; raises `EdgesimError`."""
-    try:
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         if not out.exists() or (out.is_dir() and not any(out.iterdir())):
             return
-    except OSError as error:
-        raise EdgesimError(f"{out}: cannot be a study's folder: {error.strerror}; choose another --out") from None
     ours = {*study.runs[0].knobs}
     try:
         plan = json.loads((out / "study.json").read_text())

@@ -173,8 +173,8 @@ def test_a_config_that_was_wrong_before_is_one_line_and_nothing_is_written(text,
     ("out", "said"),
     [
         *((out, "is there already; choose another file") for out in ("old.toml", "there.txt", "folder", "link", "")),
-        ("missing/new.toml", "cannot be written: there is no folder 'missing'"),
-        ("there.txt/new.toml", "cannot be written: there is no folder 'there.txt'"),
+        ("missing/new.toml", "there is no folder 'missing'; choose another file"),
+        ("there.txt/new.toml", "there is no folder 'there.txt'; choose another file"),
         (f"{'a' * 250}.toml", "cannot be written: File name too long"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from pydantic import create_model
 
@@ -22,7 +22,7 @@ from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.registry import look_up
 from edgesim.streams import Streams
-from edgesim.validation import options_of
+from edgesim.validation import options_of, validate
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedadam": FedAdam,
@@ -75,7 +75,7 @@ def combined(local: Algorithm, server: Algorithm) -> Algorithm:
 
 def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
     """All options of both halves, defaults included, keyed as in the config; raises `EdgesimError`."""
-    return _options(config).model_dump(exclude=_without_effect(_halves(config)[1]))
+    return _options(config).model_dump()
 
 
 def make_merge_rule(config: RoundConfig) -> MergeRule:
@@ -135,26 +135,20 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
 
 def _own_options(half: type[Algorithm], options: Mapping[str, Any]) -> Options:
     """Those of one half, among the options of both."""
-    return half.Options(**{name: options[name] for name in half.Options.model_fields if name in options})
-
-
-def _without_effect(server: type[Algorithm]) -> set[str]:
-    """Options of a local half that say what updates count, where the server half has a rule of its own for that."""
-    return AveragingOptions.model_fields.keys() - server.Options.model_fields.keys()
+    own = {name: options[name] for name in half.Options.model_fields if name in options}
+    return validate(half.Options, own, "algorithm", "algorithm")
 
 
 def _options(config: AlgorithmConfig) -> Options:
-    halves = _halves(config)
-    local, server = (half.Options for half in halves)
-    for name in config.options.keys() & local.model_fields.keys() & _without_effect(halves[1]):
-        raise EdgesimError(
-            f"algorithm.{name}: what an update counts is up to the server half, and {config.server!r} has a rule of "
-            "its own; remove it",
-            f"algorithm.{name}",
-        )
-    both: type[Options] = local if issubclass(local, server) else server
-    if not issubclass(both, local):
-        both = cast(type[Options], create_model("BothOptions", __base__=(server, local)))
+    local, server = (half.Options for half in _halves(config))
+    # What an update counts is up to the server half: the other's `weights` would have no effect beside MIFA's rule.
+    fields: dict[str, Any] = {
+        key: (field.annotation, field)
+        for half in (local, server)
+        for key, field in half.model_fields.items()
+        if half is server or key not in AveragingOptions.model_fields
+    }
+    both = local if local is server else create_model("BothOptions", __base__=Options, **fields)
     name = config.name if local is server else f"{config.name} with server {config.server}"
     kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
     return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Half, State
-from edgesim.algorithms.moments import MomentOptions, Moments, first_moments, step_by_moments
-from edgesim.arrays import Floats
+from edgesim.algorithms.moments import Adaptive
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class FedYogi(Algorithm):
+class FedYogi(Adaptive):
     """As FedAdam, but v follows a sudden change of the updates' size by small steps."""
 
-    Options: ClassVar[type[algorithm.Options]] = MomentOptions
-    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    keeps_state: ClassVar[bool] = True
-
-    def start(self, weights: Tensor) -> Moments:
-        """The moments of no change."""
-        return first_moments(weights, self.sizes.parameters, self.options)
-
-    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Moments:
-        """A step by m and v, where v becomes v - (1 - b2) Delta^2 sign(v - Delta^2)."""
-        b2 = self.options.b2
-        return step_by_moments(
-            state, arrived, alpha, self.options, lambda v, square: v - (1 - b2) * square * (v - square).sign()
-        )
+    def next_second(self, second: Tensor, square: Tensor) -> Tensor:
+        """v becomes v - (1 - b2) Delta^2 sign(v - Delta^2)."""
+        b2: float = self.options.b2
+        return second - (1 - b2) * square * (second - square).sign()

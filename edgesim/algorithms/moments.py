@@ -5,13 +5,14 @@ Moments m and v are of the mean change of the trainable parameters, without bias
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, State, mean_change, with_mean_buffers
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
 from edgesim.arrays import Floats
 from edgesim.quantities import Factor
 
@@ -42,22 +43,33 @@ class Moments(State):
     """v, [trainable]."""
 
 
-def first_moments(weights: Tensor, parameters: int, options: MomentOptions) -> Moments:
-    """m is zero, v is tau^2."""
-    return Moments(weights, first=weights.new_zeros(parameters), second=weights.new_full((parameters,), options.tau**2))
+class Adaptive(Algorithm):
+    """Each round a step that is the smaller for a weight the more that weight changed lately."""
 
+    Options: ClassVar[type[algorithm.Options]] = MomentOptions
+    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
 
-def step_by_moments(
-    state: State, arrived: Arrivals, alpha: Floats, options: MomentOptions, follow: Callable[[Tensor, Tensor], Tensor]
-) -> Moments:
-    """m = b1 m + (1 - b1) Delta, Delta being the sum of alpha_n times update n; w + lr m / (sqrt(v) + tau).
+    @abstractmethod
+    def next_second(self, second: Tensor, square: Tensor) -> Tensor:
+        """The next v, of the last one and Delta^2, [trainable] each."""
 
-    ``follow`` gives the next v of the last one and Delta^2. Buffers take the plain mean of those merged.
-    """
-    assert isinstance(state, Moments)
-    size = len(state.first)
-    change = mean_change(arrived, alpha, size)
-    first = options.b1 * state.first + (1 - options.b1) * change
-    second = follow(state.second, change.square())
-    moved = state.weights[:size] + options.lr * first / (second.sqrt() + options.tau)
-    return Moments(with_mean_buffers(moved, arrived), first=first, second=second)
+    def start(self, weights: Tensor) -> Moments:
+        """The moments of no change: m is zero, v is tau^2."""
+        size = self.sizes.parameters
+        second = weights.new_full((size,), self.options.tau**2)
+        return Moments(weights, first=weights.new_zeros(size), second=second)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Moments:
+        """m = b1 m + (1 - b1) Delta, Delta being the sum of alpha_n times update n; w + lr m / (sqrt(v) + tau).
+
+        Buffers take the plain mean of those merged.
+        """
+        assert isinstance(state, Moments)
+        size, options = self.sizes.parameters, self.options
+        change = algorithm.mean_change(arrived, alpha, size)
+        first = options.b1 * state.first + (1 - options.b1) * change
+        second = self.next_second(state.second, change.square())
+        moved = state.weights[:size] + options.lr * first / (second.sqrt() + options.tau)
+        return Moments(algorithm.with_mean_buffers(moved, arrived), first=first, second=second)

@@ -146,22 +146,17 @@ def _ends_s(config: LinksConfig, links: LinkRows, path: Path) -> Floats:
     """When the last row of each device ends, [devices]."""
     if config.after_end == "hold":
         return np.full(links.device_count, np.inf)
-    if links.end_s is not None:
-        if config.end_s is not None:
-            raise EdgesimError(
-                f"devices.links.end_s: {path} has a column {END} already; remove the key", "devices.links"
-            )
+    if links.end_s is not None and config.end_s is None:
         return links.end_s
-    if config.end_s is None:
-        raise EdgesimError(
-            f"devices.links.end_s: expected the instant at which the last rows end, since {path} has no column {END}; "
-            "give it, or after_end = 'hold'",
-            "devices.links",
+    if links.end_s is not None:
+        wrong = f"{path} has a column {END} already; remove the key"
+    elif config.end_s is None:
+        wrong = (
+            f"expected the instant at which the last rows end, since {path} has no column {END}; give it, or "
+            "after_end = 'hold'"
         )
-    if config.end_s <= links.t_s.max():
-        raise EdgesimError(
-            f"devices.links.end_s: expected an instant after the start of the last row of {path}, "
-            f"{links.t_s.max():g} s (got {config.end_s:g})",
-            "devices.links",
-        )
-    return np.full(links.device_count, config.end_s)
+    elif config.end_s <= (last_s := links.t_s.max()):
+        wrong = f"expected an instant after the start of the last row of {path}, {last_s:g} s (got {config.end_s:g})"
+    else:
+        return np.full(links.device_count, config.end_s)
+    raise EdgesimError(f"devices.links.end_s: {wrong}", "devices.links")

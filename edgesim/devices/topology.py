@@ -1,8 +1,7 @@
 """Stations, edge servers and the cloud: a graph read from a file under ``topologies/``, and its transfer times."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 import networkx as nx
@@ -60,10 +59,7 @@ class Topology(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for key, given in (
-            ("stations", [station.name for station in self.stations]),
-            ("edge_servers", self.edge_servers),
-        ):
+        for key, given in self.named.items():
             if twice := [name for name in given if given.count(name) > 1]:
                 raise ValueError(f"{key}: the name {twice[0]!r} is given twice")
         nodes = self.nodes
@@ -80,9 +76,14 @@ class Topology(Section):
         return self
 
     @property
+    def named(self) -> dict[str, list[str]]:
+        """Names of the stations and of the edge servers, by their keys."""
+        return {"stations": [station.name for station in self.stations], "edge_servers": self.edge_servers}
+
+    @property
     def nodes(self) -> list[str]:
         """Names of the cloud, the edge servers and the stations, each once."""
-        return list(dict.fromkeys([self.cloud, *self.edge_servers, *(station.name for station in self.stations)]))
+        return list(dict.fromkeys([self.cloud, *self.edge_servers, *self.named["stations"]]))
 
     @property
     def xy_m(self) -> Floats:
@@ -121,15 +122,11 @@ def load_topology(name_or_path: str) -> Topology:
     path = find("topologies", name_or_path, ".toml")
     topology = validate(Topology, read_toml(path), str(path))
     reached = nx.node_connected_component(topology.graph(0.0), topology.cloud)
-    _need_paths(path, "stations", (station.name for station in topology.stations), reached, topology.cloud)
-    _need_paths(path, "edge_servers", topology.edge_servers, reached, topology.cloud)
+    for key, nodes in topology.named.items():
+        if (lost := next((node for node in nodes if node not in reached), None)) is not None:
+            where, cloud = f"{path}: {key}[{nodes.index(lost)}]", topology.cloud
+            raise EdgesimError(f"{where}: no path of links leads from {lost!r} to the cloud {cloud!r}")
     return topology
-
-
-def _need_paths(path: Path, key: str, nodes: Iterable[str], reached: set[str], cloud: str) -> None:
-    for row, node in enumerate(nodes):
-        if node not in reached:
-            raise EdgesimError(f"{path}: {key}[{row}]: no path of links leads from {node!r} to the cloud {cloud!r}")
 
 
 @dataclass(frozen=True)
@@ -182,7 +179,7 @@ def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backha
     graph = topology.graph(bits)
     servers = topology.edge_servers if hierarchical else [topology.cloud]
     from_server = [nx.single_source_dijkstra(graph, server, weight="delay_s") for server in servers]
-    stations = [station.name for station in topology.stations]
+    stations = topology.named["stations"]
     edge = [int(np.argmin([lengths.get(name, np.inf) for lengths, _ in from_server])) for name in stations]
     cloud_paths = nx.single_source_dijkstra_path(graph, topology.cloud, weight="delay_s")
     return Backhaul(

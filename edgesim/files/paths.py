@@ -3,6 +3,8 @@
 import errno
 import os
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
@@ -22,6 +24,15 @@ def check_path(path: str | Path, where: str = "") -> None:
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             raise _refused(text, where, "a path that the system can have", f": {error.strerror}") from None
+
+
+@contextmanager
+def system_errors(told: str, remedy: str = "") -> Iterator[None]:
+    """Turn what the system refuses into an `EdgesimError`: what could not be done, why, and a remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise EdgesimError(f"{told}: {error.strerror or error}{remedy}") from None
 
 
 def own_file(path: Path) -> Path:

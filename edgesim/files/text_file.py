@@ -32,10 +32,10 @@ def read_json(path: Path, missing: str = "") -> dict[str, Any]:
     """Parse a file of one JSON object; raises `EdgesimError` that names the file and the line, or as `read_text`."""
     try:
         value = json.loads(read_text(path, missing))
-    except json.JSONDecodeError as error:
-        raise EdgesimError(f"{path}: not valid JSON (at line {error.lineno}, column {error.colno})") from None
-    except (ValueError, RecursionError):
-        raise EdgesimError(f"{path}: not valid JSON: a number too long or too many objects in one another") from None
+    except (ValueError, RecursionError) as error:
+        # There is no place where a number is too long, or where too many objects lie in one another.
+        place = f" (at line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise EdgesimError(f"{path}: not valid JSON{place}") from None
     if not isinstance(value, dict):
         raise EdgesimError(f"{path}: expected a JSON object")
     return value

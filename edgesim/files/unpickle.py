@@ -62,14 +62,6 @@ def _values(dtype: Any, raw: Any, count: int) -> np.ndarray:
     return np.frombuffer(data, dtype.real, count).copy() if count else np.empty(0, dtype.real)
 
 
-def _scalar(dtype: Any, raw: Any) -> Any:
-    return _values(dtype, raw, 1)[0]
-
-
-def _array(*_: Any) -> _Array:
-    return _Array()
-
-
 def _ndarray(*_: Any) -> None:
     raise _RefusedError("an array that is not made by numpy's _reconstruct")
 
@@ -96,8 +88,8 @@ class _Callable:
 _SCALARS = {("numpy", "dtype"): _Callable(_DType), ("_codecs", "encode"): _Callable(_encode)}
 _ARRAYS = {("numpy", "ndarray"): _Callable(_ndarray)}
 for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
-    _SCALARS[_module, "scalar"] = _Callable(_scalar)
-    _ARRAYS[_module, "_reconstruct"] = _Callable(_array)
+    _SCALARS[_module, "scalar"] = _Callable(lambda dtype, raw: _values(dtype, raw, 1)[0])
+    _ARRAYS[_module, "_reconstruct"] = _Callable(lambda *_: _Array())
 
 
 class _RestrictedUnpickler(pickle.Unpickler):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
 
 
 def cache_folder(kind: str) -> Path:
@@ -30,14 +30,10 @@ def new_entry(path: Path) -> Iterator[Path]:
     Written beside its place and renamed, so that parallel runs never see half of it; of two that write the same
     folder the first one stays. Raises `EdgesimError` when it cannot be written.
     """
-    try:
+    with system_errors(f"{path.parent}: cannot be written", "; set EDGESIM_CACHE to a folder with room"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             part = Path(folder) / path.name
             yield part
             if not (part.is_dir() and path.exists()):
                 part.replace(path)
-    except OSError as error:
-        raise EdgesimError(
-            f"{path.parent}: cannot be written: {error.strerror or error}; set EDGESIM_CACHE to a folder with room"
-        ) from None

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from edgesim.analysis.metrics import final_accuracy
-from edgesim.plots import style
 from edgesim.plots.groups import Panel
 from edgesim.plots.intervals import drawn_interval, spread_note
 from edgesim.plots.panel_figures import row_panels
@@ -22,21 +20,7 @@ def draw_final_accuracy(panels: Sequence[Panel]) -> Figure:
         for axes, panel in drawn.each:
             for series in panel.series:
                 band = drawn_interval([final_accuracy(run.rounds) for run in series.runs]).within(0, 1)
-                ends = None if np.isnan(band.low) else [[band.mean - band.low], [band.high - band.mean]]
-                place = drawn.labels.index(series.label)
-                bar = axes.barh(
-                    place,
-                    band.mean,
-                    0.72,
-                    xerr=ends,
-                    color=drawn.styles[series.label].color,
-                    error_kw={"elinewidth": 0.6, "capsize": 2, "capthick": 0.6},
-                )
-                low, high = (band.mean, band.mean) if ends is None else (band.low, band.high)
-                if bar.errorbar:
-                    style.show_error_bars(bar.errorbar)
-                axes.annotate(f"{band.mean:.3f}", (high, place), (3, 0), textcoords="offset points", ha="left",
-                              va="center", fontsize=6)  # fmt: skip
+                low, high = drawn.bar(axes, series.label, band, "{:.3f}")
                 least, most = min(least, low), max(most, high)
         start = max(0.0, least - 0.05)
         # Room for the number beside the longest bar.

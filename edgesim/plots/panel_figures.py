@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from edgesim.analysis.statistics import Interval
 from edgesim.plots import style
 from edgesim.plots.groups import Panel, labels_of
 
@@ -27,6 +29,25 @@ class PanelFigure:
     each: list[tuple[Axes, Panel]]
     lines: dict[str, Line2D] = field(default_factory=dict)
     """The line that stands for each text of the legend of `line_panels`, to be filled in by the caller."""
+
+    def bar(self, axes: Axes, label: str, band: Interval, form: str) -> tuple[float, float]:
+        """Draw the bar of a series in its row, with its interval and its mean as a number; returns where it lies."""
+        place, known = self.labels.index(label), not np.isnan(band.low)
+        bar = axes.barh(
+            place,
+            band.mean,
+            0.72,
+            xerr=[[band.mean - band.low], [band.high - band.mean]] if known else None,
+            color=self.styles[label].color,
+            error_kw={"elinewidth": 0.6, "capsize": 2, "capthick": 0.6},
+        )
+        low, high = (band.low, band.high) if known else (band.mean, band.mean)
+        if bar.errorbar:
+            style.show_error_bars(bar.errorbar)
+        # Of a bar to the left the number stands at its foot.
+        axes.annotate(form.format(band.mean), (max(high, 0), place), (3, 0), textcoords="offset points", ha="left",
+                      va="center", fontsize=6)  # fmt: skip
+        return low, high
 
 
 @contextmanager

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
 from edgesim.analysis.static_pairs import Pair
-from edgesim.plots import style
 from edgesim.plots.groups import Panel, Series, knob_text
 from edgesim.plots.intervals import drawn_interval, spread_note
 from edgesim.plots.panel_figures import row_panels
@@ -27,21 +25,7 @@ def draw_participation_loss(pairs: Sequence[Pair]) -> Figure:
             axes.axvline(0, color="black", linewidth=0.7)
             for series in panel.series:
                 lost = drawn_interval([of[run.folder] for run in series.runs])
-                known = not np.isnan(lost.low)
-                place = drawn.labels.index(series.label)
-                bar = axes.barh(
-                    place,
-                    lost.mean,
-                    0.72,
-                    xerr=[[lost.mean - lost.low], [lost.high - lost.mean]] if known else None,
-                    color=drawn.styles[series.label].color,
-                    error_kw={"elinewidth": 0.6, "capsize": 2, "capthick": 0.6},
-                )
-                low, high = (lost.low, lost.high) if known else (lost.mean, lost.mean)
-                if bar.errorbar:
-                    style.show_error_bars(bar.errorbar)
-                axes.annotate(f"{lost.mean:+.2f}", (max(high, 0), place), (3, 0), textcoords="offset points",
-                              ha="left", va="center", fontsize=6)  # fmt: skip
+                low, high = drawn.bar(axes, series.label, lost, "{:+.2f}")
                 least, most = min(least, low), max(most, high)
         spread = most - least or 1.0
         # Room for the number beside the longest bar.

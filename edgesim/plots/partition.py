@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.skew import Holding, earth_movers_distances, holdings
+from edgesim.analysis.skew import earth_movers_distances, holdings
 from edgesim.arrays import Integers
 from edgesim.plots import style
 
@@ -42,7 +42,8 @@ def draw_partition(run: Run) -> Figure:
                 aspect="auto",
                 interpolation="none",
             )
-            axes.set_title(_title(holding, alone=len(held) == 1), loc="left")
+            frame = "" if len(held) == 1 else f"frame {holding.when}: "
+            axes.set_title(f"{frame}mean EMD {earth_movers_distances(holding.counts).mean():.2f}", loc="left")
             axes.set_ylabel("class (id)")
             axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
         style.name_run(figure, run.folder.name)
@@ -58,8 +59,3 @@ def _name_devices(axes: Axes, shown: Integers, devices: int) -> None:
     places = [int(place) for place in even if 0 <= place < len(shown)]
     axes.set_xticks(places, [str(shown[place]) for place in places])
     axes.set_xlabel("device (id)" if len(shown) == devices else f"device (id; {len(shown)} of {devices:,})")
-
-
-def _title(holding: Holding, alone: bool) -> str:
-    frame = "" if alone else f"frame {holding.when}: "
-    return f"{frame}mean EMD {earth_movers_distances(holding.counts).mean():.2f}"

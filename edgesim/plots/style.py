@@ -17,8 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_file
+from edgesim.files.paths import own_file, system_errors
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
@@ -262,10 +261,8 @@ def show_error_bars(errors: ErrorbarContainer) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder for figures; raises `EdgesimError` where that fails."""
-    try:
+    with system_errors(f"{folder}: cannot be made a folder for figures"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EdgesimError(f"{folder}: cannot be made a folder for figures: {error.strerror}") from None
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

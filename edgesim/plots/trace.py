@@ -136,8 +136,7 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
     panels: list[tuple[Floats, str]] = [(1e3 * s_per_sample, "training time per sample (ms)")]
     if link_bps is not None:
         panels.append((link_bps / 1e6, "rate of the link (Mbit/s)"))
-    width_in = style.COLUMN_IN if len(panels) == 1 else style.PAGE_IN
-    with style.figure(width_in, 2.0) as figure:
+    with style.figure(*style.panel_size(len(panels), 2.0)) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (values, what) in zip(grid[0], panels, strict=True):
             _cdf(axes, values, color=style.PALETTE["blue"])

@@ -43,15 +43,16 @@ def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = sour
     hidden; code by ``of_code`` (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself, not a hash.
     Keys whose files do not exist are left out.
     """
-    links = config.devices.links
+    links, data = config.devices.links, config.data
+    listing = data.partition_options.get("file") if data.dataset != "none" else None
     sources = {
         "radio.channel": partial(environment_files, config.radio.channel),
         "topology.file": partial(_content, "topologies", config.topology.file, ".toml"),
         "devices.profile": partial(_content, "traces", config.devices.profile, ".parquet"),
         "devices.links.file": partial(_content, "traces", None if links is None else links.file, ".parquet"),
         "availability.file": partial(_content, "traces", config.availability.options.get("file"), ".parquet"),
-        "data.partition_options.file": partial(_content, "partitions", _listing_of(config), ".parquet"),
-        "data.dataset": partial(dataset_files, config.data),
+        "data.partition_options.file": partial(_content, "partitions", listing, ".parquet"),
+        "data.dataset": partial(dataset_files, data),
     }
     digests = {VERSION: _version()}
     for key, module in code_modules(config).items():
@@ -76,10 +77,6 @@ def _version() -> str:
 
 def _content(kind: str, name: str | None, suffix: str) -> list[Path]:
     return [] if name is None else [find(kind, name, suffix)]
-
-
-def _listing_of(config: RunConfig) -> str | None:
-    return config.data.partition_options.get("file") if config.data.dataset != "none" else None
 
 
 def _digest(paths: list[Path]) -> str:

@@ -21,7 +21,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_file
+from edgesim.files.paths import own_file, system_errors
 from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs.processes import Alone
 from edgesim.runs.run_schema import SCHEMAS, checked
@@ -56,7 +56,7 @@ class RunWriter:
         # Arrow takes a leading tilde for the home folder, so it gets absolute paths.
         self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
-        try:
+        with system_errors(f"{folder}: cannot be made a run folder", "; choose another --out"):
             folder.mkdir(parents=True, exist_ok=True)
             self._alone = Alone(folder)
             try:
@@ -64,10 +64,6 @@ class RunWriter:
             except BaseException:
                 self._alone.release()
                 raise
-        except OSError as error:
-            raise EdgesimError(
-                f"{folder}: cannot be made a run folder: {error.strerror or error}; choose another --out"
-            ) from None
         self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
         self._flushed_s = time.monotonic()
 

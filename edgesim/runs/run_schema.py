@@ -1,5 +1,6 @@
 """The tables of a run folder: their columns, and the check of a file against them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -66,6 +67,8 @@ _FAR = 1e300
 
 _ACTIVITIES = ("download", "compute", "upload")
 
+_TWICE = " is in an earlier row; expected it once"
+
 _ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["station"]}
 """Columns that identify a row: no two rows of the table may agree in all of them."""
 
@@ -81,16 +84,12 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     if table == "metrics":
         _check_idle(frame, path)
     if table == "activities":
-        _refuse(path, frame["activity"], ~frame["activity"].isin(_ACTIVITIES), ", ".join(_ACTIVITIES))
+        _refuse_value(path, frame["activity"], ~frame["activity"].isin(_ACTIVITIES), ", ".join(_ACTIVITIES))
     if table == "rounds":
         _check_spans(frame, path)
     if table in _ONCE:
-        keys = _ONCE[table]
-        twice = frame.duplicated(keys).to_numpy()
-        if twice.any():
-            row = int(twice.argmax())
-            told = ", ".join(f"{key} {frame[key].iloc[row]}" for key in keys)
-            raise EdgesimError(f"{path}: row {row + 1}: {told} is in an earlier row; expected it once")
+        keys = frame[_ONCE[table]]
+        _refuse(path, keys.duplicated(), lambda row: ", ".join(f"{key} {keys[key][row]}" for key in keys) + _TWICE)
     return frame
 
 
@@ -127,36 +126,31 @@ def _column(rows: pa.Table, field: pa.Field, table: str, where: str) -> pa.Chunk
 
 def _check_spans(rows: pd.DataFrame, path: Path) -> None:
     """Refuse rounds that end before they begin, or not after the start of the run; raises `EdgesimError`."""
-    bad = ((rows["t_end_s"] < rows["t_start_s"]) | (rows["t_end_s"] <= 0)).to_numpy()
-    if bad.any():
-        row = int(bad.argmax())
-        start_s, end_s = rows["t_start_s"].iloc[row], rows["t_end_s"].iloc[row]
-        raise EdgesimError(
-            f"{path}: column 't_end_s': row {row + 1}: expected an instant above 0, not before t_start_s "
-            f"({start_s:g}) (got {end_s:g})"
-        )
+    start_s, end_s = rows["t_start_s"], rows["t_end_s"]
+    expected = "expected an instant above 0, not before t_start_s"
+    bad = (end_s < start_s) | (end_s <= 0)
+    _refuse(f"{path}: column 't_end_s'", bad, lambda row: f"{expected} ({start_s[row]:g}) (got {end_s[row]:g})")
 
 
 def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
     """Refuse rows of ``idle_j`` with a key that is not a device, or given twice; raises `EdgesimError`."""
     idle = metrics[metrics["name"] == "idle_j"]
     strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
-    _refuse(path, idle["key"], strange, "a device or '' for 'idle_j'")
+    _refuse_value(path, idle["key"], strange, "a device or '' for 'idle_j'")
     twice = idle.assign(round=idle["round"].where(idle["key"] == "", 0)).duplicated(["round", "key"])
-    if twice.any():
-        row = int(twice.idxmax()) + 1
-        raise EdgesimError(
-            f"{path}: row {row}: 'idle_j' of this round and device is in an earlier row; expected it once"
-        )
+    _refuse(path, twice, lambda _: f"'idle_j' of this round and device{_TWICE}")
 
 
-def _refuse(path: Path, column: pd.Series, strange: pd.Series, expected: str) -> None:
-    """Raises `EdgesimError` for the first value of a column that is strange; the index numbers the rows from 0."""
-    if strange.any():
-        row = int(strange.idxmax())
-        raise EdgesimError(
-            f"{path}: column {str(column.name)!r}: row {row + 1}: expected {expected} (got {column[row]!r})"
-        )
+def _refuse_value(path: Path, column: pd.Series, strange: pd.Series, expected: str) -> None:
+    """Raises `EdgesimError` for the first value of a column that is strange."""
+    _refuse(f"{path}: column {column.name!r}", strange, lambda row: f"expected {expected} (got {column[row]!r})")
+
+
+def _refuse(where: Path | str, bad: pd.Series, told: Callable[[int], str]) -> None:
+    """Raises `EdgesimError` for the first row that is bad, with what is told of it; the index counts rows from 0."""
+    if bad.any():
+        row = int(bad.idxmax())
+        raise EdgesimError(f"{where}: row {row + 1}: {told(row)}")
 
 
 def _named(kind: pa.DataType) -> str:

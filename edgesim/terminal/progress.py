@@ -1,4 +1,4 @@
-"""Progress of runs: one display for the processes of a study, one bar for a single run, lines without a terminal."""
+"""Progress of runs: one display for the processes of a study, one bar for a single run."""
 
 import math
 import sys
@@ -9,7 +9,7 @@ from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from queue import Empty
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -35,34 +35,35 @@ class Message:
     """Subject of a note; empty for news of progress."""
 
 
+@dataclass
 class Listener:
     """Sends a run's news through a queue, at most a few times a second."""
 
-    def __init__(self, run: str, config: RunConfig, queue: "Queue[Message]", stop: Event) -> None:
-        self._run = run
-        self._config = config
-        self._queue = queue
-        self._stop = stop
-        self._sent_s = 0.0
+    run: str
+    config: RunConfig
+    queue: "Queue[Message]"
+    stop: Event
+    sent_s: float = 0.0
+    """When news of a round was last sent, by the monotonic clock."""
 
     def on_start(self, what: str) -> None:
         """Send what the run is preparing; raises KeyboardInterrupt when the study is to stop."""
-        if self._stop.is_set():
+        if self.stop.is_set():
             raise KeyboardInterrupt
-        self._queue.put(Message(self._run, 0, what))
+        self.queue.put(Message(self.run, 0, what))
 
     def on_note(self, about: str, note: str) -> None:
         """Send a note that the user should read."""
-        self._queue.put(Message(self._run, 0, note, about))
+        self.queue.put(Message(self.run, 0, note, about))
 
     def on_round(self, done: RoundDone) -> None:
         """Send that the run finished a round; raises KeyboardInterrupt when the study is to stop."""
-        if self._stop.is_set():
+        if self.stop.is_set():
             raise KeyboardInterrupt
         now_s = time.monotonic()
-        if now_s - self._sent_s >= _SECONDS_BETWEEN_MESSAGES:
-            self._sent_s = now_s
-            self._queue.put(Message(self._run, rounds_done(self._config, done), describe(done)))
+        if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
+            self.sent_s = now_s
+            self.queue.put(Message(self.run, rounds_done(self.config, done), describe(done)))
 
 
 def describe(done: RoundDone) -> str:
@@ -86,49 +87,26 @@ def rounds_done(config: RunConfig, done: RoundDone) -> int:
     return done.round if config.rounds is not None else int(done.t_s / config.round.tmax_s + 1e-9)
 
 
-class Lines:
-    """Lines on stderr, now and then, in place of a bar that the console cannot show since it is no terminal."""
+class Bars(Progress):
+    """Bars; on a console that is no terminal, the first of them as a line on stderr, now and then."""
 
-    def __init__(self, console: Console) -> None:
-        self._due_s = math.inf if console.is_terminal else time.monotonic() + _SECONDS_BEFORE_LINES
+    line_due_s = math.inf
+    """By the monotonic clock."""
 
-    def tell(self, text: str) -> None:
-        """Print what there is to tell now, or nothing if the last line is recent."""
+    def update(self, task_id: TaskID, *arguments: Any, **changes: Any) -> None:
+        """Change a bar."""
+        super().update(task_id, *arguments, **changes)
         now_s = time.monotonic()
-        if now_s >= self._due_s:
-            self._due_s = now_s + _SECONDS_BETWEEN_LINES
-            print(text, file=sys.stderr, flush=True)
+        if now_s >= self.line_due_s:
+            self.line_due_s = now_s + _SECONDS_BETWEEN_LINES
+            first = self.tasks[0]
+            done = f"{first.completed:.0f}/{first.total:.0f}"
+            print(first.description, done, first.fields["text"], file=sys.stderr, flush=True)
 
 
-class RunBar:
-    """The bar of a single run, which is erased at its end, and the notes above it."""
-
-    def __init__(self, console: Console, config: RunConfig) -> None:
-        self._config = config
-        self._total = expected_rounds(config.resolved())
-        self._lines = Lines(console)
-        self.bar = bar(console, transient=True, disable=not console.is_terminal)
-        self._task = self.bar.add_task(config.selection.policy, total=self._total, text="")
-
-    def on_round(self, done: RoundDone) -> None:
-        """Show that the run finished a round."""
-        rounds, text = rounds_done(self._config, done), describe(done)
-        self.bar.update(self._task, completed=rounds, text=text)
-        self._lines.tell(f"round {rounds} of {self._total}: {text}")
-
-    def on_start(self, what: str) -> None:
-        """Show what the run is preparing."""
-        self.bar.update(self._task, text=what)
-        self._lines.tell(what)
-
-    def on_note(self, about: str, note: str) -> None:
-        """Print a note that the user should read."""
-        self.bar.console.print(f"note: {note}", style="yellow", highlight=False, markup=False)
-
-
-def bar(console: Console, transient: bool = False, disable: bool = False) -> Progress:
+def bar(console: Console, transient: bool = False) -> Bars:
     """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end."""
-    return Progress(
+    bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
@@ -138,8 +116,12 @@ def bar(console: Console, transient: bool = False, disable: bool = False) -> Pro
         TimeRemainingColumn(),
         console=console,
         transient=transient,
-        disable=disable,
+        # Without a terminal an erased bar would leave an empty line.
+        disable=transient and not console.is_terminal,
     )
+    if not console.is_terminal:
+        bars.line_due_s = time.monotonic() + _SECONDS_BEFORE_LINES
+    return bars
 
 
 class Display:
@@ -147,8 +129,6 @@ class Display:
 
     def __init__(self, console: Console, name: str, rounds: dict[str, int]) -> None:
         self._console = console
-        self._lines = Lines(console)
-        self._name = name
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
         self._status: dict[str, str] = {}
@@ -161,8 +141,7 @@ class Display:
         self._held: list[str] = []
         """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
         self._progress = bar(console)
-        self._total = sum(rounds.values())
-        self._all = self._progress.add_task(name, total=self._total, text="")
+        self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
         self._bars: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
@@ -188,7 +167,7 @@ class Display:
             try:
                 message = queue.get_nowait()
             except Empty:
-                break
+                return
             if message.note_about:
                 self._note(message)
                 continue
@@ -201,7 +180,6 @@ class Display:
             self._advance(message.run, message.rounds)
             if message.rounds:
                 self._get_on()
-        self._lines.tell(f"{self._name}: {sum(self._done.values())} of {self._total} rounds, {self._count()}")
 
     def _note(self, message: Message) -> None:
         """Print a note, unless another run of the study has sent one on the same subject."""
@@ -241,9 +219,8 @@ class Display:
         self._done[run] = rounds
 
     def _show_count(self) -> None:
-        self._progress.update(self._all, text=f"rounds, {self._count()}")
-
-    def _count(self) -> str:
         ended = Counter(self._status.values())
         failed = f", {ended['failed']} failed" if ended["failed"] else ""
-        return f"{ended['finished']} of {len(self._rounds)} runs finished{failed}"
+        self._progress.update(
+            self._all, text=f"rounds, {ended['finished']} of {len(self._rounds)} runs finished{failed}"
+        )

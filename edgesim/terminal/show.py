@@ -22,28 +22,10 @@ from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.migration import migrated
 from edgesim.runs import records
-from edgesim.terminal.show_differences import print_comparison
-from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span
+from edgesim.terminal.show_differences import LEARNING, TIMING, print_comparison
+from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 
-#: Column of the summary -> (title, format).
-_LEARNING = {
-    "rounds_to_target": ("rounds", "{:.1f}"),
-    "rounds_to_stay": ("stays", "{:.1f}"),
-    "saving": ("saving", "{:+.1%}"),
-    "seconds_to_target": ("seconds", "{:.1f}"),
-    "seconds_to_stay": ("stays", "{:.1f}"),
-    "joules_to_target": ("joules", "{:.0f}"),
-    "final_accuracy": ("accuracy", "{:.3f}"),
-}
-_TIMING = {
-    "scheduled": ("scheduled", "{:.2f}"),
-    "arrived": ("arrived", "{:.2f}"),
-    "miss_rate": ("missed", "{:.3f}"),
-    "infeasible_share": ("infeasible", "{:.3f}"),
-    "spectral_efficiency_bps_per_hz": ("bit/s/Hz", "{:.2f}"),
-    "energy_j": ("joules", "{:.0f}"),
-    "wasted_share_j": ("waste", "{:.3f}"),
-}
+#: Column of the summary -> (title, format), as in `LEARNING`.
 _COURSE = {
     "best_accuracy": ("best", "{:.3f}"),
     "we_percent": ("WE", "{:.2f}"),
@@ -232,23 +214,23 @@ def print_study(folder: Path, console: Console) -> None:
     study = read_study(folder)
     if not study.finished:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
-    summary = _summary(folder)
+    summary = pd.read_csv(folder / "summary.csv") if summary_is_current(folder) else summarise(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
     same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
     told = ", ".join(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same)
     told = ", ".join(filter(None, [told, span(summary["seeds"], "seeds")]))
     varied = [knob for knob in knobs if knob not in same] or knobs[:1]
-    if any(name in summary for name in _LEARNING):
+    if any(name in summary for name in LEARNING):
         target = study.target
         goal = "" if target is None else f"rounds, seconds and joules to accuracy {target:g}, "
         goal = goal and f"{goal}until it stays, "
-        print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, _LEARNING))
+        print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, LEARNING))
     if "we_percent" in summary and not all(is_static(run) for run in study.finished):
         print_whole(
             console, _table(f"{folder}: accuracy under dynamic participation ({told})", summary, varied, _COURSE)
         )
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
-    print_whole(console, _table(title, summary, varied, _TIMING))
+    print_whole(console, _table(title, summary, varied, TIMING))
     print_comparison(folder, console)
     for note in notes(summary, folder):
         console.print(note, highlight=False)
@@ -264,11 +246,6 @@ def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str
             *(plain(row[knob]) for knob in varied), *(number(row[name], form) for name, (_, form) in columns.items())
         )
     print_whole(console, shown)
-
-
-def _summary(folder: Path) -> pd.DataFrame:
-    """The summary from its file, or a new one if plan, runs or file have changed since; raises `EdgesimError`."""
-    return pd.read_csv(folder / "summary.csv") if summary_is_current(folder) else summarise(folder)
 
 
 def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping[str, tuple[str, str]]) -> Table:
@@ -293,7 +270,4 @@ def mean_text(row: Mapping[Any, Any], name: str, form: str) -> str:
         got_there = row["seeds"] - row["not_reached" if name in TO_TARGET else "not_stayed"]
         if got_there < row["seeds"]:
             return f"> {number(row[f'{name}_bound'], form)} ({got_there:.0f} of {row['seeds']:.0f})"
-    text = number(row[name], form)
-    if name in _WITH_INTERVALS and not pd.isna(row[f"{name}_low"]):
-        text += f" ± {number(row[f'{name}_high'] - row[name], form.replace('+', ''))}"
-    return text
+    return with_interval(row, name, form) if name in _WITH_INTERVALS else number(row[name], form)

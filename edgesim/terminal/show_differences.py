@@ -8,20 +8,31 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, differences_table
+from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, MEASURES, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import TO_TARGET
-from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span
+from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 
-_DIFFERENCES = {
-    "scheduled": ("scheduled", "{:+.2f}"),
-    "arrived": ("arrived", "{:+.2f}"),
-    "miss_rate": ("missed", "{:+.3f}"),
-    "rounds_to_target": ("rounds", "{:+.1f}"),
-    "seconds_to_target": ("seconds", "{:+.1f}"),
-    "joules_to_target": ("joules", "{:+.0f}"),
-    "final_accuracy": ("accuracy", "{:+.3f}"),
+LEARNING = {
+    "rounds_to_target": ("rounds", "{:.1f}"),
+    "rounds_to_stay": ("stays", "{:.1f}"),
+    "saving": ("saving", "{:+.1%}"),
+    "seconds_to_target": ("seconds", "{:.1f}"),
+    "seconds_to_stay": ("stays", "{:.1f}"),
+    "joules_to_target": ("joules", "{:.0f}"),
+    "final_accuracy": ("accuracy", "{:.3f}"),
 }
+TIMING = {
+    "scheduled": ("scheduled", "{:.2f}"),
+    "arrived": ("arrived", "{:.2f}"),
+    "miss_rate": ("missed", "{:.3f}"),
+    "infeasible_share": ("infeasible", "{:.3f}"),
+    "spectral_efficiency_bps_per_hz": ("bit/s/Hz", "{:.2f}"),
+    "energy_j": ("joules", "{:.0f}"),
+    "wasted_share_j": ("waste", "{:.3f}"),
+}
+"""Column of the summary -> (title, format), of measures that need an accuracy and of those that do not."""
+_DIFFERENCES = {name: (title, form.replace(":", ":+")) for name, (title, form) in (TIMING | LEARNING).items()}
 _OUTCOMES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
 """Measures by which policies are compared, each in its own table."""
 _TESTED = (
@@ -57,14 +68,17 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     knobs = list(table.columns[: table.columns.get_loc("pairs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
     pairs = span(table["pairs"], "seeds")
-    measures = {name: look for name, look in _DIFFERENCES.items() if name in table}
+    measures = {name: _DIFFERENCES[name] for name in MEASURES if name in table}
     censored = bool(table["never"].any())
     headings = [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]
     title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}"
     shown = bare_table(title, varied, headings)
     marks = {"level": " =", "not distinguishable": "  ", "": "  "}
     for row in table.to_dict("records"):
-        cells = [_difference(row, name) + marks.get(row[f"{name}_reading"], " *") for name in measures]
+        cells = [
+            with_interval(row, name, _DIFFERENCES[name][1]) + marks.get(row[f"{name}_reading"], " *")
+            for name in measures
+        ]
         never = [str(row["never"])] if censored else []
         shown.add_row(*(plain(row[knob]) for knob in varied), *never, *cells)
     print_whole(console, shown)
@@ -76,14 +90,8 @@ def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, s
     """How many pairs a row compares in a measure, the difference, its p value and how to read it."""
     left_out = int(row["never"]) if name in TO_TARGET else 0
     pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
-    return pairs, _difference(row, name), _p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"]
-
-
-def _difference(row: Mapping[Any, Any], name: str) -> str:
-    _, form = _DIFFERENCES[name]
-    text = number(row[name], form)
-    half = row[f"{name}_high"] - row[name]
-    return text if pd.isna(half) else f"{text} ± {number(half, form.replace('+', ''))}"
+    p = "<0.001" if row[f"{name}_p_holm"] < 0.001 else number(row[f"{name}_p_holm"], "{:.3f}")
+    return pairs, with_interval(row, name, _DIFFERENCES[name][1]), p, row[f"{name}_reading"]
 
 
 def _note_left_out(table: pd.DataFrame, console: Console) -> None:
@@ -93,7 +101,3 @@ def _note_left_out(table: pd.DataFrame, console: Console) -> None:
             "seconds and joules to it; what remains flatters the one that never did.",
             highlight=False,
         )
-
-
-def _p_value(p: float) -> str:
-    return "<0.001" if p < 0.001 else number(p, "{:.3f}")

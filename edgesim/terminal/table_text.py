@@ -60,6 +60,12 @@ def number(value: Any, form: str) -> str:
     return "" if value is None or pd.isna(value) else form.format(value)
 
 
+def with_interval(row: Mapping[Any, Any], name: str, form: str) -> str:
+    """A measure of a row as ``0.81 ± 0.02``, or the mean alone where it has no interval."""
+    half = row[f"{name}_high"] - row[name]
+    return number(row[name], form) + ("" if pd.isna(half) else f" ± {number(half, form.replace('+', ''))}")
+
+
 def span(counts: pd.Series, what: str) -> str:
     """Least and most of some counts as text: ``5 to 12 seeds``."""
     low, high = counts.min(), counts.max()

@@ -4,10 +4,8 @@ from queue import Queue
 import pytest
 from rich.console import Console
 
-from edgesim.config_file import parse
-from edgesim.engine.server import Progress
 from edgesim.terminal import progress
-from edgesim.terminal.progress import Display, Message, RunBar
+from edgesim.terminal.progress import Display, Message, bar
 
 ROUNDS = {"a": 400, "b": 400, "c": 400, "d": 400}
 
@@ -67,40 +65,37 @@ def at(monkeypatch):
     return lambda t_s: now_s.__setitem__(0, 100.0 + t_s)
 
 
-def test_where_no_terminal_shows_a_bar_a_run_tells_a_line_on_stderr_after_2_s_and_then_every_10_s(at, capsys):
+def test_where_no_terminal_shows_a_bar_a_line_on_stderr_stands_for_it_after_2_s_and_then_every_10_s(at, capsys):
     file = io.StringIO()
-    shown = RunBar(Console(file=file), parse({"rounds": 200}, "test"))
-    with shown.bar:
+    with bar(Console(file=file), transient=True) as shown:
+        task = shown.add_task("random", total=200, text="")
         for t_s in (0.0, 1.9):
             at(t_s)
-            shown.on_start("pre-training")
+            shown.update(task, text="pre-training")
         for number, t_s in enumerate((2.0, 5.0, 11.9, 12.0, 12.5, 30.0, 39.9), start=1):
             at(t_s)
-            shown.on_round(Progress(round=number, accuracy=0.5 + number / 100, t_s=0.8 * number))
+            shown.update(task, completed=number, text=f"accuracy 0.5{number}")
     assert capsys.readouterr().err.splitlines() == [
-        "round 1 of 200: accuracy 0.510, t = 0.8 s",
-        "round 4 of 200: accuracy 0.540, t = 3.2 s",
-        "round 6 of 200: accuracy 0.560, t = 4.8 s",
-    ]
+        "random 1/200 accuracy 0.51", "random 4/200 accuracy 0.54", "random 6/200 accuracy 0.56",
+    ]  # fmt: skip
     assert file.getvalue() == ""
 
 
 def test_where_no_terminal_shows_a_bar_a_study_tells_how_far_it_is(at, capsys):
     queue: Queue[Message] = Queue()
     with Display(Console(file=io.StringIO(), width=200), "study", ROUNDS) as display:
-        queue.put(Message("a", 60, ""))
-        display.listen(queue)
+        display.ended("a", "finished", "")
         at(3.0)
         queue.put(Message("b", 40, ""))
-        display.ended("a", "finished", "")
         display.listen(queue)
+        queue.put(Message("b", 41, ""))
         display.listen(queue)
-    assert capsys.readouterr().err == "study: 440 of 1600 rounds, 1 of 4 runs finished\n"
+    assert capsys.readouterr().err == "study 400/1600 rounds, 1 of 4 runs finished\n"
 
 
 def test_on_a_terminal_there_are_no_lines_beside_the_bar(at, capsys):
-    shown = RunBar(Console(file=io.StringIO(), force_terminal=True), parse({"rounds": 200}, "test"))
-    at(60.0)
-    shown.on_round(Progress(round=1, accuracy=0.5, t_s=0.8))
+    with bar(Console(file=io.StringIO(), force_terminal=True)) as shown:
+        task = shown.add_task("random", total=200, text="")
+        at(60.0)
+        shown.update(task, completed=1, text="")
     assert capsys.readouterr().err == ""
-    assert shown.bar.tasks[0].completed == 1

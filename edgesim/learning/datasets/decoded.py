@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
 from edgesim.learning.cache import cache_folder, new_entry
 from edgesim.learning.datasets.dataset import Dataset, Domains
 
@@ -115,11 +116,9 @@ class DecodedFiles:
         digest = hashlib.sha256(f"format {_FORMAT}, {how}".encode())
         for name, files in self._halves:
             for file in files:
-                try:
+                with system_errors(f"{self.root / file}: cannot be read"):
                     for part in parts(name, file):
                         digest.update(part)
-                except OSError as error:
-                    raise EdgesimError(f"{self.root / file}: cannot be read: {error.strerror}") from None
         return digest.hexdigest()
 
     @property

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.files.memory import check_fits
+from edgesim.files.paths import system_errors
 
 _UNSIGNED_BYTES = 8
 
@@ -37,10 +38,8 @@ def read_array(path: Path, dimensions: int) -> NDArray[np.uint8]:
 
 
 def _open(path: Path) -> io.BufferedIOBase:
-    try:
+    with system_errors(f"{path}: cannot be read"):
         return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
-    except OSError as error:
-        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _read(path: Path, file: io.BufferedIOBase, count: int) -> bytes:

@@ -9,6 +9,7 @@ from edgesim.channels.link_file import COLUMNS as LINK_COLUMNS
 from edgesim.channels.link_file import LinkRows, read_links
 from edgesim.devices.profile import Profile, read_profile
 from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
 from edgesim.files.table_file import column_names
 from edgesim.registry import look_up
 from edgesim.traces.readers.ai_benchmark import SCORE, read_ai_benchmark
@@ -73,11 +74,8 @@ def read_recording(path: Path, format: str | None = None, **options: Any) -> Rec
 
 def detect(path: Path) -> str:
     """The format of a file, detected by its columns or its first bytes; raises `EdgesimError` if that fails."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError as error:
-        raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
+    with system_errors(f"{path}: cannot be read"), path.open("rb") as file:
+        head = file.read(4096)
     tabular = path.suffix in (".csv", ".parquet")
     name = _by_columns(column_names(path)) if tabular else _by_content(head)
     if name is None:
