@@ -5,15 +5,20 @@ import re
 import subprocess
 import sys
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
+from edgesim.algorithms.algorithm import Sizes
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 from edgesim.runs.saved import pack, unpack
 from edgesim.selection import SELECTORS, make_selector
+from edgesim.streams import Streams
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -58,6 +63,25 @@ def test_the_policy_in_the_readme_takes_turns_and_its_state_can_be_saved(tmp_pat
     assert [set(mine) for _, mine in updates.groupby("round")["device"]] == [{0, 1}, {2, 3}, {4, 5}]
     made = make_selector("longest-wait", {}, 6, 10)
     assert unpack(type(made.state), *pack(made.state)).last.tolist() == [0] * 6
+
+
+def test_the_table_of_algorithms_says_what_they_do():
+    (table,) = re.findall(r"\| `name` \| options .*?\n\n", README, re.DOTALL)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:] if line]
+    assert len(rows) > 5
+    for name, options, half, protocols, bits, computing in rows:
+        kind = ALGORITHMS[name.strip("`")]
+        ids, defaults = np.arange(3), kind.Options()
+        algorithm = kind(defaults, Sizes(64.0, 2, 3), Streams(0))
+        told = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in defaults}
+        assert options == ", ".join(f"`{key}` {value}" for key, value in told.items())
+        assert half == ("both" if len(kind.halves) == 2 else "".join(kind.halves))
+        allowed = [one for one in ("synchronous", "buffered", "asynchronous") if one in kind.protocols]
+        assert protocols == ("all three" if len(allowed) == 3 else ", ".join(allowed))
+        ledger = algorithm.ledger(1)
+        down, up = (ask(ids, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))
+        assert bits == f"{down:g}, {up:g}"
+        assert float(Fraction(computing)) == pytest.approx(algorithm.compute_factor(ids + 10, ids + 20)[0])
 
 
 def test_the_files_that_the_readme_shows_exist():
