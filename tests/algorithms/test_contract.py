@@ -133,12 +133,13 @@ def play(pair, options=(), between=None, **learning):
                 promise.due = True
             arrived = [Arrived(promises[device]) for device in picked]
             arrived += [Arrived(promises[device], picked=False) for device in unpicked]
-            merged = learner.merge(arrived, np.array(began))
+            used = [one.promise for one in learner.accounts.used(arrived)]
+            # Copies: a merge may change updates.
+            for promise, result in zip(used, learner.results(used), strict=True):
+                found[f"update {number} {promise.device}"] = result.update.clone()
+                found |= {f"up {number} {promise.device} {name}": tensor for name, tensor in result.up.items()}
+            learner.merge(arrived, np.array(began))
             found[f"model {number}"] = learner.global_weights.clone()
-            for device in merged.ids.tolist():
-                result = promises[device].result
-                found[f"update {number} {device}"] = result.update
-                found |= {f"up {number} {device} {name}": tensor for name, tensor in result.up.items()}
         found |= {f"kept {device} {name}": t for device, kept in learner.kept.items() for name, t in kept.items()}
     finally:
         learner.close()
