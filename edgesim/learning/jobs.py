@@ -137,6 +137,8 @@ def finished(algorithm: Algorithm, job: Job, trained: Result, gradient: Callable
     """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
     steps, optimiser = len(job.edges) - 1, job.optimiser
     sent = algorithm.sent(Trained(trained.update, job.given, steps, optimiser.lr, optimiser.momentum, gradient))
+    if not (sent.up or sent.keeps):
+        return trained
     return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
 
 

@@ -169,7 +169,8 @@ def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_u
 
 
 @each_pair
-def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair):
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair, back_end):
     """Looked at when the devices of the third round are at work."""
     seen = []
 
@@ -181,7 +182,7 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
         seen.append((held, learner.accounts.algorithm.tables, learner.facts().get("bytes_per_merged_device", 0)))
         return promises
 
-    play(pair, between=look)
+    play(pair, between=look, back_end=back_end)
     held, said, bytes_per_device = seen[2]
     merged = {device for _, picked, _ in PLAY[:2] for device in picked}
     if "safa" in pair:
