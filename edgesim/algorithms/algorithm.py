@@ -166,10 +166,12 @@ class Arrivals:
     """Learning rate of the round in which they are merged."""
     updates: Tensor | None = None
     """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
+    separate: Sequence[Tensor] = ()
+    """The same updates, [S] of [P], which `merge` may change and, made `whole`, keep in the state."""
     starts: Sequence[Tensor] = ()
     """Weights that each started from, [S] of [P]."""
-    up: Mapping[str, Tensor] = field(default_factory=dict)
-    """What was sent beside the updates, each [S, ...]."""
+    up: Mapping[str, Sequence[Tensor]] = field(default_factory=dict)
+    """What was sent beside the updates, by name, [S] each; `merge` may keep it, too."""
 
     def rows(self, rows: Integers) -> Arrivals:
         """Some of the rows, in the order given; without tensors."""
@@ -309,6 +311,8 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
 
     assert arrived.updates is not None
     size = len(parameters)
+    if size == arrived.updates.shape[1]:
+        return parameters
     ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
     return torch.cat([parameters, torch.stack(ends).mean(0)])
 
@@ -317,6 +321,11 @@ def mean_change(arrived: Arrivals, alpha: Floats, trainable: int) -> Tensor:
     """The sum of alpha_n times update n without buffers, [trainable]."""
     assert arrived.updates is not None
     return arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy where it holds a larger one in memory: for what may outlive the round by far."""
+    return tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
 
 
 def normalised(counts: Floats) -> Floats:

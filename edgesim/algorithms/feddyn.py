@@ -83,13 +83,17 @@ class FedDyn(Algorithm):
 
         Without late updates that is the plain mean of the models + the mean of all g_i. Buffers take the plain mean.
         """
+        import torch
+
         assert isinstance(state, Corrections)
-        assert arrived.updates is not None
-        size = self.sizes.parameters
-        updates, own = arrived.updates[:, :size], dict(state.own)
-        for device, update in zip(arrived.ids.tolist(), updates, strict=True):
-            # A copy: a row keeps the tensor of all rows in memory.
-            own[device] = own[device] + update if device in own else update.clone()
-        mean = state.mean + algorithm.mean_change(arrived, np.full(len(updates), 1 / self.sizes.devices), size)
-        moved = state.weights[:size] + algorithm.mean_change(arrived, alpha, size) + mean
+        size, own = self.sizes.parameters, dict(state.own)
+        total = algorithm.mean_change(arrived, np.ones(len(alpha)), size)
+        # As a rule all count alike: then one pass over the updates will do.
+        change = total * alpha[0] if (alpha == alpha[0]).all() else algorithm.mean_change(arrived, alpha, size)
+        for device, separate in zip(arrived.ids.tolist(), arrived.separate, strict=True):
+            update = algorithm.whole(separate)[:size]
+            # In the memory of the update: that of new vectors would cost more time than all sums.
+            own[device] = torch.add(own[device], update, out=update) if device in own else update
+        mean = state.mean + total / self.sizes.devices
+        moved = state.weights[:size] + change + mean
         return Corrections(algorithm.with_mean_buffers(moved, arrived), mean=mean, own=own)

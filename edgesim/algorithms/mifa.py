@@ -56,20 +56,16 @@ class Mifa(Algorithm):
 
         The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
         """
-        import torch
-
         assert isinstance(state, Table)
-        assert arrived.updates is not None
         trainable = self.sizes.parameters
         entries = dict(state.entries)
-        for device, update, lr in zip(arrived.ids.tolist(), arrived.updates, arrived.lr.tolist(), strict=True):
-            entries[device] = update[:trainable].neg().div_(lr)
+        for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):
+            entries[device] = algorithm.whole(update)[:trainable].div_(-lr)
         if self.options.wait and len(entries) < self.sizes.devices:
             return Table(state.weights, entries=entries)
-        step = arrived.round_lr / self.sizes.devices
-        moved = state.weights[:trainable].clone()
-        scaled = torch.empty_like(moved)
+        total = state.weights.new_zeros(trainable)
         # Ascending ids: the floating-point sum must not depend on the order of arrival.
         for device in sorted(entries):
-            moved -= torch.mul(entries[device], step, out=scaled)
+            total += entries[device]
+        moved = state.weights[:trainable] - arrived.round_lr / self.sizes.devices * total
         return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)

@@ -135,13 +135,14 @@ class Safa(Algorithm):
         uploaded. After it, uploads that were not picked enter the cache and count from the next round on. Devices that
         fetched the global model have it from now on, unless they finished.
         """
+        import torch
+
         assert isinstance(state, Cache)
         assert state.first is not None
-        assert arrived.updates is not None
         model = state.weights
         uploads = {
-            device: start + update
-            for device, start, update in zip(arrived.ids.tolist(), arrived.starts, arrived.updates, strict=True)
+            device: algorithm.whole(update).add_(start)
+            for device, start, update in zip(arrived.ids.tolist(), arrived.starts, arrived.separate, strict=True)
         }
         picked = set(arrived.ids[arrived.picked].tolist())
         forced = dict.fromkeys(np.flatnonzero(ledger.deprecated(arrived.round)).tolist(), model)
@@ -154,8 +155,8 @@ class Safa(Algorithm):
             entry = entries.get(device, state.first)
             counting[id(entry)] = entry
             counted[id(entry)] = counted.get(id(entry), 0.0) + share
-        merged = model.clone()
+        merged, moved = model.clone(), torch.empty_like(model)
         for key, entry in counting.items():
-            merged += counted[key] * (entry - model)
+            merged += torch.sub(entry, model, out=moved).mul_(counted[key])
         local = state.local | forced | dict.fromkeys(fetched, model) | uploads
         return Cache(merged, first=state.first, entries=entries | uploads, local=local)

@@ -119,18 +119,16 @@ class Scaffold(Algorithm):
 
         N are all devices of the run. Buffers take the plain mean of those merged.
         """
-        import torch
-
         assert isinstance(state, Controls)
-        moved = super().merge(state, arrived, alpha, ledger).weights[: self.sizes.parameters]
-        control, own = state.shared["control"].clone(), dict(state.own)
-        # One vector for all changes: the memory of a new one for each would cost more time than the sum.
-        change = torch.empty_like(control)
+        old, size = state.shared["control"], self.sizes.parameters
+        moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
+        change, own = old.new_zeros(size), dict(state.own)
         for device, new in zip(arrived.ids.tolist(), arrived.up["own"], strict=True):
-            torch.sub(new, own[device], out=change) if device in own else change.copy_(new)
-            control += change.div_(self.sizes.devices)
-            # A copy: a row keeps the tensor of all rows in memory.
-            own[device] = new.clone()
+            change += new
+            if device in own:
+                change -= own[device]
+            own[device] = new
+        control = change.div_(self.sizes.devices).add_(old)
         return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from edgesim.algorithms.algorithm import Algorithm, Phase, Trained
+from edgesim.algorithms.algorithm import Algorithm, Phase, Trained, whole
 from edgesim.arrays import Integers
 from edgesim.errors import Diverged
 
@@ -73,7 +73,7 @@ class Result:
     """What a job brought."""
 
     update: Tensor
-    """Trained weights minus start weights, [P]."""
+    """Trained weights minus start weights, [P]; the merge of it may change it."""
     loss: float
     """Mean over the samples as they were trained on."""
     accuracy: float
@@ -137,13 +137,16 @@ def finished(algorithm: Algorithm, job: Job, trained: Result, gradient: Callable
     """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
     steps, optimiser = len(job.edges) - 1, job.optimiser
     sent = algorithm.sent(Trained(trained.update, job.given, steps, optimiser.lr, optimiser.momentum, gradient))
-    return replace(trained, up=_whole(sent.up), keeps=_whole(sent.keeps))
+    if not (sent.up or sent.keeps):
+        return trained
+    return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
 
 
-def _whole(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that hold no larger one in memory: they may outlive the round by far."""
+def _apart(tensors: dict[str, Tensor], update: Tensor) -> dict[str, Tensor]:
+    """Tensors that hold no larger one in memory, and no part of the update: a merge may change that."""
+    place = update.untyped_storage().data_ptr()
     return {
-        name: tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
+        name: tensor.clone() if tensor.untyped_storage().data_ptr() == place else whole(tensor)
         for name, tensor in tensors.items()
     }
 

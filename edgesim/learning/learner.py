@@ -192,11 +192,9 @@ class TorchLearner:
         rows = replace(
             arrived.rows(places),
             updates=torch.stack(updates) if updates else self.global_weights.new_empty((0, len(self.global_weights))),
+            separate=updates,
             starts=[job.start for job in jobs if job is not None],
-            up={
-                name: torch.stack([result.up[name] for result in brought])
-                for name in (brought[0].up if brought else ())
-            },
+            up={name: [result.up[name] for result in brought] for name in (brought[0].up if brought else ())},
         )
         accounts = self.accounts
         alpha = accounts.weigh(rows)

@@ -60,15 +60,16 @@ def train(
         origin = bounds[chunk.start]
         images, labels = loader.take(slice(origin, bounds[chunk.stop]))
         outputs = []
-        for step in chunk:
-            part = slice(bounds[step] - origin, bounds[step + 1] - origin)
+        parts = [slice(bounds[step] - origin, bounds[step + 1] - origin) for step in chunk]
+        taught = objective.taught([images[part] for part in parts]) if objective else []
+        for step, part in zip(chunk, parts, strict=True):
             model.masks.begin(partial(dropout.key, seed, step))
             if objective is None:
                 with model.autocast():
                     logits = model.module(images[part])
                 loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             else:
-                logits, loss = objective(images[part], labels[part])
+                logits, loss = objective(images[part], labels[part], taught[step - chunk.start])
             outputs.append(logits.detach())
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]

@@ -1,6 +1,6 @@
 """The losses of algorithms that have one of their own; cross-entropy alone is written into the training loops."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -18,31 +18,37 @@ class Objective:
     def __init__(self, algorithm: Algorithm, model: FlatModel, given: Mapping[str, Tensor]) -> None:
         self._algorithm = algorithm
         self._model = model
-        self._teachers = {
-            name: dict(zip(model.names, model.split(given[name]), strict=True)) for name in algorithm.teachers
-        }
+        self._teachers = {name: given[name] for name in algorithm.teachers}
         self._given = {name: given[name] for name in beside_models(algorithm, given)}
 
-    def __call__(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [n, classes] and the mean loss of a step on images [n, C, H, W]; leaves the model in training mode."""
-        if self._teachers:
-            self._model.module.eval()
-            with torch.no_grad():
-                teachers = {name: self._outputs(images, tensors) for name, tensors in self._teachers.items()}
-            self._model.module.train()
-        else:
-            teachers = {}
+    def taught(self, batches: Sequence[Tensor]) -> list[dict[str, Outputs]]:
+        """What the teachers make of the images of several steps, [n, C, H, W] each, by name.
+
+        For many steps at once, as a change of weights and mode takes the time of a step on a small model. The model is
+        in training mode afterwards, with the weights that it had.
+        """
+        model, found = self._model, [dict[str, Outputs]() for _ in batches]
+        before = model.snapshot()
+        model.module.eval()
+        with torch.no_grad():
+            for name, weights in self._teachers.items():
+                model.weights.copy_(weights)
+                for outputs, images in zip(found, batches, strict=True):
+                    outputs[name] = self._outputs(images)
+        model.weights.copy_(before)
+        model.module.train()
+        return found
+
+    def __call__(self, images: Tensor, labels: Tensor, teachers: Mapping[str, Outputs]) -> tuple[Tensor, Tensor]:
+        """Logits [n, classes] and the mean loss of a step on images [n, C, H, W], of which teachers have made that."""
         own = self._outputs(images)
         share = own.logits.new_full((len(labels),), 1 / len(labels))
         return own.logits, self._algorithm.loss(Step(own, teachers, labels, share, self._given)).mean()
 
-    def _outputs(self, images: Tensor, tensors: Mapping[str, Tensor] | None = None) -> Outputs:
+    def _outputs(self, images: Tensor) -> Outputs:
         model = self._model
         with model.autocast():
-            if self._algorithm.features:
-                outputs = model.outputs(images, tensors)
-            else:
-                outputs = Outputs(model.module(images) if tensors is None else model.call(tensors, images))
+            outputs = model.outputs(images) if self._algorithm.features else Outputs(model.module(images))
         return in_type(outputs, model.dtype)
 
 

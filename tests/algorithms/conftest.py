@@ -25,6 +25,7 @@ def arrive() -> Callable[..., Arrivals]:
             "began": ids,
             "all_samples": samples if all_samples is None else np.array(all_samples),
             "round_lr": 0.1,
+            "separate": [update.clone() for update in updates],
             "starts": [torch.zeros_like(update) for update in updates] if starts is None else starts,
         }
         return Arrivals(ids=ids, samples=samples, updates=updates, **(given | fields))

@@ -163,8 +163,9 @@ class Play:
             all_samples=sizes,
             round_lr=self.lr(self.merged + 1) if callable(self.lr) else self.lr,
             updates=torch.stack([end.update for end in ends]) if ends else weights.new_empty((0, len(weights))),
+            separate=[end.update for end in ends],
             starts=[job.given["start"] for job in jobs],
-            up={name: torch.stack([what.up[name] for what in sent]) for name in (sent[0].up if sent else ())},
+            up={name: [what.up[name] for what in sent] for name in (sent[0].up if sent else ())},
         )
 
 

@@ -37,6 +37,7 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
         all_samples=np.asarray(sizes),
         round_lr=1.0,
         updates=torch.stack(changes) if changes else state.weights.new_empty((0, len(state.weights))),
+        separate=changes,
         starts=starts,
     )
 

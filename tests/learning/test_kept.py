@@ -17,11 +17,13 @@ from edgesim.streams import Streams
 
 
 class Counts(FedAvg):
-    """Every device counts its jobs, and keeps the head of its last update."""
+    """Every device counts its jobs, and keeps its last update and the head of it."""
 
     def sent(self, trained):
         before = trained.given.get("jobs", torch.zeros(1))
-        return Sent(up={"jobs": before + 1}, keeps={"jobs": before + 1, "head": trained.update[:3]})
+        return Sent(
+            up={"jobs": before + 1}, keeps={"jobs": before + 1, "head": trained.update[:3], "all": trained.update}
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +66,17 @@ def test_what_a_device_keeps_comes_back_at_its_next_job_and_is_touched_by_no_oth
     third = begin(learner, 3, [1])
     assert all(third[1].job.given[name] is tensor for name, tensor in of_first.items())
     assert float(second[0].result.up["jobs"]) == 2
+
+
+def test_what_a_device_keeps_is_not_in_the_memory_of_its_update_which_a_server_may_change(learner):
+    first = begin(learner, 1, [0, 1])
+    learner.merge([Arrived(first[device]) for device in (0, 1)], np.array([0, 1]))
+    before = {name: tensor.clone() for name, tensor in learner.kept[1].items()}
+    first[1].result.update.zero_()
+    assert before["all"].norm() > 0
+    for name, tensor in before.items():
+        assert torch.equal(learner.kept[1][name], tensor), name
+        assert learner.kept[1][name].untyped_storage().nbytes() == tensor.nbytes, name
 
 
 def test_work_that_is_not_merged_leaves_what_a_device_kept_as_it_was(learner):
