@@ -22,8 +22,14 @@ _SCAN = 64
 
 @dataclass(frozen=True)
 class Timeline:
-    """When each candidate's upload can begin, as the scheduler knows it; seconds from the round's start."""
+    """What the scheduler plans the candidates' uploads on; seconds count from the round's start.
 
+    Each quantity is worked out once, and only for the candidates that are looked at.
+    """
+
+    world: World
+    draws: int | Integers
+    """Which draws of the radio are theirs: the round's, or those of each one's next task, [n]."""
     ids: Integers
     """Candidates, ascending, [n]."""
     delay_s: Floats | Column
@@ -43,41 +49,62 @@ class Timeline:
     """When the decision falls; None when it falls at the round's start."""
 
     @cached_property
+    def station(self) -> Integers:
+        """The station of each candidate, [n]."""
+        return self.world.population.station[self.ids]
+
+    @cached_property
     def due_s(self) -> Floats:
         """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
         bits = np.asarray(self.upload_bits).max(initial=0.0) if self.backhaul.has_wires else 0.0
         return self.tmax_s - self.backhaul.of_station_s(float(bits))
 
-    def ready_s(self, world: World, rows: Integers) -> Floats:
-        """When the uploads of some candidates (positions) can begin."""
+    @cached_property
+    def ready_s(self) -> Column:
+        """When each upload can begin, [n]."""
+        return Column(len(self.ids), self._ready_s)
+
+    @cached_property
+    def rx_power_w(self) -> Column:
+        """Received power that each upload is planned on, [n]."""
+        return Column(len(self.ids), lambda rows: self.world.planned_rx_power_w(self.ids[rows], self.draws_of(rows)))
+
+    @cached_property
+    def need_hz(self) -> Column:
+        """Least bandwidth that uploads what each sends by the deadline, [n]; inf where no band does."""
+        return Column(len(self.ids), self._need_hz)
+
+    def draws_of(self, rows: Integers) -> int | Integers:
+        """The ``draws`` of some candidates (positions)."""
+        return self.draws if isinstance(self.draws, int) else self.draws[rows]
+
+    def _ready_s(self, rows: Integers) -> Floats:
         if self.decided_s is not None:
             return np.full(len(rows), self.decided_s)
         ids, bits = self.ids[rows], self.download_bits[rows]
-        broadcast_s = self.backhaul.download_s(world.population.station[ids], bits, self.from_cloud)
-        return np.asarray(broadcast_s + world.download_s(ids, bits) + self.delay_s[rows])
+        broadcast_s = self.backhaul.download_s(self.station[rows], bits, self.from_cloud)
+        return np.asarray(broadcast_s + self.world.download_s(ids, bits) + self.delay_s[rows])
+
+    def _need_hz(self, rows: Integers) -> Floats:
+        ids, bits, ready_s, rx_power_w = (
+            column[rows] for column in (self.ids, self.upload_bits, self.ready_s, self.rx_power_w)
+        )
+        need_hz = np.empty(len(ids))
+        for station, there in self.world.by_station(ids):
+            need_hz[there] = self.world.links[station].least_hz(
+                ids[there],
+                bits[there],
+                ready_s[there],
+                float(self.due_s[station]),
+                rx_power_w[there],
+                self.t_start_s,
+            )
+        return need_hz
 
     def of(self, rows: Booleans) -> "Timeline":
         """That of some candidates alone."""
         some = {name: getattr(self, name)[rows] for name in ("ids", "delay_s", "download_bits", "upload_bits")}
-        return replace(self, **some)
-
-
-def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
-    """Least bandwidths that upload what some candidates (positions) send by the deadline; inf where no band does."""
-    ids = timeline.ids[rows]
-    rx_power_w, ready_s = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows)
-    bits = timeline.upload_bits[rows]
-    need_hz = np.empty(len(ids))
-    for station, there in world.by_station(ids):
-        need_hz[there] = world.links[station].least_hz(
-            ids[there],
-            bits[there],
-            ready_s[there],
-            float(timeline.due_s[station]),
-            rx_power_w[there],
-            timeline.t_start_s,
-        )
-    return need_hz
+        return replace(self, **some, draws=self.draws_of(np.flatnonzero(rows)))
 
 
 def admit(
@@ -168,35 +195,29 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
     return fits, used_hz
 
 
-def share(
-    world: World,
-    timeline: Timeline,
-    need_hz: Floats | Column,
-    taken: Integers,
-    round: int,
-    bands_hz: Floats,
-) -> Floats:
-    """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config.
+def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
+    """Bandwidths of the candidates taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config.
 
     Devices that have nothing to send have no share.
     """
+    world, shares_hz = timeline.world, np.zeros(len(taken))
     if world.own_links is not None:
         # There is no band to share, not even for uploads that are too slow on their own links.
-        return np.zeros(len(taken))
+        return shares_hz
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
-    shares_hz, sent_bits = np.zeros(len(taken)), timeline.upload_bits[taken]
-    sends = np.flatnonzero(sent_bits)
-    rows, bits = taken[sends], sent_bits[sends]
+    sends = np.flatnonzero(timeline.upload_bits[taken])
+    rows = taken[sends]
     ids = timeline.ids[rows]
-    rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows), need_hz[rows]
+    columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
+    bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
     for station, there in world.by_station(ids) if len(ids) else ():
         request = Request(
             ids=ids[there],
             payload_bits=bits[there],
             ready_s=ready_s[there],
             rx_power_w=rx_power_w[there],
-            need_hz=needs[there],
+            need_hz=needs_hz[there],
             link=world.links[station],
             t_start_s=timeline.t_start_s,
             bandwidth_hz=float(bands_hz[station]),

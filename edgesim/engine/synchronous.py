@@ -156,9 +156,10 @@ class Synchronous:
 
     def _timeline(self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None) -> Timeline:
         parts = self.parts
-        bits = parts.learner.accounts.bits(ids, this.number.round)
+        number, times_s = this.number.round, (this.t_start_s, this.tmax_s, decided_s)
+        bits = parts.learner.accounts.bits(ids, number)
         return Timeline(
-            ids, delay_s, *bits, parts.backhaul, self.merged_in_cloud, this.t_start_s, this.tmax_s, decided_s
+            parts.world, number, ids, delay_s, *bits, parts.backhaul, self.merged_in_cloud, *times_s
         )
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
@@ -197,22 +198,20 @@ class Synchronous:
                     bands_hz[late.task.station] -= late.task.bandwidth_hz
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             full = bands_hz <= 1e-9 * world.bands_hz
-            all_ids, station = timeline.ids, world.population.station[timeline.ids]
+            all_ids = timeline.ids
             if full.any():
-                timeline = timeline.of(~full[station])
-                station = station[~full[station]]
-            ids = timeline.ids
+                timeline = timeline.of(~full[timeline.station])
+            ids, station = timeline.ids, timeline.station
             if len(ids) == 0:
                 return np.empty(0, dtype=np.int64), np.empty(0)
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
-            times_selected = self.times_selected[ids]
-            view = make_view(parts, number, timeline, number.round, times_selected, this.training, bands_hz, invited)
+            view = make_view(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
             if knobs.admission == "band":
                 feasible = np.count_nonzero(np.asarray(view.need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
             taken = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, invited)
             parts.report.totals.overfull += exceed(view.need_hz[taken], station[taken], bands_hz)
-            shares_hz = share(world, timeline, view.need_hz, taken, number.round, bands_hz)
+            shares_hz = share(timeline, taken, bands_hz)
             return np.searchsorted(all_ids, ids[taken]) if full.any() else taken, shares_hz
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
@@ -310,9 +309,9 @@ class Synchronous:
 
     def _to_cloud_s(self, number: RoundNumber) -> float:
         """What the models take to the cloud after a round; 0 where they are not averaged there then."""
-        parts = self.parts
-        to_cloud_s = parts.backhaul.to_cloud_s(parts.learner.accounts.model_bits)
-        return float(to_cloud_s.max()) if self._averages(number) else 0.0
+        if not self._averages(number):
+            return 0.0
+        return float(self.parts.backhaul.to_cloud_s(self.parts.learner.accounts.model_bits).max())
 
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
         """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""

@@ -151,11 +151,10 @@ class Unsynchronised:
         tasks, samples = self.next_task[ids], parts.charged_samples[number.frame][ids]
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
         bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
-        timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
+        timeline = Timeline(world, tasks, ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
-        view = make_view(parts, number, timeline, tasks, tasks - 1, knowledge, bands_hz, self._places)
-        station = world.population.station[ids]
-        rows = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, self._places)
+        view = make_view(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
+        rows = admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)
