@@ -1,8 +1,7 @@
 """Which devices upload, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
+from edgesim.learning.accounts import Accounts
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
 
@@ -24,7 +24,7 @@ _SCAN = 64
 class Timeline:
     """What the scheduler plans the candidates' uploads on; seconds count from the round's start.
 
-    Each quantity is worked out once, and only for the candidates that are looked at.
+    A quantity of a `Column` is worked out once, and only for the candidates that are looked at.
     """
 
     world: World
@@ -32,79 +32,73 @@ class Timeline:
     """Which draws of the radio are theirs: the round's, or those of each one's next task, [n]."""
     ids: Integers
     """Candidates, ascending, [n]."""
+    station: Integers
+    """The station of each, [n]."""
     delay_s: Floats | Column
     """What is known of the compute delay, [n]."""
-    download_bits: Floats | Column
-    """What each is sent, [n]; one that is sent nothing waits for no broadcast."""
-    upload_bits: Floats | Column
+    upload_bits: Column
     """What each sends, [n]."""
-    backhaul: Backhaul
-    from_cloud: bool
-    """Whether the broadcast comes from the cloud, not from the edge servers."""
+    ready_s: Column
+    """When each upload can begin, [n]."""
+    due_s: Floats
+    """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
+    rx_power_w: Column
+    """Received power that each upload is planned on, [n]."""
+    need_hz: Column
+    """Least bandwidth that uploads what each sends by the deadline, [n]; inf where no band does."""
     t_start_s: float
     """The round's start on the run's clock."""
     tmax_s: float
     """The round's deadline."""
-    decided_s: float | None
-    """When the decision falls; None when it falls at the round's start."""
 
-    @cached_property
-    def station(self) -> Integers:
-        """The station of each candidate, [n]."""
-        return self.world.population.station[self.ids]
 
-    @cached_property
-    def due_s(self) -> Floats:
-        """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
-        bits = np.asarray(self.upload_bits).max(initial=0.0) if self.backhaul.has_wires else 0.0
-        return self.tmax_s - self.backhaul.of_station_s(float(bits))
+def make_timeline(
+    world: World,
+    accounts: Accounts,
+    backhaul: Backhaul,
+    round: int,
+    draws: int | Integers,
+    ids: Integers,
+    delay_s: Floats | Column,
+    t_start_s: float,
+    tmax_s: float,
+    decided_s: float | None = None,
+    from_cloud: bool = True,
+) -> Timeline:
+    """That of a ``round`` which is decided at its start, unless ``decided_s`` says when.
 
-    @cached_property
-    def ready_s(self) -> Column:
-        """When each upload can begin, [n]."""
-        return Column(len(self.ids), self._ready_s)
+    ``from_cloud`` is whether the broadcast comes from the cloud, not from the edge servers; a device that is sent
+    nothing does not wait for it.
+    """
+    count, station = len(ids), world.population.station[ids]
+    download_bits, upload_bits = accounts.bits(ids, round)
+    most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
+    due_s = tmax_s - backhaul.of_station_s(float(most_bits))
 
-    @cached_property
-    def rx_power_w(self) -> Column:
-        """Received power that each upload is planned on, [n]."""
-        return Column(len(self.ids), lambda rows: self.world.planned_rx_power_w(self.ids[rows], self.draws_of(rows)))
+    def ready(rows: Integers) -> Floats:
+        if decided_s is not None:
+            return np.full(len(rows), decided_s)
+        bits = download_bits[rows]
+        broadcast_s = backhaul.download_s(station[rows], bits, from_cloud)
+        return np.asarray(broadcast_s + world.download_s(ids[rows], bits) + delay_s[rows])
 
-    @cached_property
-    def need_hz(self) -> Column:
-        """Least bandwidth that uploads what each sends by the deadline, [n]; inf where no band does."""
-        return Column(len(self.ids), self._need_hz)
+    def rx_power(rows: Integers) -> Floats:
+        return world.planned_rx_power_w(ids[rows], draws if isinstance(draws, int) else draws[rows])
 
-    def draws_of(self, rows: Integers) -> int | Integers:
-        """The ``draws`` of some candidates (positions)."""
-        return self.draws if isinstance(self.draws, int) else self.draws[rows]
-
-    def _ready_s(self, rows: Integers) -> Floats:
-        if self.decided_s is not None:
-            return np.full(len(rows), self.decided_s)
-        ids, bits = self.ids[rows], self.download_bits[rows]
-        broadcast_s = self.backhaul.download_s(self.station[rows], bits, self.from_cloud)
-        return np.asarray(broadcast_s + self.world.download_s(ids, bits) + self.delay_s[rows])
-
-    def _need_hz(self, rows: Integers) -> Floats:
-        ids, bits, ready_s, rx_power_w = (
-            column[rows] for column in (self.ids, self.upload_bits, self.ready_s, self.rx_power_w)
-        )
-        need_hz = np.empty(len(ids))
-        for station, there in self.world.by_station(ids):
-            need_hz[there] = self.world.links[station].least_hz(
-                ids[there],
-                bits[there],
-                ready_s[there],
-                float(self.due_s[station]),
-                rx_power_w[there],
-                self.t_start_s,
-            )
+    def need(rows: Integers) -> Floats:
+        some, bits, start_s, power_w = (column[rows] for column in (ids, upload_bits, ready_s, rx_power_w))
+        need_hz = np.empty(len(some))
+        for number, there in world.by_station(some):
+            uploads = some[there], bits[there], start_s[there], float(due_s[number]), power_w[there]
+            need_hz[there] = world.links[number].least_hz(*uploads, t_start_s)
         return need_hz
 
-    def of(self, rows: Booleans) -> "Timeline":
-        """That of some candidates alone."""
-        some = {name: getattr(self, name)[rows] for name in ("ids", "delay_s", "download_bits", "upload_bits")}
-        return replace(self, **some, draws=self.draws_of(np.flatnonzero(rows)))
+    # The functions know columns, not the timeline, which would keep itself alive.
+    ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
+    needs_hz = Column(count, need)
+    return Timeline(
+        world, draws, ids, station, delay_s, upload_bits, ready_s, due_s, rx_power_w, needs_hz, t_start_s, tmax_s
+    )
 
 
 def admit(

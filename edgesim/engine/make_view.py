@@ -23,7 +23,7 @@ def make_view(
     ``times_selected`` is theirs, [n]; ``bands_hz`` are what is left of the stations' bands, [M]; ``count`` is the most
     that the admission takes, where it counts.
     """
-    world, ids = parts.world, timeline.ids
+    world, ids, draws = parts.world, timeline.ids, timeline.draws
     return RoundView(
         round=number.round,
         frame=number.frame,
@@ -33,7 +33,7 @@ def make_view(
         tmax_s=timeline.tmax_s,
         batch_size=world.config.learning.batch_size,
         ids=ids,
-        gain=Column(len(ids), lambda rows: world.gain(ids[rows], timeline.draws_of(rows))),
+        gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
         delay_s=timeline.delay_s,
         need_hz=timeline.need_hz,
         samples=parts.data_sizes[number.frame][ids],
