@@ -76,7 +76,10 @@ Law = Callable[[NDArray[np.uint64]], NDArray[Any]]
 
 
 def _uniform(words: NDArray[np.uint64]) -> Floats:
-    return np.asarray(((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52)
+    values = (words >> np.uint64(12)).astype(np.float64)
+    values += 0.5
+    values *= 2.0**-52
+    return values
 
 
 def _normal(words: NDArray[np.uint64]) -> Floats:
@@ -96,12 +99,15 @@ class Streams:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
+        self._keys: dict[str, tuple[int, int]] = {}
         self._ahead: dict[tuple[Law, str, int | None], tuple[int, NDArray[Any]]] = {}
         """By law, name and count, draws of the first devices: the first round, and draws, [rounds, devices, ...]."""
 
     def _key(self, name: str) -> tuple[int, int]:
-        digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
-        return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
+        if name not in self._keys:
+            digest = hashlib.blake2b(f"{self.seed}/{name}".encode(), digest_size=8).digest()
+            self._keys[name] = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
+        return self._keys[name]
 
     def _draws(
         self, law: Law, name: str, devices: ArrayLike, round: ArrayLike, count: int | None, first_pair: ArrayLike = 0
@@ -127,12 +133,13 @@ class Streams:
         device_word, round_word = np.asarray(devices, dtype=np.uint64), np.asarray(round, dtype=np.uint64)
         index = np.add(np.asarray(first_block, dtype=np.uint64)[..., None], np.arange(blocks, dtype=np.uint64))
         words = philox4x32((device_word[..., None], round_word[..., None], index, _ZERO), self._key(name))
-        pairs = np.empty((*words[0].shape, 2), dtype=np.uint64)
-        for half in range(2):
-            np.left_shift(words[2 * half], _HALF, out=pairs[..., half])
-            pairs[..., half] |= words[2 * half + 1]
-        pairs = pairs.reshape(*pairs.shape[:-2], 2 * blocks)
-        return pairs[..., 0] if count is None else pairs[..., :count]
+        pairs = np.empty((2, *words[0].shape), dtype=np.uint64)
+        for half, pair in enumerate(pairs):
+            np.left_shift(words[2 * half], _HALF, out=pair)
+            pair |= words[2 * half + 1]
+        # Of one block the words stay in two stretches of memory, which is quicker for what follows.
+        in_order = np.moveaxis(pairs, 0, -1).reshape(*pairs.shape[1:-1], 2 * blocks)
+        return in_order[..., 0] if count is None else in_order[..., :count]
 
     def _ahead_of(self, law: Law, name: str, device: int, round: int, count: int | None) -> tuple[int, NDArray[Any]]:
         """Draws ahead with those of a device and a round: the first round, and draws, [rounds, devices, ...]."""
