@@ -86,11 +86,11 @@ def make_timeline(
         return world.planned_rx_power_w(ids[rows], draws if isinstance(draws, int) else draws[rows])
 
     def need(rows: Integers) -> Floats:
-        some, bits, start_s, power_w = (column[rows] for column in (ids, upload_bits, ready_s, rx_power_w))
+        some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
         need_hz = np.empty(len(some))
         for number, there in world.by_station(some):
-            uploads = some[there], bits[there], start_s[there], float(due_s[number]), power_w[there]
-            need_hz[there] = world.links[number].least_hz(*uploads, t_start_s)
+            link, end_s = world.links[number], float(due_s[number])
+            need_hz[there] = link.least_hz(some[there], bits[there], start_s[there], end_s, power_w[there], t_start_s)
         return need_hz
 
     # The functions know columns, not the timeline, which would keep itself alive.
