@@ -118,8 +118,7 @@ class Renewal(Repeated):
             device, from_s, to_s = (np.concatenate(column) for column in zip(*parts, strict=True))
             for times_s in (from_s, to_s):
                 np.floor(times_s, out=times_s)
-            np.maximum(from_s, begin_s, out=from_s)
-            yield joined(device, from_s, to_s, until_s, device_count, "availability")
+            yield joined(device, np.maximum(from_s, begin_s), to_s, until_s, device_count, "availability")
 
     def _means_s(self, ids: Integers, streams: Streams) -> tuple[Floats, Floats]:
         """Mean session and mean gap of each device, [n]."""
@@ -162,13 +161,8 @@ class Rhythm:
 
     def inner_s(self, t_s: Floats) -> Floats:
         """Inner time at real times, [n]."""
-        turn = t_s / DAY_S
-        turn -= self._peak_h / 24
-        turn *= 2 * np.pi
-        np.sin(turn, out=turn)
-        turn *= self._rhythm * DAY_S / (2 * np.pi)
-        turn += t_s
-        return turn
+        turn = 2 * np.pi * (t_s / DAY_S - self._peak_h / 24)
+        return np.asarray(t_s + self._rhythm * DAY_S / (2 * np.pi) * np.sin(turn))
 
     def real_s(self, inner_s: Floats) -> Floats:
         """Real time at inner times, [n]: linear between values of `inner_s` at every minute, a few seconds off.
@@ -192,6 +186,4 @@ class Rhythm:
 
 def _log_normal(normal: Floats, log_std: float) -> Floats:
     """Log-normal draws of mean 1."""
-    values = log_std * normal
-    values -= log_std**2 / 2
-    return np.asarray(np.exp(values, out=values))
+    return np.asarray(np.exp(log_std * normal - log_std**2 / 2))
