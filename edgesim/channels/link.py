@@ -54,7 +54,7 @@ class SharedLink(Known, Protocol):
     """The uplink of a station whose band is shared anew at every change."""
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
-        """How fast each of several bandwidths carries bits, [n], in the link's own unit."""
+        """How fast each of several bandwidths above 0 carries bits, [n], in the link's own unit."""
 
     def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
         """Bits that each of the `rates` carries between two instants of the run's clock, [n]."""
@@ -92,7 +92,11 @@ class ShannonLink(Known):
 
     def rates(self, bandwidth_hz: Floats, rx_power_w: Floats) -> Floats:
         """Bits per second, [n]."""
-        return rate_bps(bandwidth_hz, rx_power_w, self.noise_w_per_hz, self.max_bps_per_hz)
+        # Not by `rate_bps`, which also answers for 0 Hz: bands are shared anew up to twice for each upload.
+        shannon_bps = bandwidth_hz * np.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
+        if math.isinf(self.max_bps_per_hz):
+            return shannon_bps
+        return np.minimum(shannon_bps, self.max_bps_per_hz * bandwidth_hz)
 
     def bits_each(self, rates: Floats, start_s: float, end_s: float) -> Floats:
         """Rates times airtime, [n]."""

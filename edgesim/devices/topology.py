@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import networkx as nx
@@ -142,10 +143,10 @@ class Backhaul:
     server_links: Sequence[Sequence[BackhaulLink]]
     """Links on the path between each server and the cloud, starting at the cloud, [E]."""
 
-    @property
+    @cached_property
     def has_wires(self) -> bool:
-        """Whether there are links between any station and its server."""
-        return any(self.station_links)
+        """Whether there are links between any stations, servers and the cloud; without, messages take no time."""
+        return any(self.station_links) or any(self.server_links)
 
     def of_station_s(self, bits: float) -> Floats:
         """Seconds that a message takes from each station to its server, or back, [M]."""
@@ -162,12 +163,19 @@ class Backhaul:
 
     def upload_s(self, station: Integers, bits: Floats) -> Floats:
         """Seconds that messages of ``bits`` [n] take from their ``station`` [n] to its server, [n]."""
-        return _by_size(bits, station, self.of_station_s)
+        return self._by_size(bits, station, self.of_station_s)
 
     def download_s(self, station: Integers, bits: Floats, from_cloud: bool) -> Floats:
         """Seconds that messages of ``bits`` [n] take to their ``station`` [n], [n]; 0 for a message of 0 bits."""
-        seconds = _by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud))
-        return np.where(bits > 0, seconds, 0.0)
+        return self._by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud)) * (bits > 0)
+
+    def _by_size(self, bits: Floats, station: Integers, of_size_s: Callable[[float], Floats]) -> Floats:
+        """Seconds of each message [n]: the entry of its station in ``of_size_s(bits)``, [M]."""
+        seconds = np.zeros(len(bits))
+        for size in np.unique(bits).tolist() if self.has_wires else ():
+            rows = bits == size
+            seconds[rows] = of_size_s(size)[station[rows]]
+        return seconds
 
 
 def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backhaul:
@@ -196,14 +204,3 @@ def _links(graph: nx.Graph, path: Sequence[str]) -> list[BackhaulLink]:
 
 def _path_s(links: Sequence[BackhaulLink], bits: float) -> float:
     return sum(link.delay_s(bits) for link in links)
-
-
-def _by_size(bits: Floats, station: Integers, of_size_s: Callable[[float], Floats]) -> Floats:
-    """Seconds of each message [n]: the entry of its station in ``of_size_s(bits)``, [M]."""
-    if len(bits) and (bits == bits[0]).all():
-        return of_size_s(float(bits[0]))[station]
-    seconds = np.empty(len(bits))
-    for size in np.unique(bits).tolist():
-        rows = bits == size
-        seconds[rows] = of_size_s(size)[station[rows]]
-    return seconds

@@ -1,8 +1,7 @@
 """Which devices upload, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
+from edgesim.learning.accounts import Accounts
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
 
@@ -22,62 +22,83 @@ _SCAN = 64
 
 @dataclass(frozen=True)
 class Timeline:
-    """When each candidate's upload can begin, as the scheduler knows it; seconds from the round's start."""
+    """What the scheduler plans the candidates' uploads on; seconds count from the round's start.
 
+    A quantity of a `Column` is worked out once, and only for the candidates that are looked at.
+    """
+
+    world: World
+    draws: int | Integers
+    """Which draws of the radio are theirs: the round's, or those of each one's next task, [n]."""
     ids: Integers
     """Candidates, ascending, [n]."""
+    station: Integers
+    """The station of each, [n]."""
     delay_s: Floats | Column
     """What is known of the compute delay, [n]."""
-    download_bits: Floats | Column
-    """What each is sent, [n]; one that is sent nothing waits for no broadcast."""
-    upload_bits: Floats | Column
+    upload_bits: Column
     """What each sends, [n]."""
-    backhaul: Backhaul
-    from_cloud: bool
-    """Whether the broadcast comes from the cloud, not from the edge servers."""
+    ready_s: Column
+    """When each upload can begin, [n]."""
+    due_s: Floats
+    """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
+    rx_power_w: Column
+    """Received power that each upload is planned on, [n]."""
+    need_hz: Column
+    """Least bandwidth that uploads what each sends by the deadline, [n]; inf where no band does."""
     t_start_s: float
     """The round's start on the run's clock."""
     tmax_s: float
     """The round's deadline."""
-    decided_s: float | None
-    """When the decision falls; None when it falls at the round's start."""
-
-    @cached_property
-    def due_s(self) -> Floats:
-        """When a station's uploads must have ended to be in time, [M]: early enough for the largest of all of them."""
-        bits = np.asarray(self.upload_bits).max(initial=0.0) if self.backhaul.has_wires else 0.0
-        return self.tmax_s - self.backhaul.of_station_s(float(bits))
-
-    def ready_s(self, world: World, rows: Integers) -> Floats:
-        """When the uploads of some candidates (positions) can begin."""
-        if self.decided_s is not None:
-            return np.full(len(rows), self.decided_s)
-        ids, bits = self.ids[rows], self.download_bits[rows]
-        broadcast_s = self.backhaul.download_s(world.population.station[ids], bits, self.from_cloud)
-        return np.asarray(broadcast_s + world.download_s(ids, bits) + self.delay_s[rows])
-
-    def of(self, rows: Booleans) -> "Timeline":
-        """That of some candidates alone."""
-        some = {name: getattr(self, name)[rows] for name in ("ids", "delay_s", "download_bits", "upload_bits")}
-        return replace(self, **some)
 
 
-def needs_hz(world: World, timeline: Timeline, round: int | Integers, rows: Integers) -> Floats:
-    """Least bandwidths that upload what some candidates (positions) send by the deadline; inf where no band does."""
-    ids = timeline.ids[rows]
-    rx_power_w, ready_s = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows)
-    bits = timeline.upload_bits[rows]
-    need_hz = np.empty(len(ids))
-    for station, there in world.by_station(ids):
-        need_hz[there] = world.links[station].least_hz(
-            ids[there],
-            bits[there],
-            ready_s[there],
-            float(timeline.due_s[station]),
-            rx_power_w[there],
-            timeline.t_start_s,
-        )
-    return need_hz
+def make_timeline(
+    world: World,
+    accounts: Accounts,
+    backhaul: Backhaul,
+    round: int,
+    draws: int | Integers,
+    ids: Integers,
+    delay_s: Floats | Column,
+    t_start_s: float,
+    tmax_s: float,
+    decided_s: float | None = None,
+    from_cloud: bool = True,
+) -> Timeline:
+    """That of a ``round`` which is decided at its start, unless ``decided_s`` says when.
+
+    ``from_cloud`` is whether the broadcast comes from the cloud, not from the edge servers; a device that is sent
+    nothing does not wait for it.
+    """
+    count, station = len(ids), world.population.station[ids]
+    download_bits, upload_bits = accounts.bits(ids, round)
+    most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
+    due_s = tmax_s - backhaul.of_station_s(float(most_bits))
+
+    def ready(rows: Integers) -> Floats:
+        if decided_s is not None:
+            return np.full(len(rows), decided_s)
+        bits = download_bits[rows]
+        broadcast_s = backhaul.download_s(station[rows], bits, from_cloud)
+        return np.asarray(broadcast_s + world.download_s(ids[rows], bits) + delay_s[rows])
+
+    def rx_power(rows: Integers) -> Floats:
+        return world.planned_rx_power_w(ids[rows], draws if isinstance(draws, int) else draws[rows])
+
+    def need(rows: Integers) -> Floats:
+        some, bits, start_s, power_w = ids[rows], upload_bits[rows], ready_s[rows], rx_power_w[rows]
+        need_hz = np.empty(len(some))
+        for number, there in world.by_station(some):
+            link, end_s = world.links[number], float(due_s[number])
+            need_hz[there] = link.least_hz(some[there], bits[there], start_s[there], end_s, power_w[there], t_start_s)
+        return need_hz
+
+    # The functions know columns, not the timeline, which would keep itself alive.
+    ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
+    needs_hz = Column(count, need)
+    return Timeline(
+        world, draws, ids, station, delay_s, upload_bits, ready_s, due_s, rx_power_w, needs_hz, t_start_s, tmax_s
+    )
 
 
 def admit(
@@ -168,35 +189,29 @@ def _fill(needs_hz: Floats | Column, rows: Integers, used_hz: float, band_hz: fl
     return fits, used_hz
 
 
-def share(
-    world: World,
-    timeline: Timeline,
-    need_hz: Floats | Column,
-    taken: Integers,
-    round: int,
-    bands_hz: Floats,
-) -> Floats:
-    """Bandwidths of the devices taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config.
+def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
+    """Bandwidths of the candidates taken (positions), [S], that share ``bands_hz`` [M] by the allocator of the config.
 
     Devices that have nothing to send have no share.
     """
+    world, shares_hz = timeline.world, np.zeros(len(taken))
     if world.own_links is not None:
         # There is no band to share, not even for uploads that are too slow on their own links.
-        return np.zeros(len(taken))
+        return shares_hz
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
-    shares_hz, sent_bits = np.zeros(len(taken)), timeline.upload_bits[taken]
-    sends = np.flatnonzero(sent_bits)
-    rows, bits = taken[sends], sent_bits[sends]
+    sends = np.flatnonzero(timeline.upload_bits[taken])
+    rows = taken[sends]
     ids = timeline.ids[rows]
-    rx_power_w, ready_s, needs = world.planned_rx_power_w(ids, round), timeline.ready_s(world, rows), need_hz[rows]
+    columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz
+    bits, ready_s, rx_power_w, needs_hz = (column[rows] for column in columns)
     for station, there in world.by_station(ids) if len(ids) else ():
         request = Request(
             ids=ids[there],
             payload_bits=bits[there],
             ready_s=ready_s[there],
             rx_power_w=rx_power_w[there],
-            need_hz=needs[there],
+            need_hz=needs_hz[there],
             link=world.links[station],
             t_start_s=timeline.t_start_s,
             bandwidth_hz=float(bands_hz[station]),

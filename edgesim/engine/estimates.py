@@ -7,9 +7,7 @@ import numpy as np
 from edgesim.arrays import Floats, Integers
 from edgesim.engine.decision import Timeline
 from edgesim.engine.work import Task
-from edgesim.engine.world import World
 from edgesim.learning.interface import Merged
-from edgesim.selection.column import Column
 from edgesim.selection.view import Feedback
 
 
@@ -17,15 +15,8 @@ from edgesim.selection.view import Feedback
 class PlannedEstimates:
     """An `edgesim.selection.view.Estimates` on what the scheduler plans with."""
 
-    world: World
     timeline: Timeline
     """Of the view's candidates, [n]."""
-    need_hz: Column
-    """Least bandwidths, [n]."""
-    rx_power_w: Column
-    """Received powers that uploads are planned on, [n]."""
-    station: Integers
-    """The station of each, [n]."""
     bands_hz: Floats
     """What is left of the stations' bands, [M]."""
     count: int | None
@@ -34,31 +25,31 @@ class PlannedEstimates:
     def places(self) -> int:
         """Most candidates that the admission can take."""
         if self.count is not None:
-            return min(self.count, len(self.station))
-        needs_hz = np.asarray(self.need_hz)
+            return min(self.count, len(self.timeline.ids))
+        needs_hz = np.asarray(self.timeline.need_hz)
         places = 0
         for station, band_hz in enumerate(self.bands_hz.tolist()):
-            there = np.sort(needs_hz[self.station == station])
+            there = np.sort(needs_hz[self.timeline.station == station])
             places += int(np.searchsorted(np.cumsum(there), band_hz, "right"))
         return places
 
     def ready_s(self, rows: Integers) -> Floats:
         """When each upload can begin, [n]."""
-        return self.timeline.ready_s(self.world, rows)
+        return np.asarray(self.timeline.ready_s[rows])
 
     def due_s(self, rows: Integers) -> Floats:
         """When each upload must have ended, [n]."""
-        return np.asarray(self.timeline.due_s[self.station[rows]])
+        return np.asarray(self.timeline.due_s[self.timeline.station[rows]])
 
     def upload_s(self, rows: Integers, at_once: int) -> Floats:
         """Payload over the mean rate of an equal share of the station's band, on the gain planned on, [n]."""
-        ids, start_s = self.timeline.ids[rows], self.timeline.t_start_s
+        ids, start_s, world = self.timeline.ids[rows], self.timeline.t_start_s, self.timeline.world
         end_s = start_s + float(self.timeline.due_s.max())
         share = min(1.0, len(self.bands_hz) / max(at_once, 1))
-        rx_power_w = self.rx_power_w[rows]
+        rx_power_w = self.timeline.rx_power_w[rows]
         bps = np.empty(len(rows))
-        for station, there in self.world.by_station(ids):
-            link, band_hz = self.world.links[station], share * float(self.world.bands_hz[station])
+        for station, there in world.by_station(ids):
+            link, band_hz = world.links[station], share * float(world.bands_hz[station])
             bps[there] = link.mean_bps(ids[there], band_hz, rx_power_w[there], start_s, end_s)
         with np.errstate(divide="ignore"):
             return np.asarray(self.timeline.upload_bits[rows] / bps)
@@ -66,7 +57,8 @@ class PlannedEstimates:
     def leaves_s(self, rows: Integers, horizon_s: float) -> Floats:
         """When each device's present stay ends, [n]."""
         start_s = self.timeline.t_start_s
-        until_s = self.world.availability.available_until(self.timeline.ids[rows], start_s, start_s + horizon_s)
+        availability = self.timeline.world.availability
+        until_s = availability.available_until(self.timeline.ids[rows], start_s, start_s + horizon_s)
         return np.asarray(until_s - start_s)
 
 

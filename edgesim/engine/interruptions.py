@@ -35,10 +35,11 @@ class Interruptions:
         """When one device leaves its work, however late that is."""
         return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
 
-    def away_s(self, ids: Integers, t_start_s: list[float], t_end_s: list[float]) -> list[float]:
+    def away_s(self, devices: list[int], t_start_s: list[float], t_end_s: list[float]) -> list[float]:
         """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
-        if self.world.config.availability.interruption != "ignore" or not len(ids):
-            return [0.0] * len(ids)
+        if self.world.config.availability.interruption != "ignore" or not devices:
+            return [0.0] * len(devices)
+        ids = np.array(devices, dtype=np.int64)
         until_s = self.world.availability.available_until(ids, np.array(t_start_s), max(t_end_s))
         away_s = [0.0] * len(ids)
         for row in np.flatnonzero(until_s < t_end_s).tolist():

@@ -1,7 +1,7 @@
 """What a policy sees: the view of one round's candidates, under every protocol."""
 
 from edgesim.arrays import Floats, Integers
-from edgesim.engine.decision import Timeline, needs_hz
+from edgesim.engine.decision import Timeline
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_parts import RunParts
@@ -13,7 +13,6 @@ def make_view(
     parts: RunParts,
     number: RoundNumber,
     timeline: Timeline,
-    task_numbers: int | Integers,
     times_selected: Integers,
     knowledge: Knowledge,
     bands_hz: Floats,
@@ -21,18 +20,10 @@ def make_view(
 ) -> RoundView:
     """The view of the candidates of a ``timeline``, [n].
 
-    ``task_numbers`` say which draws of radio and computing are theirs: the round, or each one's next task's, [n].
     ``times_selected`` is theirs, [n]; ``bands_hz`` are what is left of the stations' bands, [M]; ``count`` is the most
     that the admission takes, where it counts.
     """
-    world, config, ids = parts.world, parts.world.config, timeline.ids
-
-    def of(rows: Integers) -> int | Integers:
-        return task_numbers if isinstance(task_numbers, int) else task_numbers[rows]
-
-    need_hz = Column(len(ids), lambda rows: needs_hz(world, timeline, of(rows), rows))
-    rx_power_w = Column(len(ids), lambda rows: world.planned_rx_power_w(ids[rows], of(rows)))
-    station = world.population.station[ids]
+    world, ids, draws = parts.world, timeline.ids, timeline.draws
     return RoundView(
         round=number.round,
         frame=number.frame,
@@ -40,15 +31,15 @@ def make_view(
         rounds_in_frame=number.rounds_in_frame,
         t_s=timeline.t_start_s,
         tmax_s=timeline.tmax_s,
-        batch_size=config.learning.batch_size,
+        batch_size=world.config.learning.batch_size,
         ids=ids,
-        gain=Column(len(ids), lambda rows: world.gain(ids[rows], of(rows))),
+        gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
         delay_s=timeline.delay_s,
-        need_hz=need_hz,
+        need_hz=timeline.need_hz,
         samples=parts.data_sizes[number.frame][ids],
         work_samples=parts.work_samples[number.frame][ids],
         times_selected=times_selected,
         streams=world.streams,
         knowledge=knowledge,
-        estimates=PlannedEstimates(world, timeline, need_hz, rx_power_w, station, bands_hz, count),
+        estimates=PlannedEstimates(timeline, bands_hz, count),
     )

@@ -39,6 +39,8 @@ class OpenRound:
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
+    closes_with: int | None = None
+    """Number of arrivals that closes it; None where only the deadline does."""
     infeasible_share: float | None = None
     """Share of the checked-in devices whose least bandwidth is above the band or that have not reported in time; None
     where admission is by count."""

@@ -205,7 +205,7 @@ class Report:
         ]
         work = Work(tasks, spans, outcome, energy_j)
         self.totals.add_work(work)
-        away_s = self.interruptions.away_s(np.array(devices, dtype=np.int64), starts_s, ends_s)
+        away_s = self.interruptions.away_s(devices, starts_s, ends_s)
         self.writer.write(
             "activities",
             {

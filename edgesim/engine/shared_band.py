@@ -91,7 +91,7 @@ class SharedBand:
             return
         now_s, plan = self._since_s, self._plan
         rx_power_w, weight_hz, left_bits = self._table[:3, : len(self.active)]
-        self._hz = self.bandwidth_hz * weight_hz / weight_hz.sum()
+        self._hz = self.bandwidth_hz * weight_hz / np.add.reduce(weight_hz)
         self._rates = self.link.rates(self._hz, rx_power_w)
         end_s = self.link.end_each_s(self._rates, left_bits, now_s)
         first_s = float(end_s[end_s.argmin()])

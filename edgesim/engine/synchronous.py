@@ -14,7 +14,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Kind, drift_s, rounding_s, succeed_once
 from edgesim.engine.deadlines import Deadlines
-from edgesim.engine.decision import Timeline, admit, exceed, share
+from edgesim.engine.decision import admit, exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
 from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
@@ -45,6 +45,10 @@ class Synchronous:
     """Servers that have merged updates since the last average in the cloud."""
     open: OpenRound | None = None
     """The round in flight, until it has its rows."""
+
+    def __post_init__(self) -> None:
+        # Whether a policy drafts is asked once: to look whether it has all methods takes as long as many events.
+        self._drafter = self.parts.selector if isinstance(self.parts.selector, Drafter) else None
 
     def step(self, number: RoundNumber) -> Step:
         """One round, once enough devices have checked in."""
@@ -129,14 +133,13 @@ class Synchronous:
             quantile = knobs.plan_quantile
             assert quantile is not None
             delay_s = Column(len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], quantile))
-        timeline = self._timeline(this, ids, delay_s, None)
         if knobs.computes == "candidates":
             self._start(this, ids, np.asarray(compute_s))
-        taken, bandwidth_hz = self._decide(this, timeline)
+        taken, bandwidth_hz = self._decide(this, ids, delay_s)
         if knobs.computes == "selected":
-            rows = np.sort(taken)
+            rows = np.searchsorted(ids, np.sort(taken))
             self._start(this, ids[rows], compute_s[rows])
-        self._grant(this, ids[taken], bandwidth_hz)
+        self._grant(this, taken, bandwidth_hz)
 
     def _decide_on_reports(self, this: OpenRound) -> Generator[simpy.Event, Any, None]:
         """`reported`: the band is shared at the last report or at ``report_by_s``, among those that have reported."""
@@ -148,18 +151,9 @@ class Synchronous:
         clock.call_at(report_by_s, Kind.DECISION, lambda _: succeed_once(this.all_reported))
         yield this.all_reported
         reporters = np.isin(ids, list(this.reports))
-        decided_s = clock.now - this.t_start_s
-        timeline = self._timeline(this, ids[reporters], compute_s[reporters], decided_s)
-        taken, bandwidth_hz = self._decide(this, timeline)
-        self._grant(this, timeline.ids[taken], bandwidth_hz)
+        decision = self._decide(this, ids[reporters], compute_s[reporters], clock.now - this.t_start_s)
+        self._grant(this, *decision)
         this.decision.succeed()
-
-    def _timeline(self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None) -> Timeline:
-        parts = self.parts
-        bits = parts.learner.accounts.bits(ids, this.number.round)
-        return Timeline(
-            ids, delay_s, *bits, parts.backhaul, self.merged_in_cloud, this.t_start_s, this.tmax_s, decided_s
-        )
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
         """Devices begin to work: submit their training jobs, start their processes."""
@@ -184,8 +178,10 @@ class Synchronous:
         for task, promise in zip(tasks, this.training.start(ids), strict=True):
             this.working[task.device] = Working(task, promise, simpy.Process(clock, work(clock, task, signals)))
 
-    def _decide(self, this: OpenRound, timeline: Timeline) -> tuple[Integers, Floats]:
-        """Positions taken, in order, and their bandwidths."""
+    def _decide(
+        self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
+    ) -> tuple[Integers, Floats]:
+        """Those taken of the devices ``ids``, in order, and their bandwidths; `make_timeline` tells the arguments."""
         with this.timed("decide"):
             parts, number, world, knobs = self.parts, this.number, self.parts.world, self.parts.world.config.round
             if knobs.admission == "band":
@@ -196,28 +192,39 @@ class Synchronous:
                 if late.task.phase not in ("backhaul", "ended"):
                     bands_hz[late.task.station] -= late.task.bandwidth_hz
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
-            full = bands_hz <= 1e-9 * world.bands_hz
-            all_ids, station = timeline.ids, world.population.station[timeline.ids]
-            if full.any():
-                timeline = timeline.of(~full[station])
-                station = station[~full[station]]
-            ids = timeline.ids
+            free = bands_hz > 1e-9 * world.bands_hz
+            if not free.all():
+                rows = free[world.population.station[ids]]
+                ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:
-                return np.empty(0, dtype=np.int64), np.empty(0)
+                return ids, np.empty(0)
+            instants_s = this.t_start_s, this.tmax_s, decided_s
+            timeline = make_timeline(
+                world,
+                parts.learner.accounts,
+                parts.backhaul,
+                number.round,
+                number.round,
+                ids,
+                delay_s,
+                *instants_s,
+                self.merged_in_cloud,
+            )
             invited = None if knobs.count is None else math.ceil(knobs.over_commitment * knobs.count - 1e-9)
-            times_selected = self.times_selected[ids]
-            view = make_view(parts, number, timeline, number.round, times_selected, this.training, bands_hz, invited)
+            view = make_view(parts, number, timeline, self.times_selected[ids], this.training, bands_hz, invited)
+            station, need_hz = timeline.station, timeline.need_hz
             if knobs.admission == "band":
-                feasible = np.count_nonzero(np.asarray(view.need_hz) <= bands_hz[station])
+                feasible = np.count_nonzero(np.asarray(need_hz) <= bands_hz[station])
                 this.infeasible_share = 1.0 - feasible / len(this.candidates)
             taken = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, invited)
-            parts.report.totals.overfull += exceed(view.need_hz[taken], station[taken], bands_hz)
-            shares_hz = share(world, timeline, view.need_hz, taken, number.round, bands_hz)
-            return np.searchsorted(all_ids, ids[taken]) if full.any() else taken, shares_hz
+            parts.report.totals.overfull += exceed(need_hz[taken], station[taken], bands_hz)
+            return ids[taken], share(timeline, taken, bands_hz)
 
     def _grant(self, this: OpenRound, ids: Integers, bandwidth_hz: Floats) -> None:
         """Tell every task whether it uploads, and on which reservation."""
-        this.selected = ids
+        this.selected, knobs = ids, self.parts.world.config.round
+        if knobs.close == "arrivals":
+            this.closes_with = len(ids) if knobs.over_commitment == 1 else min(len(ids), knobs.count or 0)
         rx_power_w = self.parts.world.drawn_rx_power_w(ids, this.number.round)
         for one in this.working.values():
             one.task.taken = False
@@ -237,9 +244,7 @@ class Synchronous:
             self.carried[task.device].arrived = True
             return
         this.arrived.add(task.device)
-        knobs = self.parts.world.config.round
-        wanted = len(this.selected) if knobs.over_commitment == 1 else min(len(this.selected), knobs.count or 0)
-        if knobs.close == "arrivals" and len(this.arrived) == wanted:
+        if len(this.arrived) == this.closes_with:
             succeed_once(this.closed)
 
     def _end_or_carry(self, this: OpenRound) -> list[Working]:
@@ -272,8 +277,8 @@ class Synchronous:
         ages = {late.task.device: number.round - late.task.number for late in this.over}
         kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.device] <= limit)]
         picked, unpicked = arrived, arrived[:0]
-        if isinstance(parts.selector, Drafter):
-            picked = parts.selector.draft(self._by_arrival(this, arrived), len(this.candidates))
+        if self._drafter is not None:
+            picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
             policy = world.config.selection.policy
             Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
             unpicked = np.setdiff1d(arrived, picked)
@@ -310,9 +315,9 @@ class Synchronous:
 
     def _to_cloud_s(self, number: RoundNumber) -> float:
         """What the models take to the cloud after a round; 0 where they are not averaged there then."""
-        parts = self.parts
-        to_cloud_s = parts.backhaul.to_cloud_s(parts.learner.accounts.model_bits)
-        return float(to_cloud_s.max()) if self._averages(number) else 0.0
+        if not self._averages(number):
+            return 0.0
+        return float(self.parts.backhaul.to_cloud_s(self.parts.learner.accounts.model_bits).max())
 
     def _average_in_cloud(self, number: RoundNumber) -> Generator[simpy.Event, Any, None]:
         """Every so many rounds, and at a frame's end, the edge servers' models travel to the cloud and are averaged."""

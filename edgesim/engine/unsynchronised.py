@@ -16,7 +16,7 @@ import simpy
 
 from edgesim.arrays import Integers
 from edgesim.engine.clock import Kind, succeed_once
-from edgesim.engine.decision import Timeline, admit
+from edgesim.engine.decision import admit, make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
@@ -150,12 +150,11 @@ class Unsynchronised:
             return
         tasks, samples = self.next_task[ids], parts.charged_samples[number.frame][ids]
         delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
-        bits, tmax_s = parts.learner.accounts.bits(ids, number.round), world.config.round.tmax_s
-        timeline = Timeline(ids, delay_s, *bits, parts.backhaul, True, now_s, tmax_s, None)
+        accounts, tmax_s = parts.learner.accounts, world.config.round.tmax_s
+        timeline = make_timeline(world, accounts, parts.backhaul, number.round, tasks, ids, delay_s, now_s, tmax_s)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
-        view = make_view(parts, number, timeline, tasks, tasks - 1, knowledge, bands_hz, self._places)
-        station = world.population.station[ids]
-        rows = admit(world.config.selection.policy, parts.selector, view, station, bands_hz, self._places)
+        view = make_view(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
+        rows = admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
         until_s = world.availability.available_until(ids[rows], now_s)
         columns = (ids[rows], delay_s[rows], rx_power_w, until_s)

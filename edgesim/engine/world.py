@@ -135,7 +135,7 @@ class World:
     def download_s(self, ids: Integers, bits: Floats) -> Floats:
         """How long each device takes to fetch so many bits, [n]; no time for none."""
         if self.config.round.download_s != "link":
-            return np.where(bits > 0, self.config.round.download_s, 0.0)
+            return np.asarray(self.config.round.download_s * (bits > 0), dtype=np.float64)
         assert isinstance(self.own_links, OwnLinks)
         return np.asarray(bits / self.own_links.rate_bps[ids])
 

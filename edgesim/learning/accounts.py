@@ -73,7 +73,8 @@ class Accounts:
         ids = np.array([one.promise.device for one in used], dtype=np.int64)
         ages = np.array([one.staleness for one in used], dtype=np.int64)
         sizes = self._federation.frames[self._frame].sizes
-        learning = self._config.learning
+        learning, rounds = self._config.learning, [one.promise.round for one in used]
+        lr_in = {round: learning.lr_in(round) for round in set(rounds)}
         return Arrivals(
             ids=ids,
             samples=sizes[ids],
@@ -81,7 +82,7 @@ class Accounts:
             staleness=ages,
             age_weight=weights(self._config.staleness, ages, change),
             picked=np.array([one.picked for one in used], dtype=bool),
-            lr=np.array([learning.lr_in(one.promise.round) for one in used], dtype=np.float64),
+            lr=np.array([lr_in[round] for round in rounds], dtype=np.float64),
             began=began,
             all_samples=sizes,
             round_lr=learning.lr_in(self._round),

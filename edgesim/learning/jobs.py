@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -101,8 +101,7 @@ class Promise:
     result: Result | None = None
 
 
-@dataclass(frozen=True)
-class Arrived:
+class Arrived(NamedTuple):
     """An update that reached the server."""
 
     promise: Promise

@@ -1,7 +1,6 @@
 """Checks before a run begins: configs that could not work, or in which no update could ever arrive, are refused."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import Backhaul, load_topology
-from edgesim.engine.decision import Timeline, needs_hz
+from edgesim.engine.decision import Timeline, make_timeline
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
@@ -134,9 +133,8 @@ def _least_need_hz(world: World, backhaul: Backhaul, accounts: Accounts, samples
     for number in range(1, ROUNDS_LOOKED_AT + 1):
         timeline = timeline_of_round(world, backhaul, ids, samples, number, knobs, accounts)
         if len(timeline.ids):
-            needs = needs_hz(world, timeline, number, np.arange(len(timeline.ids)))
-            share = world.topology.bandwidth_share[world.population.station[timeline.ids]]
-            least_hz = min(least_hz, float((needs / share).min()))
+            share = world.topology.bandwidth_share[timeline.station]
+            least_hz = min(least_hz, float((np.asarray(timeline.need_hz) / share).min()))
         if least_hz <= world.config.radio.bandwidth_hz:
             break
     return least_hz
@@ -176,20 +174,23 @@ def timeline_of_round(
     accounts: Accounts,
 ) -> Timeline:
     """What the scheduler would know in round ``number`` of devices ``ids`` [n] charged for so many ``samples`` [n]."""
-    t_start_s = (number - 1) * knobs.tmax_s
-    bits = accounts.bits(ids, number)
+    times_s = (number - 1) * knobs.tmax_s, knobs.tmax_s
+
+    def timeline(rows: Integers | slice, delay_s: Floats, decided_s: float | None = None) -> Timeline:
+        known = ids[rows], delay_s[rows], *times_s, decided_s
+        return make_timeline(world, accounts, backhaul, number, number, *known)
+
     if knobs.delay_knowledge == "planned":
         assert knobs.plan_quantile is not None
-        planned_s = world.planned_compute_s(ids, samples, knobs.plan_quantile)
-        return Timeline(ids, planned_s, *bits, backhaul, True, t_start_s, knobs.tmax_s, None)
+        return timeline(slice(None), world.planned_compute_s(ids, samples, knobs.plan_quantile))
     compute_s = world.compute_s(ids, number, samples)
-    timeline = Timeline(ids, compute_s, *bits, backhaul, True, t_start_s, knobs.tmax_s, None)
+    known = timeline(slice(None), compute_s)
     if knobs.delay_knowledge == "known":
-        return timeline
+        return known
     assert knobs.report_by_s is not None
-    done_s = timeline.ready_s(world, np.arange(len(ids)))
+    done_s = np.asarray(known.ready_s)
     decided_s = min(float(np.max(done_s)), knobs.report_by_s)
-    return replace(timeline.of(done_s <= decided_s), decided_s=decided_s)
+    return timeline(np.flatnonzero(done_s <= decided_s), compute_s, decided_s)
 
 
 def _round_up(value: float) -> str:

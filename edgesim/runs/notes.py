@@ -8,7 +8,7 @@ from edgesim.arrays import Floats
 from edgesim.channels.environment import Environment
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul
-from edgesim.engine.decision import exceed, needs_hz
+from edgesim.engine.decision import exceed
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
@@ -77,8 +77,7 @@ def _overfull(world: World, backhaul: Backhaul, accounts: Accounts, samples: Flo
     overfull = 0
     for number in range(1, ROUNDS_LOOKED_AT + 1):
         timeline = timeline_of_round(world, backhaul, ids, samples[ids], number, knobs, accounts)
-        need_hz = needs_hz(world, timeline, number, np.arange(len(timeline.ids)))
-        overfull += exceed(need_hz, world.population.station[timeline.ids], world.bands_hz)
+        overfull += exceed(np.asarray(timeline.need_hz), timeline.station, world.bands_hz)
     if 2 * overfull <= ROUNDS_LOOKED_AT:
         return ""
     return (

@@ -129,6 +129,8 @@ class RunWriter:
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     """One column of several writes, one after another."""
     name = field.name
+    if not any(name in part for part in parts):
+        return pa.nulls(sum(len(next(iter(part.values()))) for part in parts), field.type)
     chunks = [part[name] if name in part else [None] * len(next(iter(part.values()))) for part in parts]
     whole: Any
     if len(chunks) == 1:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 
 
 class Column:
@@ -18,8 +18,8 @@ class Column:
         self._length = length
         self._compute = compute
         self._all: Floats | None = None
-        # Memory of rows that nobody asks about is never touched.
-        self._values, self._known = np.empty(length), np.zeros(length, dtype=bool)
+        self._some: tuple[Floats, Booleans] | None = None
+        """Values, and which of them are known, once some have been asked for."""
 
     def __len__(self) -> int:
         return self._length
@@ -34,14 +34,21 @@ class Column:
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
         if len(rows) == self._length:
-            return np.asarray(self)[rows]
-        missing = rows[~self._known[rows]]
+            return self._whole()[rows]
+        if self._some is None:
+            # Memory of rows that nobody asks about is never touched.
+            self._some = np.empty(self._length), np.zeros(self._length, dtype=bool)
+        values, known = self._some
+        missing = rows[~known[rows]]
         if len(missing):
-            self._values[missing] = self._compute(missing)
-            self._known[missing] = True
-        return self._values[rows]
+            values[missing] = self._compute(missing)
+            known[missing] = True
+        return values[rows]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+    def _whole(self) -> Floats:
         if self._all is None:
             self._all = self._compute(np.arange(self._length, dtype=np.int64))
-        return np.asarray(self._all, dtype=dtype)
+        return self._all
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:
+        return np.asarray(self._whole(), dtype=dtype)

@@ -39,6 +39,12 @@ class Renamed(Streams):
     def uniform(self, name, devices, round=0, count=None, first_pair=0):
         return super().uniform(name, self.old[devices], round, count, first_pair)
 
+    def normal(self, name, devices, round=0, count=None, first_pair=0):
+        return super().normal(name, self.old[devices], round, count, first_pair)
+
+    def exponential(self, name, devices, round=0, count=None):
+        return super().exponential(name, self.old[devices], round, count)
+
 
 class Watched:
     """Another object, of which a look at some attributes is noted under a name."""
