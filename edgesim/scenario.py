@@ -29,6 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _OPTIONS = (
+    ("algorithm.name", "algorithms"),
     ("availability.interruption", "interruption"),
     ("data.dataset", "dataset"),
     ("data.folder", "folder"),

@@ -44,6 +44,7 @@ FIGURES |= {
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
+    "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
     "trace_anatomy.py": {"trace_anatomy"},
 }

@@ -28,8 +28,8 @@ class Interval(NamedTuple):
         return Interval(self.mean, float(low), float(np.clip(self.high, self.mean, max(most, self.mean))))
 
 
-def mean_interval(values: ArrayLike, least: int = 2) -> Interval:
-    """Mean of [n] values with its two-sided Student t interval of n - 1 degrees of freedom.
+def mean_interval(values: ArrayLike, least: int = 2, level: float = LEVEL) -> Interval:
+    """Mean of [n] values with its two-sided Student t interval of n - 1 degrees of freedom at a confidence ``level``.
 
     The ends are NaN for fewer than ``least`` values, and the mean as well for none.
     """
@@ -37,7 +37,7 @@ def mean_interval(values: ArrayLike, least: int = 2) -> Interval:
     mean = float(sample.mean()) if sample.size else np.nan
     if sample.size < least:
         return Interval(mean, np.nan, np.nan)
-    half = float(stats.t.ppf(0.5 + LEVEL / 2, sample.size - 1) * sample.std(ddof=1) / np.sqrt(sample.size))
+    half = float(stats.t.ppf(0.5 + level / 2, sample.size - 1) * sample.std(ddof=1) / np.sqrt(sample.size))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -76,6 +76,22 @@ def holm(p: ArrayLike) -> Floats:
     if made.any():
         corrected[made] = multipletests(corrected[made], method="holm")[1]
     return corrected
+
+
+def holm_levels(p: ArrayLike) -> Floats:
+    """Confidence level of each p's own interval [n] that excludes zero where `holm` says that p is below 1 - `LEVEL`.
+
+    The k-th smallest of m p-values is held against a = (1 - `LEVEL`) / (m - k + 1), the first one that is not below it
+    and all larger ones against that one's a; the level is 1 - a, and NaN where p is NaN. Serlin, Journal of
+    Experimental Education 61(4), 1993.
+    """
+    given = np.array(p, dtype=np.float64)
+    levels = np.full(given.size, np.nan)
+    order = np.argsort(given, kind="stable")[: np.count_nonzero(~np.isnan(given))]
+    allowed = (1 - LEVEL) / np.arange(order.size, 0, -1)
+    kept = given[order] >= allowed
+    levels[order] = 1 - np.where(np.logical_or.accumulate(kept), allowed[kept.argmax()], allowed) if order.size else []
+    return levels
 
 
 def reading(difference: Interval, corrected_p: float, margin: float, below: str, above: str) -> str:

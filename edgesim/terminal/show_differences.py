@@ -11,7 +11,7 @@ from rich.console import Console
 from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, MEASURES, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import TO_TARGET
-from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
+from edgesim.terminal.table_text import add_in_sections, bare_table, p_value, plain, print_whole, span, with_interval
 
 LEARNING = {
     "rounds_to_target": ("rounds", "{:.1f}"),
@@ -90,8 +90,8 @@ def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, s
     """How many pairs a row compares in a measure, the difference, its p value and how to read it."""
     left_out = int(row["never"]) if name in TO_TARGET else 0
     pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
-    p = "<0.001" if row[f"{name}_p_holm"] < 0.001 else number(row[f"{name}_p_holm"], "{:.3f}")
-    return pairs, with_interval(row, name, _DIFFERENCES[name][1]), p, row[f"{name}_reading"]
+    difference = with_interval(row, name, _DIFFERENCES[name][1])
+    return pairs, difference, p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"]
 
 
 def _note_left_out(table: pd.DataFrame, console: Console) -> None:

@@ -66,6 +66,11 @@ def with_interval(row: Mapping[Any, Any], name: str, form: str) -> str:
     return number(row[name], form) + ("" if pd.isna(half) else f" ± {number(half, form.replace('+', ''))}")
 
 
+def p_value(p: float) -> str:
+    """A p-value; empty for nan."""
+    return "<0.001" if p < 0.001 else number(p, "{:.3f}")
+
+
 def span(counts: pd.Series, what: str) -> str:
     """Least and most of some counts as text: ``5 to 12 seeds``."""
     low, high = counts.min(), counts.max()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from edgesim.analysis.statistics import Interval, holm, mean_interval, pair_by_seed, paired_t_p, reading
+from edgesim.analysis.statistics import Interval, holm, holm_levels, mean_interval, pair_by_seed, paired_t_p, reading
 
 
 def test_the_interval_of_five_values_uses_the_tabulated_t_quantile():
@@ -60,6 +60,16 @@ def test_holm_multiplies_the_least_p_by_all_comparisons_and_never_lets_a_larger_
     assert holm([0.5, 0.01, np.nan, 0.03, 0.02]) == pytest.approx([0.5, 0.04, np.nan, 0.06, 0.06], nan_ok=True)
     assert holm([0.4, 0.9]) == pytest.approx([0.8, 0.9])
     assert np.isnan(holm([np.nan])).all()
+
+
+def test_the_level_of_an_interval_is_that_of_holms_step_and_no_larger_p_gets_an_easier_one():
+    """Of three, 0.001 is held against 0.05 / 3, 0.03 against 0.05 / 2, and 0.04 no longer against 0.05."""
+    levels = holm_levels([0.04, math.nan, 0.001, 0.03])
+    assert levels[[0, 2, 3]] == pytest.approx([0.975, 1 - 0.05 / 3, 0.975])
+    assert math.isnan(levels[1])
+    assert holm_levels([0.001, 0.02, 0.04]) == pytest.approx([1 - 0.05 / 3, 0.975, 0.95])
+    assert holm_levels([math.nan]).tolist() == pytest.approx([math.nan], nan_ok=True)
+    assert holm_levels([]).size == 0
 
 
 @settings(max_examples=50)

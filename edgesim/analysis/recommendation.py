@@ -1,0 +1,97 @@
+"""Which choice to take in which place, such as which algorithm at which bandwidth: only if it can be told.
+
+Every pair of choices is compared in every place, seed by seed, and p is corrected by Holm for all these comparisons
+together. A choice is ruled out where another one is shown to be better. With a probability of 95 % or more no
+comparison errs, and then the best choice is among those that are left: if it is one, take it.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from edgesim.analysis.statistics import LEVEL, Interval, holm, holm_levels, mean_interval, paired_t_p
+from edgesim.errors import EdgesimError
+
+CANNOT_BE_TOLD = "cannot be told"
+
+
+def compare(scores: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:
+    """Every pair of choices in every place: one row each, in the order of the scores.
+
+    ``scores`` has the columns ``places``, ``choice``, ``seed`` and ``value``, the higher the better. Columns: the
+    places, ``better`` and ``worse`` (by their means), ``pairs`` of seeds, ``difference`` (better minus worse), its p
+    (paired t test), ``p_holm``, and the ends ``low`` and ``high`` of its t interval at the level at which p was judged
+    (`edgesim.analysis.statistics.holm_levels`). Raises `EdgesimError` where a choice lacks a seed that another has.
+    """
+    rows = []
+    for place, group in scores.groupby(list(places), sort=False):
+        table = _by_seed(group, dict(zip(places, place, strict=True)), choice)
+        for one, other in itertools.combinations(table.columns, 2):
+            better, worse = (one, other) if table[one].mean() >= table[other].mean() else (other, one)
+            pair = {"better": better, "worse": worse, "pairs": len(table)}
+            rows.append(dict(zip(places, place, strict=True)) | pair | {"each": table[better] - table[worse]})
+    p = [paired_t_p(row["each"], 0 * row["each"]) for row in rows]
+    levels = holm_levels(p)
+    intervals = [mean_interval(row["each"], level=level) for row, level in zip(rows, levels, strict=True)]
+    columns = [*places, "better", "worse", "pairs"]
+    ends = pd.DataFrame(intervals, columns=Interval._fields).rename(columns={"mean": "difference"})
+    return pd.concat([pd.DataFrame(rows, columns=columns), ends], axis=1).assign(p=p, p_holm=holm(p))
+
+
+def stand(scores: pd.DataFrame, compared: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:
+    """One row per place and choice, the highest mean first, with ``compared`` as from `compare`.
+
+    ``value`` is the mean over seeds with its 95 % t interval ``low`` to ``high``, of ``seeds``; ``behind`` is what it
+    lacks against the highest mean of the place, with ``behind_low`` to ``behind_high`` and ``p_holm``, all empty for
+    that one itself; ``ruled_out_by`` are the choices shown to be better, separated by commas.
+    """
+    rows = []
+    for place, group in scores.groupby(list(places), sort=False):
+        here = dict(zip(places, place, strict=True))
+        pairs = compared[(compared[list(places)] == pd.Series(here)).all(axis=1)]
+        found = {name: mean_interval(of) for name, of in group.groupby(choice, sort=False)["value"]}
+        ranked = sorted(found, key=lambda name: -found[name].mean)
+        for name in ranked:
+            told = pairs[(pairs["worse"] == name) & (pairs["p_holm"] < 1 - LEVEL)]["better"]
+            to_first = pairs[(pairs["worse"] == name) & (pairs["better"] == ranked[0])]
+            behind = to_first[["difference", "low", "high", "p_holm"]].to_numpy().reshape(-1).tolist() or [np.nan] * 4
+            rows.append(
+                here
+                | {choice: name, "seeds": int((group[choice] == name).sum()), "value": found[name].mean}
+                | {"low": found[name].low, "high": found[name].high}
+                | dict(zip(("behind", "behind_low", "behind_high", "p_holm"), behind, strict=True))
+                | {"ruled_out_by": ", ".join(told)}
+            )
+    return pd.DataFrame(rows)
+
+
+def recommend(standings: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:
+    """One row per place: the choice to ``take``, or `CANNOT_BE_TOLD`; ``left`` and ``ruled_out`` name the choices.
+
+    ``standings`` as from `stand`. Names are in the order of the means, separated by commas.
+    """
+    rows = []
+    for place, group in standings.groupby(list(places), sort=False):
+        left = group.loc[group["ruled_out_by"] == "", choice]
+        out = group.loc[group["ruled_out_by"] != "", choice]
+        told = {"take": left.iloc[0] if len(left) == 1 else CANNOT_BE_TOLD}
+        rows.append(
+            dict(zip(places, place, strict=True)) | told | {"left": ", ".join(left), "ruled_out": ", ".join(out)}
+        )
+    return pd.DataFrame(rows)
+
+
+def _by_seed(group: pd.DataFrame, place: dict[str, object], choice: str) -> pd.DataFrame:
+    """The values of one place, a row per seed and a column per choice; raises `EdgesimError` for a missing seed."""
+    columns = list(dict.fromkeys(group[choice]))
+    table = group.pivot(index="seed", columns=choice, values="value")[columns]
+    for name in columns:
+        if (missing := table.index[table[name].isna()]).size:
+            where = ", ".join(f"{knob} = {value}" for knob, value in place.items())
+            raise EdgesimError(
+                f"{where}: {choice} = {name} has no value of seed {missing[0]}, which others have; a comparison needs "
+                "every seed of every choice"
+            )
+    return table

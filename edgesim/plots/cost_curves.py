@@ -1,0 +1,101 @@
+"""Test accuracy against what it costs: simulated seconds, bits sent up and joules of all devices."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from edgesim.analysis.runs import Run
+from edgesim.analysis.spending import COSTS, Cost, spending
+from edgesim.plots import style
+from edgesim.plots.groups import knob_text
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
+
+_LABELS: dict[Cost, tuple[str, float]] = {
+    "seconds": ("simulated time (s)", 1.0),
+    "bits": ("bits sent up (Gbit)", 1e-9),
+    "joules": ("energy of all devices (J)", 1.0),
+}
+"""Label of each cost's axis, and the factor from SI to its unit."""
+_POINTS = 200
+_MARKS = 5
+_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
+_MARGIN = 0.75
+"""Share of the least accuracy, and of the least error, at which the scale begins and ends."""
+
+
+def draw_cost_curves(runs: Sequence[Run], row: str, series: str, foremost: Collection[str] = ()) -> Figure:
+    """A row of panels per value of the knob ``row``, a panel per cost, a line per value of the knob ``series``.
+
+    A line is the mean over seeds, each of which keeps its last accuracy until its next test, up to the cost that every
+    seed reached. Those ``foremost`` are thick and, from three seeds on, have bands of the 95 % t interval. Accuracies
+    stand on a logit scale, on which 0.9 and 0.95 are as far apart as 0.1 and 0.05.
+    """
+    tables: dict[tuple[object, str], list[pd.DataFrame]] = {}
+    for run in runs:
+        tables.setdefault((run.knobs[row], str(run.knobs[series])), []).append(spending(run))
+    rows = {value: knob_text(row, value) for value in dict.fromkeys(run.knobs[row] for run in runs)}
+    labels = list(dict.fromkeys(name for _, name in tables))
+    styles = style.line_styles(labels)
+    lines: dict[str, Line2D] = {}
+    titles = [text for text in rows.values() for _ in COSTS]
+    banded = bool(foremost) and max(map(len, tables.values())) >= LEAST_SEEDS
+    note = ["95 % band"] if banded else []
+    with style.figure(style.PAGE_IN, 1.65 * len(rows), [*labels, *note]) as figure:
+        grid = iter(style.panel_grid(figure, titles, across=len(COSTS)))
+        for value in rows:
+            for cost in COSTS:
+                axes = next(grid)
+                for place, name in enumerate(labels):
+                    if found := tables.get((value, name)):
+                        first_mark = int(_POINTS / _MARKS * place / len(labels))
+                        lines[name] = _draw_line(axes, found, cost, styles[name], name in foremost, first_mark)
+                axes.set_xlim(left=0)
+                axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+                axes.set_xlabel(_LABELS[cost][0])
+        means = np.concatenate([np.asarray(line.get_ydata()) for axes in figure.axes for line in axes.lines])
+        _scale_accuracy(figure.axes[0], float(means.min()), float(means.max()))
+        for axes in figure.axes[:: len(COSTS)]:
+            axes.set_ylabel("test accuracy (1)")
+        handles = [*(lines[name] for name in labels), *(Patch(color="grey", alpha=0.3, linewidth=0) for _ in note)]
+        style.legend_below(figure, handles, [*labels, *note])
+    return figure
+
+
+def _scale_accuracy(axes: Axes, least: float, most: float) -> None:
+    """Give axes, and all that share their y axis, a logit scale that holds accuracies from ``least`` to ``most``."""
+    axes.set_yscale("logit", nonpositive="clip")
+    axes.yaxis.set_major_locator(FixedLocator(_TICKS))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(_MARGIN * max(least, _TICKS[0]), 1 - _MARGIN * (1 - min(most, _TICKS[-1])))
+
+
+def _draw_line(
+    axes: Axes, tables: Sequence[pd.DataFrame], cost: Cost, look: style.LineStyle, thick: bool, first_mark: int
+) -> Line2D:
+    places = np.linspace(0, min(float(table[cost].iloc[-1]) for table in tables), _POINTS)
+    values = [
+        table["accuracy"].to_numpy()[np.searchsorted(table[cost].to_numpy(), places, side="right") - 1]
+        for table in tables
+    ]
+    bands = [drawn_interval(column).within(0, 1) for column in np.transpose(values)]
+    at = places * _LABELS[cost][1]
+    # The markers of each line are shifted, so that they do not hide those of another.
+    (line,) = axes.plot(
+        at,
+        [band.mean for band in bands],
+        linewidth=1.3 if thick else 0.7,
+        markersize=3.5 if thick else 2.6,
+        zorder=2.5 if thick else 2,
+        **look.marked((first_mark, _POINTS // _MARKS)),
+    )
+    if thick and len(tables) >= LEAST_SEEDS:
+        low, high = [band.low for band in bands], [band.high for band in bands]
+        axes.fill_between(at, low, high, color=look.color, alpha=0.2, linewidth=0)
+    return line

@@ -1,0 +1,87 @@
+"""What ``scenarios/radio_cost.py`` compares: what algorithms send and compute costs rounds."""
+
+import runpy
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.config_file import parse
+from edgesim.runs.records import read_config, read_table
+
+SCENARIO = runpy.run_path(str(Path(__file__).parents[1] / "scenarios/radio_cost.py"))
+
+
+@pytest.fixture
+def rounds(tmp_path):
+    """The rounds of an algorithm at a bandwidth within 30 s in which nobody trains."""
+
+    def play(algorithm, band_mhz):
+        (planned,) = SCENARIO["compared"](SCENARIO["cell"](30.0), [algorithm], [band_mhz], 1)
+        config = planned.config.model_dump(exclude_none=True)
+        config["learning"]["training"] = "none"
+        simulation.run(parse(config, algorithm), tmp_path / planned.folder)
+        return read_table(tmp_path / planned.folder, "rounds")
+
+    return play
+
+
+def test_scaffold_sends_twice_as_much_and_makes_fewest_rounds_where_bandwidth_is_scarce(rounds):
+    fedavg, scaffold, moon = (rounds(name, 5.0) for name in ("fedavg", "scaffold", "moon"))
+    assert fedavg["bits_up"].tolist() == pytest.approx([10 * 17_881_664] * len(fedavg))
+    assert moon["bits_up"].tolist() == pytest.approx([10 * 17_881_664] * len(moon))
+    assert scaffold["bits_up"].tolist() == pytest.approx([20 * 17_881_664] * len(scaffold))
+    assert len(scaffold) < len(moon) < len(fedavg)
+
+
+def test_moon_computes_longer_and_makes_fewest_rounds_where_bandwidth_is_ample(rounds):
+    fedavg, scaffold, moon = (rounds(name, 80.0) for name in ("fedavg", "scaffold", "moon"))
+    assert len(moon) < len(scaffold) < len(fedavg)
+
+
+def test_no_update_is_ever_late_so_that_rounds_are_as_long_as_their_work(rounds):
+    played = rounds("scaffold", 5.0)
+    assert (played["arrived"] == 10).all()
+    assert played["late"].sum() == 0
+
+
+def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_tuning_seed_is_compared():
+    algorithms = SCENARIO["names"](SCENARIO["ALGORITHMS"])
+    assert set(SCENARIO["CHOSEN"]) == set(algorithms)
+    for name, (rate, options) in SCENARIO["CHOSEN"].items():
+        tried = SCENARIO["TUNED"].get(name, {})
+        assert rate in SCENARIO["RATES"]
+        assert options.keys() == tried.keys()
+        assert all(value in tried[key] for key, value in options.items())
+    runs = SCENARIO["compared"](SCENARIO["cell"](90.0), algorithms, [20.0], 100)
+    assert not {run.seed for run in runs} & set(SCENARIO["TUNING_SEEDS"])
+
+
+@pytest.mark.slow
+def test_tuning_tries_every_rate_with_every_option_on_seeds_of_its_own(scenario, tmp_path):
+    arguments = ["--tune", "--algorithms", "fedavg,moon", "--seconds", "3", "--jobs", "1", "--out", "out"]
+    done = scenario("radio_cost.py", *arguments)
+    assert done.exit_code == 0, done.output
+    lines = [line.split() for line in done.stdout.splitlines() if "% over 3 seeds" in line]
+    assert {line[0] for line in lines} == {f"fedavg-lr{rate}" for rate in (0.2, 0.4, 0.8, 1.6)} | {
+        f"moon-lr{rate}-mu{mu}" for rate in (0.2, 0.4, 0.8, 1.6) for mu in (1, 5)
+    }
+    seeds = {read_config(folder.parent)["seed"] for folder in (tmp_path / "out-tuning").glob("*/run.json")}
+    assert seeds == {1000, 1001, 1002}
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_the_tables_say_for_every_bandwidth_and_cost_what_to_take(scenario, tmp_path):
+    done = scenario("radio_cost.py", "--quick", "--jobs", "1", "--out", "out")
+    assert done.exit_code == 0, done.output
+    pairs, standings, told = (
+        pd.read_csv(tmp_path / f"out/{name}.csv") for name in ("pairs", "standings", "recommendation")
+    )
+    places = [(band, cost) for band in (5e6, 80e6) for cost in ("seconds", "bits", "joules")]
+    assert list(zip(told["bandwidth_hz"], told["cost"], strict=True)) == places
+    assert len(standings) == 3 * len(pairs) / 3 == 18
+    assert (pairs["pairs"] == 2).all()
+    assert "Which algorithm to take" in done.stdout
+    assert (tmp_path / "out/plots/cost_curves.png").exists()
