@@ -43,6 +43,7 @@ FIGURES = dict.fromkeys(
 FIGURES |= {
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
+    "dynamic_participation.py": LEARNT | {"participation_loss", "differences-algorithm"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},

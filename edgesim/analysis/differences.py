@@ -1,5 +1,6 @@
 """What one value of a knob is worth against another, seed by seed."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,9 +8,12 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis.made import Made, digest_of_study
+from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.statistics import Interval, holm, mean_interval, paired_t_p, reading
 from edgesim.analysis.summary import Measures, measure_rounds
+from edgesim.arrays import Floats
 from edgesim.files.paths import own_file
 
 WORDS = {
@@ -20,13 +24,24 @@ WORDS = {
     "seconds_to_target": ("sooner", "later"),
     "joules_to_target": ("less", "more"),
     "final_accuracy": ("lower", "higher"),
+    "we_percent": ("lower", "higher"),
+    "idp_points": ("less", "more"),
+    "id_points": ("less", "more"),
 }
 """Measures that are compared, and what a negative and a positive difference of each are called."""
 MEASURES = tuple(WORDS)
 
+COURSE = ("we_percent", "idp_points", "id_points")
+"""Three readings of the same accuracies, compared where a study has dynamic participation beside static runs."""
+
 LEVEL_SHARE, LEVEL_POINTS = 0.1, 0.01
 """Differences smaller than this count as level: a tenth of the reference's mean, or one point of accuracy or misses."""
-_IN_POINTS = ("final_accuracy", "miss_rate")
+_IN_POINTS = {
+    "final_accuracy": LEVEL_POINTS,
+    "miss_rate": LEVEL_POINTS,
+    "we_percent": 100 * LEVEL_POINTS,
+    "idp_points": 100 * LEVEL_POINTS,
+}
 
 
 class Difference(NamedTuple):
@@ -49,6 +64,9 @@ def differences(study_folder: Path, knob: str, reference: str | float) -> list[D
     """
     study = read_study(study_folder)
     of = {run.folder: measure_rounds(run, study.target) for run in study.finished}
+    if lost := {pair.run.folder: {"idp_points": pair.idp_points} for pair in pairs(study.finished)[0]}:
+        for run in study.finished:
+            of[run.folder] |= course_measures(run) | lost.get(run.folder, {})
     partners = [run for run in study.finished if run.knobs.get(knob) == reference]
     found = []
     for run in study.finished:
@@ -73,8 +91,8 @@ def summarise_differences(found: list[Difference]) -> pd.DataFrame:
 
     ``never`` counts the pairs of which one run never reached the target; they are left out of the rounds, seconds and
     joules to the target. The columns of a measure are its name alone (the mean) and its name with ``_low``, ``_high``,
-    ``_p`` (paired t test), ``_p_holm`` (the p corrected for all rows of the column) and ``_reading``
-    (`edgesim.analysis.statistics.reading`).
+    ``_p`` (paired t test), ``_p_holm`` (the p corrected for all rows of the column; those of `COURSE` for all rows of
+    the three) and ``_reading`` (`edgesim.analysis.statistics.reading`).
     """
     names = list(dict.fromkeys(name for one in found for name in one.run.knobs))
     groups: dict[tuple[object, ...], list[Difference]] = {}
@@ -86,10 +104,12 @@ def summarise_differences(found: list[Difference]) -> pd.DataFrame:
             for key, group in groups.items()
         ]
     )
-    for name in MEASURES:
-        if any(name in one.values for one in found):
-            columns = _compared(name, list(groups.values()))
-            table = pd.concat([table, columns.set_axis([f"{name}{end}" for end in columns], axis=1)], axis=1)
+    rows = list(groups.values())
+    made = [name for name in MEASURES if any(name in one.values for one in found)]
+    p = {name: [paired_t_p(of, np.zeros(len(of))) for of in _samples(name, rows)] for name in made}
+    for name, corrected in _corrected(p).items():
+        columns = _compared(name, rows, p[name], corrected)
+        table = pd.concat([table, columns.set_axis([f"{name}{end}" for end in columns], axis=1)], axis=1)
     return table
 
 
@@ -121,12 +141,27 @@ def _read(study_folder: Path, tables: list[str]) -> pd.DataFrame:
     return table.astype(dict.fromkeys(texts, object)).fillna(dict.fromkeys(texts, ""))
 
 
-def _compared(measure: str, groups: list[list[Difference]]) -> pd.DataFrame:
+def _samples(measure: str, groups: Sequence[Sequence[Difference]]) -> list[list[float]]:
+    """The known differences of each group."""
+    return [[one.values[measure] for one in group if measure in one.values] for group in groups]
+
+
+def _corrected(p: Mapping[str, Sequence[float]]) -> dict[str, Floats]:
+    """The p of each measure, [groups], corrected for all groups; those of `COURSE` for the groups of all of the three.
+
+    Such measures are the last of `p`.
+    """
+    families = [[name] for name in p if name not in COURSE] + [[name for name in p if name in COURSE]]
+    corrected: dict[str, Floats] = {}
+    for family in filter(None, families):
+        in_all = holm(np.concatenate([p[name] for name in family]))
+        corrected |= zip(family, np.split(in_all, len(family)), strict=True)
+    return corrected
+
+
+def _compared(measure: str, groups: list[list[Difference]], p: Sequence[float], corrected: Floats) -> pd.DataFrame:
     """The columns of one measure, one row per group; a column's name is the suffix to the measure's name."""
-    values = [[one.values[measure] for one in group if measure in one.values] for group in groups]
-    means = [mean_interval(sample) for sample in values]
-    p = [paired_t_p(sample, np.zeros(len(sample))) for sample in values]
-    corrected = holm(p)
+    means = [mean_interval(sample) for sample in _samples(measure, groups)]
     texts = [
         reading(mean, float(in_all), _margin(measure, group), *WORDS[measure])
         for mean, in_all, group in zip(means, corrected, groups, strict=True)
@@ -137,6 +172,6 @@ def _compared(measure: str, groups: list[list[Difference]]) -> pd.DataFrame:
 
 def _margin(measure: str, group: list[Difference]) -> float:
     if measure in _IN_POINTS:
-        return LEVEL_POINTS
+        return _IN_POINTS[measure]
     theirs = [one.partner[measure] for one in group if measure in one.values]
     return LEVEL_SHARE * float(np.mean(theirs)) if theirs else 0.0

@@ -31,17 +31,16 @@ def panels_of(runs: Sequence[Run]) -> list[Panel]:
     """Panels by ascending deadline; a series is named by its policy, and by other knobs where needed.
 
     Another knob is needed if runs of one policy in one panel differ in it; the policy is left out if there is only one.
-    The title is empty if there is one panel. If one deadline would have more than `MOST_SERIES` series of several
-    policies, the first of the knobs needed makes the panels instead.
+    The title is empty if there is one panel. If one deadline would have more than `MOST_SERIES` series, the first of
+    the knobs needed makes the panels instead, unless nothing else distinguishes the series.
     """
     needed = _distinguishing(runs)
     one_policy = len({run.knobs.get("policy") for run in runs}) == 1
     titled, places = _TITLE_KNOB, sorted({run.knobs.get(_TITLE_KNOB) for run in runs}, key=lambda v: (v is None, v))
     if (
         len(places) == 1
-        and needed
-        and not one_policy
-        and len({_label(run, needed, False) for run in runs}) > MOST_SERIES
+        and len(needed) + (not one_policy) > 1
+        and len({_label(run, needed, one_policy) for run in runs}) > MOST_SERIES
     ):
         titled, *needed = needed
         places = list(dict.fromkeys(run.knobs.get(titled) for run in runs))
@@ -101,6 +100,9 @@ _NAMES = {
     "joules_to_target": "energy to the target",
     "wasted_share_j": "wasted share of the energy",
     "final_accuracy": "final accuracy",
+    "we_percent": "WE",
+    "idp_points": "IDP",
+    "id_points": "ID",
     "plan_quantile": "planned quantile $q$",
     "devices": "number of devices",
 }
@@ -115,6 +117,9 @@ _WHOLE_UNITS = {
     "wasted_share_j": "1",
     "scheduled": "clients/round",
     "arrived": "updates/round",
+    "we_percent": "points",
+    "idp_points": "points",
+    "id_points": "points",
 }
 
 

@@ -22,18 +22,9 @@ from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.migration import migrated
 from edgesim.runs import records
-from edgesim.terminal.show_differences import LEARNING, TIMING, print_comparison
+from edgesim.terminal.show_differences import LEARNING, PARTICIPATION, TIMING, print_comparison
 from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 
-#: Column of the summary -> (title, format), as in `LEARNING`.
-_COURSE = {
-    "best_accuracy": ("best", "{:.3f}"),
-    "we_percent": ("WE", "{:.2f}"),
-    "we_variance": ("variance", "{:.2f}"),
-    "idp_points": ("IDP", "{:+.2f}"),
-    "id_points": ("ID", "{:.2f}"),
-    "forgetting_points": ("forgetting", "{:.2f}"),
-}
 #: Measures of learning, shown with their intervals.
 _WITH_INTERVALS = (*TO_TARGET, *TO_STAY, "final_accuracy", "we_percent", "idp_points", "id_points", "forgetting_points")
 #: Parts of the wall time of a run, by their names in the table ``timing``.
@@ -227,7 +218,7 @@ def print_study(folder: Path, console: Console) -> None:
         print_whole(console, _table(f"{folder}: {goal}final accuracy ({told})", summary, varied, LEARNING))
     if "we_percent" in summary and not all(is_static(run) for run in study.finished):
         print_whole(
-            console, _table(f"{folder}: accuracy under dynamic participation ({told})", summary, varied, _COURSE)
+            console, _table(f"{folder}: accuracy under dynamic participation ({told})", summary, varied, PARTICIPATION)
         )
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, TIMING))

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, MEASURES, differences_table
+from edgesim.analysis.differences import COURSE, LEVEL_POINTS, LEVEL_SHARE, MEASURES, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import TO_TARGET
 from edgesim.terminal.table_text import add_in_sections, bare_table, p_value, plain, print_whole, span, with_interval
@@ -32,7 +32,19 @@ TIMING = {
     "wasted_share_j": ("waste", "{:.3f}"),
 }
 """Column of the summary -> (title, format), of measures that need an accuracy and of those that do not."""
-_DIFFERENCES = {name: (title, form.replace(":", ":+")) for name, (title, form) in (TIMING | LEARNING).items()}
+PARTICIPATION = {
+    "best_accuracy": ("best", "{:.3f}"),
+    "we_percent": ("WE", "{:.2f}"),
+    "we_variance": ("variance", "{:.2f}"),
+    "idp_points": ("IDP", "{:+.2f}"),
+    "id_points": ("ID", "{:.2f}"),
+    "forgetting_points": ("forgetting", "{:.2f}"),
+}
+"""As `TIMING`, of measures of how accuracy goes over rounds."""
+_DIFFERENCES = {
+    name: (title, form.replace("+", "").replace(":", ":+"))
+    for name, (title, form) in (TIMING | LEARNING | PARTICIPATION).items()
+}
 _OUTCOMES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
 """Measures by which policies are compared, each in its own table."""
 _TESTED = (
@@ -82,7 +94,9 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
         never = [str(row["never"])] if censored else []
         shown.add_row(*(plain(row[knob]) for knob in varied), *never, *cells)
     print_whole(console, shown)
-    console.print(f"*: p below 0.05; =: level; else not distinguishable. {_TESTED.format('column')}", highlight=False)
+    course = " WE, IDP and ID (in points) are corrected together." if any(name in measures for name in COURSE) else ""
+    marks_mean = "*: p below 0.05; =: level; else not distinguishable."
+    console.print(f"{marks_mean} {_TESTED.format('column')}{course}", highlight=False)
     _note_left_out(table, console)
 
 

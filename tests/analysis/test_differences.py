@@ -73,6 +73,78 @@ def test_p_values_are_those_of_the_paired_t_test_corrected_for_all_rows_of_their
     assert table["seconds_to_target_reading"].tolist() == ["sooner", "level", "not distinguishable"]
 
 
+ALGORITHMS = {"fedavg": 60.0, "mifa": 63.0, "moon": 60.0}
+"""Accuracy in % of static runs, in all rounds."""
+LOST = {"fedavg": [6, 8, 10], "mifa": [4.5, 5.5, 6.5], "moon": [6, 7, 11]}
+"""Points that Markov participation costs, by seed, in all rounds."""
+DYNAMIC = {"model": "markov", "join_probability": 0.2, "leave_probability": 0.2}
+
+
+@pytest.fixture
+def participation(tmp_path, study_writer):
+    """Static and Markov runs of three algorithms; accuracies are the same in all six rounds but for ID's zigzag."""
+    runs, configs = [], []
+    for name, static in ALGORITHMS.items():
+        for setting, law in (("static", {"model": "always"}), ("markov", DYNAMIC)):
+            for seed, lost in enumerate(LOST[name]):
+                level = static - (lost if setting == "markov" else 0)
+                swing = (seed + 1) * (name == "mifa" and setting == "markov")
+                psi = [(level + swing * (-1) ** round) / 100 for round in range(6)]
+                runs.append(({"setting": setting, "algorithm": name}, seed, "finished", psi))
+                configs.append({"availability": law, "algorithm": {"name": name}})
+    return study_writer(tmp_path / "participation", runs, target=None, configs=configs)
+
+
+def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, study):
+    found = differences(participation, "algorithm", "fedavg")
+    values = {(*one.run.knobs.values(), one.run.seed): one.values for one in found}
+    # WE of six rounds that alternate by +- s ends with five: - s + s - s + s - s, here from + s on in round 1.
+    assert [values["markov", "mifa", seed]["we_percent"] for seed in range(3)] == pytest.approx(
+        [3 + 6 - 4.5 - 1 / 5, 3 + 8 - 5.5 - 2 / 5, 3 + 10 - 6.5 - 3 / 5]
+    )
+    assert [values["markov", "mifa", seed]["idp_points"] for seed in range(3)] == pytest.approx([-1.5, -2.5, -3.5])
+    # The last three rounds, - s, + s, - s about their line, the mean - s / 3: distances 2/3, 4/3 and 2/3 of s.
+    assert [values["markov", "mifa", seed]["id_points"] for seed in range(3)] == pytest.approx([8 / 9, 16 / 9, 24 / 9])
+    assert values["static", "mifa", 0]["we_percent"] == pytest.approx(3)
+    assert "idp_points" not in values["static", "mifa", 0]
+    assert not {"we_percent", "id_points"} & set(differences(study, "delay_knowledge", "known")[0].values)
+
+
+def test_the_p_of_we_idp_and_id_are_corrected_for_all_comparisons_of_the_three(participation):
+    table = summarise_differences(differences(participation, "algorithm", "fedavg"))
+    rows = table.set_index(["setting", "algorithm"])
+    names = ["we_percent", "idp_points", "id_points"]
+    p = rows[[f"{name}_p" for name in names]].to_numpy().ravel()
+    made = p[~np.isnan(p)]
+    assert len(made) == 4 + 2 + 4
+    ranked = np.sort(made)
+    holm = np.minimum(np.maximum.accumulate(ranked * np.arange(10, 0, -1)), 1)
+    corrected = rows[[f"{name}_p_holm" for name in names]].to_numpy().ravel()
+    assert np.sort(corrected[~np.isnan(corrected)]) == pytest.approx(np.sort(holm))
+    mifa = stats.ttest_1samp([-1.5, -2.5, -3.5], 0).pvalue
+    assert rows.loc[("markov", "mifa"), "idp_points_p"] == pytest.approx(mifa)
+    assert rows.loc[("markov", "mifa"), "idp_points_reading"] == "not distinguishable"
+    assert rows.loc[("static", "moon"), "we_percent_reading"] == "level"
+
+
+def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer):
+    """MOON is 0.5 points off FedAvg in all three, up to 0.1: ID of FedAvg is 1.6, of which a tenth is 0.16."""
+    runs, configs = [], []
+    for name, moved in (("fedavg", [0, 0, 0]), ("moon", [0.4, 0.6, 0.5])):
+        for setting, law in (("static", {"model": "always"}), ("markov", DYNAMIC)):
+            for seed, by in enumerate(moved):
+                swing = 1.8 + by if setting == "markov" else 0
+                psi = [(60 - by * (setting == "markov") + swing * (-1) ** round) / 100 for round in range(6)]
+                runs.append(({"setting": setting, "algorithm": name}, seed, "finished", psi))
+                configs.append({"availability": law, "algorithm": {"name": name}})
+    folder = study_writer(tmp_path / "study", runs, target=None, configs=configs)
+    row = summarise_differences(differences(folder, "algorithm", "fedavg")).set_index("setting").loc["markov"]
+    assert (row["idp_points"], row["idp_points_reading"]) == (pytest.approx(0.5), "level")
+    assert (row["we_percent"], row["we_percent_reading"]) == (pytest.approx(-0.6), "level")
+    assert row["id_points"] == pytest.approx(8 / 9 * 0.5)
+    assert row["id_points_reading"] == "not distinguishable"
+
+
 def test_without_a_run_of_the_reference_there_are_no_differences(study):
     assert differences(study, "delay_knowledge", "reported") == []
 

@@ -132,6 +132,16 @@ def test_more_series_than_can_be_read_are_spread_over_panels_of_another_knob(tmp
     assert len(panels_of(runs[:9])) == 1
 
 
+def test_more_series_of_one_policy_than_can_be_read_are_spread_over_panels_too(tmp_path):
+    knobs = [(setting, f"algorithm {n}") for setting in ("static", "markov") for n in range(9)]
+    panels = panels_of([Run(tmp_path, {"setting": setting, "algorithm": name}, 0) for setting, name in knobs])
+    assert [panel.title for panel in panels] == ["static", "markov"]
+    assert labels_of(panels) == [f"algorithm {n}" for n in range(9)]
+    # A single knob is what tells the series apart, and stays in one panel.
+    (alone,) = panels_of([Run(tmp_path, {"alpha": n / 10}, 0) for n in range(10)])
+    assert len(alone.series) == 10
+
+
 def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluation(tmp_path, run_writer):
     # Rounds of 1.0 and of 0.8 s: at 1.0 s the first seed has one round behind it, the second its first too.
     slow = runs_of([run_writer(tmp_path / "slow", tmax_s=1.0, rounds=3)])[0]
