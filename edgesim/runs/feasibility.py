@@ -28,7 +28,7 @@ def check_files(config: RunConfig) -> None:
     load_environment(config.radio.channel)
     if config.topology.file is not None:
         load_topology(config.topology.file)
-    recorded = config.availability.options.get("file") if config.availability.model == "table" else None
+    recorded = config.availability.options.get("file") if config.availability.model in ("table", "bernoulli") else None
     for name in (config.devices.profile, recorded):
         if name is not None:
             find("traces", name, ".parquet")

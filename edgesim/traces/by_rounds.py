@@ -17,13 +17,15 @@ class KnownSlots:
 
     file: str
     count: int
+    remedy: str
+    """What to do where more are needed."""
 
     def need(self, slots: int) -> None:
         """Raises `EdgesimError` if more slots are wanted than are known."""
         if slots > self.count:
             raise EdgesimError(
                 f"{self.file}: has columns for {self.count} rounds, but the run needs {slots} (a wait for enough "
-                'devices takes one too); give more columns, fewer rounds, or availability.after_end = "wrap"'
+                f"devices takes one too); {self.remedy}"
             )
 
 

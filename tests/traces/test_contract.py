@@ -42,6 +42,8 @@ CASES: list[tuple[str, dict[str, object], float]] = [
     ("bernoulli", {"probability": 0.1, "if_empty": "force", "slot_s": 0.7}, 30.0),
     ("markov", {"join_probability": 0.1, "leave_probability": 0.5, "if_empty": "force", "slots": "rounds"}, 60.0),
     ("markov", {"if_empty": "wait", "slots": "rounds"}, 60.0),
+    ("markov", {"join_probability": [0.04 * k for k in range(1, 21)], "leave_probability": 0.6, "slot_s": 0.3}, 15.0),
+    ("bernoulli", {"file": "chances.csv", "slots": "rounds"}, 60.0),
     ("solar", {"day_rounds": 24.0}, 60.0),
     ("solar", {"slot_s": 2400.0, "peak": 0.3, "if_empty": "force"}, 2.5 * DAY_S),
     ("round_robin", {"at_once": 4, "overlap_devices": 1, "turn_s": 5.0}, 170.0),
@@ -83,6 +85,8 @@ def make(case: tuple[str, dict[str, object], float], tmp_path: Path, monkeypatch
     cells = random.random((20, 80)) < 0.1
     lines = [f"{device},{','.join(map(str, row))}" for device, row in enumerate(cells.astype(int).tolist())]
     Path("matrix.csv").write_text("\n".join([f"device,{','.join(map(str, range(1, 81)))}", *lines]))
+    chances = [f"{device},{','.join(map(str, row))}" for device, row in enumerate(random.random((20, 80)).tolist())]
+    Path("chances.csv").write_text("\n".join([f"device,{','.join(map(str, range(1, 81)))}", *chances]))
 
     def made(devices: int = DEVICES, seed: int = 0) -> Availability:
         found = make_availability(AvailabilityConfig(model=model, **options), devices, Streams(seed))

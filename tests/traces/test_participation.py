@@ -116,6 +116,37 @@ def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: 
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
 
 
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dict[str, object]) -> None:
+    """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
+    joins, leaves, rounds = [0.05, 0.3, 0.9, 0.2], [0.3, 0.6, 0.8, 0.2], 2000
+    found = matrix(made("markov", 4, join_probability=joins, leave_probability=leaves, **by), 4, rounds)
+    now, then = found[:, :-1], found[:, 1:]
+    for device, (join, leave) in enumerate(zip(joins, leaves, strict=True)):
+        absent, there = ~now[device], now[device]
+        for share, of, chance in ((then[device], absent, join), (~then[device], there, leave)):
+            error = 4 * np.sqrt(chance * (1 - chance) / np.count_nonzero(of))
+            assert share[of].mean() == pytest.approx(chance, abs=error), device
+    # A device comes and goes as it does beside others of its own kind; a number beside a list is that of all.
+    alone = made("markov", 4, join_probability=0.9, leave_probability=0.8, **by)
+    assert np.array_equal(found[2], matrix(alone, 4, rounds)[2])
+    mixed = matrix(made("markov", 4, join_probability=0.2, leave_probability=leaves, **by), 4, 300)
+    assert np.array_equal(mixed[3], found[3, :300])
+
+
+def test_the_first_round_of_each_chain_is_drawn_from_its_own_stationary_law() -> None:
+    joins, leaves = [0.1, 0.4], [0.4, 0.1]
+    first = np.stack(
+        [
+            matrix(made("markov", 2, seed, join_probability=joins, leave_probability=leaves, slots="rounds"), 2, 1)[
+                :, 0
+            ]
+            for seed in range(400)
+        ]
+    )
+    assert first.mean(axis=0) == pytest.approx([0.2, 0.8], abs=4 * 0.4 / np.sqrt(400))
+
+
 def test_half_of_all_clients_take_part_under_the_benchmarks_coin() -> None:
     found = matrix(made("bernoulli", 100, probability=0.5, slots="rounds"), 100, 2000)
     assert found.mean() == pytest.approx(0.5, abs=0.005)
@@ -159,6 +190,7 @@ LAWS: list[tuple[str, dict[str, object]]] = [
     ("bernoulli", {"probability": 0.2}),
     ("bernoulli", {"probability": [0.1, 0.2, 0.3, 0.05]}),
     ("markov", {"join_probability": 0.1, "leave_probability": 0.5}),
+    ("markov", {"join_probability": [0.1, 0.2, 0.05, 0.1], "leave_probability": [0.5, 0.9, 0.5, 0.4]}),
     ("solar", {"peak": 0.3}),
 ]
 
@@ -261,6 +293,49 @@ def test_empty_columns_of_a_programme_are_forced_and_counted(write: Writer) -> N
     assert empty_slots(found, 0, 100.0) == 2
 
 
+CHANCES = np.array([[1, 0, 0.5, 0.25, 0, 0.9], [0, 0, 1, 1, 0, 0], [0.75, 0, 0, 1, 0, 1]])
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_timed_random_participation_has_the_probability_of_each_client_and_round_from_a_file(
+    write: Writer, kind: str
+) -> None:
+    file = write(frame(CHANCES).iloc[[2, 0, 1]], kind)
+    draws = np.stack([Streams(0).uniform("availability", np.arange(3), slot) for slot in range(6)], axis=1)
+    found = matrix(made("bernoulli", 3, file=file, slots="rounds"), 3, 6)
+    assert np.array_equal(found, draws < CHANCES)
+    assert np.array_equal(matrix(made("bernoulli", 2, file=file, slots="rounds"), 2, 6), found[:2])
+    forced = made("bernoulli", 3, file=file, slots="rounds", if_empty="force")
+    assert matrix(forced, 3, 6)[:, [1, 4]].sum(axis=0).tolist() == [1, 1]
+    assert empty_slots(forced, 0, 100.0) == np.count_nonzero(~found.any(axis=0))
+
+
+def test_the_rounds_of_a_file_of_probabilities_end_after_its_last_column(write: Writer) -> None:
+    file = write(CHANCES, "csv")
+    found = made("bernoulli", 3, file=file, slots="rounds")
+    matrix(found, 3, 6)
+    with pytest.raises(
+        EdgesimError, match=r"has columns for 6 rounds, but the run needs 7 .*; give more columns or fe"
+    ):
+        found.begin_slot(100.0)
+    with pytest.raises(EdgesimError, match=r"programme\.csv: is a trace of 3 devices, but devices\.count is 4"):
+        made("bernoulli", 4, file=file, slots="rounds")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(1.5, r"\(got 1\.5\)"), (-0.1, r"\(got -0\.1\)"), ("often", r"\(got often\)"), (None, r"\(got nan\)")],
+)
+def test_a_cell_that_is_no_probability_is_one_line_with_file_row_and_column(
+    write: Writer, value: object, said: str
+) -> None:
+    file = write(changed("4", 1, value), "csv")
+    with pytest.raises(EdgesimError, match=rf"line 3: column '4': expected a probability from 0 to 1 {said}$") as told:
+        made("bernoulli", 3, file=file, slots="rounds")
+    assert str(told.value).startswith(file)
+    assert "\n" not in str(told.value)
+
+
 def changed(column: str, row: int, value: object) -> pd.DataFrame:
     table = frame(PROGRAMME).astype(object)
     table.loc[row, column] = value
@@ -312,6 +387,11 @@ def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None
     [
         ("bernoulli", {"probability": [0.5, 0.5]}, r"probability: is a list of 2 numbers, but devices\.count is 3"),
         ("bernoulli", {"probability": [0.5, 1.5, 0.1]}, r"probability\[1\]: .* less than or equal to 1 \(got 1\.5\)"),
+        ("markov", {"join_probability": [0.5]}, r"join_probability: is a list of 1 numbers, but devices\.count is 3"),
+        ("markov", {"leave_probability": [0.5, 0.5]}, r"leave_probability: is a list of 2 numbers, but devices\.count"),
+        ("markov", {"leave_probability": [0.5, 1, 0.1]}, r"leave_probability\[1\]: .* less than 1 \(got 1\)"),
+        ("bernoulli", {"file": "x", "probability": 0.5}, r"file has the probabilities of all .*; remove probability"),
+        ("bernoulli", {"file": "x", "slots": None, "slot_s": 1.0}, r"slot_s .* and file has one column for each roun"),
         ("bernoulli", {"if_empty": "sleep"}, r"if_empty: input should be 'force' or 'wait'"),
         (
             "arrival",
@@ -347,6 +427,7 @@ BY_ROUNDS = [
     ("round_robin", {"turn_rounds": 3}, "turn_rounds"),
     ("solar", {"day_rounds": 3.0}, "day_rounds"),
     ("table", {"file": "x", "slots": "rounds"}, r"slots = 'rounds'"),
+    ("bernoulli", {"file": "x"}, "file"),
 ]
 
 

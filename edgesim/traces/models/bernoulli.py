@@ -4,23 +4,22 @@ With rounds as slots this is the timed-random participation of the DPFL benchmar
 """
 
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds, KnownSlots
+from edgesim.traces.matrix_file import read_cells
 from edgesim.traces.models.always import Always
-from edgesim.traces.models.options import Slotted
+from edgesim.traces.models.options import Slotted, need_devices, need_rounds
+from edgesim.traces.models.rates import branch, need_one_each
 
 _Rate = Annotated[float, Field(gt=0, le=1)]
-
-
-def _branch(value: Any) -> str:
-    return "list[float]" if isinstance(value, list) else "float"
 
 
 class Bernoulli(Slotted):
@@ -28,32 +27,59 @@ class Bernoulli(Slotted):
 
     probability: Annotated[
         Annotated[_Rate, Tag("float")] | Annotated[list[_Rate], Field(min_length=1), Tag("list[float]")],
-        Discriminator(_branch),
+        Discriminator(branch),
     ] = 1.0
     """One number, or a list of one number for each device; further numbers of a list are left out."""
+    file: str | None = None
+    """Instead of ``probability`` a path, or name of a file under ``traces/``, CSV or Parquet, with the columns device,
+    1, 2, ...: a probability from 0 to 1 for each device and round. Further devices of the file are left out."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.file is not None and self.probability != 1.0:
+            raise ValueError("file has the probabilities of all devices and rounds; remove probability")
+        if self.file is not None and self.slot_s is not None:
+            raise ValueError("slot_s is the length of slots in seconds, and file has one column for each round")
+        return self
 
     @cached_property
     def _rates(self) -> Floats:
-        """The probability of all devices, [1], or of each, [devices]."""
-        return np.atleast_1d(np.asarray(self.probability, dtype=np.float64))
+        """Probabilities [devices or 1, slots or 1]: one row is that of all devices, one column that of all slots."""
+        if self.file is None:
+            return np.atleast_1d(np.asarray(self.probability, dtype=np.float64))[:, np.newaxis]
+        path = find("traces", self.file, ".parquet")
+        return read_cells(path, lambda cells: (cells >= 0) & (cells <= 1), "a probability from 0 to 1")
 
     def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
         """Whether each device is available in its slot, [n]."""
-        rates = self._rates[ids] if isinstance(self.probability, list) else self._rates
-        return streams.uniform("availability", ids, slots) < rates
+        rates = self._rates
+        last_row, last_column = rates.shape[0] - 1, rates.shape[1] - 1
+        return (
+            streams.uniform("availability", ids, slots)
+            < rates[np.minimum(ids, last_row), np.minimum(slots, last_column)]
+        )
 
     def remedy(self) -> str:
         """Advice to raise the probability."""
+        if self.file is not None:
+            return "change availability.file"
         return f"raise availability.probability ({self._rates.min():g}{' and up' if len(self._rates) > 1 else ''})"
 
+    def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
+        """As `Slotted`; raises `EdgesimError` for a file by rounds in a protocol without rounds."""
+        if self.file is not None:
+            need_rounds(has_rounds, "file", "availability.probability")
+        return super().resolved(tmax_s, has_rounds)
+
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """Independent availability in every slot; raises `EdgesimError` for a list of too few numbers."""
-        if isinstance(self.probability, list) and len(self.probability) < device_count:
-            raise EdgesimError(
-                f"availability.probability: is a list of {len(self.probability)} numbers, but devices.count is "
-                f"{device_count}; give one number for each device, or one for all",
-                "availability.probability",
-                "devices.count",
-            )
+        """Independent availability in every slot; raises `EdgesimError` for probabilities of too few devices."""
+        if self.file is not None:
+            need_devices(self.file, len(self._rates), device_count)
+        need_one_each("probability", self.probability, device_count)
         # With probability 1 no stay ends, and every call would search for its end up to the limit.
-        return Always(device_count) if self.probability == 1.0 else super().make(device_count, streams)
+        if self.file is None and self.probability == 1.0:
+            return Always(device_count)
+        made = super().make(device_count, streams)
+        if self.file is not None and isinstance(made, ByRounds):
+            made.known = KnownSlots(self.file, self._rates.shape[1], "give more columns or fewer rounds")
+        return made

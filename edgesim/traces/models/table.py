@@ -6,7 +6,6 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Integers
-from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.quantities import Seconds
 from edgesim.streams import Streams
@@ -17,7 +16,9 @@ from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
 from edgesim.traces.intervals import Intervals, first_devices, joined
 from edgesim.traces.matrix_file import read_matrix
-from edgesim.traces.models.options import IfEmpty, Repeated, need_rounds
+from edgesim.traces.models.options import IfEmpty, Repeated, need_devices, need_rounds
+
+_MORE_SLOTS = 'give more columns, fewer rounds, or availability.after_end = "wrap"'
 
 
 class Table(Repeated):
@@ -73,7 +74,7 @@ class Table(Repeated):
         law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
         made = ByRounds(device_count, law, "change availability.file")
         if self.after_end == "raise":
-            made.known = KnownSlots(self.file, end)
+            made.known = KnownSlots(self.file, end, _MORE_SLOTS)
         if self.after_end == "absent" and self.if_empty != "force":
             made.settled_from = end
         return made
@@ -86,21 +87,12 @@ class Table(Repeated):
             edges_s = np.arange(there.shape[1] + 1) * np.float64(self.slot_s)
             return joined(device, edges_s[slot], edges_s[slot + 1], edges_s[-1], device_count, self.file)
         intervals = read_intervals(find("traces", self.file, ".parquet"), self.length_s)
-        _need_devices(intervals.name, intervals.device_count, device_count)
+        need_devices(intervals.name, intervals.device_count, device_count)
         return first_devices(intervals, device_count)
 
     def _matrix(self, device_count: int) -> Booleans:
         """Whether each device is available in each slot, [devices, slots]."""
         path = find("traces", self.file, ".parquet")
         there = read_matrix(path)
-        _need_devices(str(path), len(there), device_count)
+        need_devices(str(path), len(there), device_count)
         return there[:device_count]
-
-
-def _need_devices(name: str, has: int, device_count: int) -> None:
-    if has < device_count:
-        raise EdgesimError(
-            f"{name}: is a trace of {has} devices, but devices.count is {device_count}; lower devices.count or give a "
-            "trace of more devices",
-            "devices.count",
-        )
