@@ -148,7 +148,7 @@ def main(
             for options in TRIED[name]:
                 told = " ".join(f"{key}={value}" for key, value in options.items())
                 own_seeds = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + seeds)
-                runs += planned(setting, name, options, rounds, own_seeds, options=told or "none")
+                runs += planned(setting, name, options, rounds, own_seeds, tried=told or "no options")
         else:
             runs += planned(setting, name, OPTIONS[name], rounds, range(seeds))
     run_study(Study(out.name, runs), out, jobs, fresh=fresh)

@@ -135,7 +135,7 @@ class TorchLearner:
     def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
         self._in_frame = True
-        if not self._round:
+        if not self.first_kept:
             self.first_kept = self.accounts.algorithm.first_kept(self.global_weights)
         self._round = round
         self.accounts.open_round(round, frame)

@@ -114,21 +114,24 @@ PLAY = [
 """Rounds: devices that begin, that arrive and are picked, and that arrive and are not picked."""
 
 
+def new_learner(config):
+    streams = Streams(config.seed)
+    return make_learner(config, make_federation(config, streams), streams)
+
+
 def play(pair, options=(), between=None, **learning):
     """Tensors after the rounds of `PLAY`, by name: models, updates, what devices sent and what they keep.
 
-    ``between`` is called with the learner and the promises by device when the devices of a round are at work; it
-    answers with the promises to go on with.
+    ``between`` is called with the learner, the round and the promises by device when the devices of the round are at
+    work; it answers with the learner and the promises to go on with.
     """
-    config = make_config(pair, options=options, **learning)
-    federation = make_federation(config, Streams(config.seed))
-    learner = make_learner(config, federation, Streams(config.seed))
+    learner = new_learner(make_config(pair, options=options, **learning))
     found = {"start": learner.global_weights.clone()}
     try:
         assert learner.back_end.name == learning.get("back_end", "loop")
         for number, (began, picked, unpicked) in enumerate(PLAY, start=1):
             promises = {promise.device: promise for promise in learner.open_round(number, 1).start(np.array(began))}
-            promises = between(learner, promises) if between else promises
+            learner, promises = between(learner, number, promises) if between else (learner, promises)
             for promise in promises.values():
                 promise.due = True
             arrived = [Arrived(promises[device]) for device in picked]
@@ -147,20 +150,27 @@ def play(pair, options=(), between=None, **learning):
 
 
 @each_variant
-def test_state_ledger_kept_tensors_and_open_promises_are_saved_and_go_on_as_if_undisturbed(pair, options):
-    def saved_and_read(learner, promises):
+def test_what_is_saved_of_a_learner_lets_a_new_one_go_on_as_if_undisturbed(pair, options):
+    """State, ledger, what devices keep (before their first update too) and open promises, in the middle of a round."""
+
+    def saved_and_read(learner, number, promises):
         remembered = {
             "weights": learner.global_weights,
             "states": learner.states,
             "kept": learner.kept,
+            "first_kept": learner.first_kept,
             "ledger": learner.accounts.ledger,
             "promises": promises,
         }
         packed, arrays = pack(remembered)
         found = unpack(dict, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))
-        learner.global_weights, learner.states, learner.kept = found["weights"], found["states"], found["kept"]
-        learner.accounts.ledger = found["ledger"]
-        return found["promises"]
+        learner.close()
+        new = new_learner(learner.config)
+        new.global_weights, new.states = found["weights"], found["states"]
+        new.kept, new.first_kept = found["kept"], found["first_kept"]
+        new.accounts.ledger = found["ledger"]
+        new.open_round(number, 1)
+        return new, found["promises"]
 
     undisturbed, disturbed = play(pair, options), play(pair, options, saved_and_read)
     assert undisturbed.keys() == disturbed.keys()
@@ -174,13 +184,13 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
     """Looked at when the devices of the third round are at work."""
     seen = []
 
-    def look(learner, promises):
+    def look(learner, number, promises):
         states = [entries for entries in vars(learner.states[0]).values() if isinstance(entries, dict)]
         kept = [{(device, name): of[name] for device, of in learner.kept.items() for name in of}]
         tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
         held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
         seen.append((held, learner.accounts.algorithm.tables, learner.facts().get("bytes_per_merged_device", 0)))
-        return promises
+        return learner, promises
 
     play(pair, between=look, back_end=back_end)
     held, said, bytes_per_device = seen[2]

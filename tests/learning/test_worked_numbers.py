@@ -71,20 +71,20 @@ NUMBERS = {
     for name, _, numbers in (line.partition("  ") for line in EIGHT_WEIGHTS.strip().splitlines())
 }
 LINES = [
-    pytest.param({"name": KINDS[name][0]} | KINDS[name][1], numbers[:3], numbers[3:9], id=name)
+    pytest.param({"name": KINDS[name][0]} | KINDS[name][1], decay, numbers[:3], numbers[3:9], id=name)
     for name, numbers in NUMBERS.items()
-    # Its learning rate halves each round, by no schedule of a run's.
-    if name != "MIFA, lr .5, .25, .125"
+    for decay in [0.5 if name == "MIFA, lr .5, .25, .125" else 1.0]
 ]
-"""Algorithm, check sums w_1 + 2 w_2 + ... + 8 w_8 after rounds 1, 2, 3, and A and the first row of H after round 3."""
+"""Algorithm, decay of the learning rate per round, check sums w_1 + 2 w_2 + ... + 8 w_8 after rounds 1, 2, 3, and A
+and the first row of H after round 3."""
 
 
-@pytest.mark.parametrize(("algorithm", "sums", "last"), LINES)
+@pytest.mark.parametrize(("algorithm", "lr_decay", "sums", "last"), LINES)
 def test_the_net_of_eight_weights_under_partial_participation(
-    tmp_path: Path, algorithm: dict[str, object], sums: list[float], last: list[float]
+    tmp_path: Path, algorithm: dict[str, object], lr_decay: float, sums: list[float], last: list[float]
 ) -> None:
     for rounds, expected in enumerate(sums, start=1):
-        found = weights(tmp_path / str(rounds), rounds, algorithm)
+        found = weights(tmp_path / str(rounds), rounds, algorithm, lr_decay=lr_decay)
         assert found.dtype == torch.float64
         assert float(found @ torch.arange(1.0, 9.0, dtype=torch.float64)) == pytest.approx(expected, abs=2e-10)
     assert found[:6].tolist() == pytest.approx(last, abs=2e-10)
