@@ -23,6 +23,7 @@ import numpy as np
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
@@ -35,17 +36,6 @@ from edgesim.selection import resolve_options
 from edgesim.terminal.progress import Display, Listener, Message, expected_rounds
 
 Knob = str | float | bool
-
-_KNOBS = {
-    "algorithm.name": "algorithm",
-    "availability.file": "trace",
-    "availability.model": "availability",
-    "devices.count": "devices",
-    "devices.links.file": "links",
-    "round.count": "participants",
-    "topology.file": "topology",
-}
-"""Names of knobs for keys whose last part is not clear by itself."""
 
 _NAMES_FILES = {"availability", "devices", "radio", "topology"}
 
@@ -152,8 +142,8 @@ def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides:
 
 
 def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
-    """Names of knobs: the last part of their keys or what `_KNOBS` says, or the whole key if names would be equal."""
-    names = {key: _KNOBS.get(key, key.rpartition(".")[2]) for key in keys}
+    """Names of knobs: what `KNOB_NAMES` says or the last part of the key, or the whole key if names would be equal."""
+    names = {key: KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in keys}
     times = Counter([*names.values(), *taken])
     return [name if times[name] == 1 else key for key, name in names.items()]
 

@@ -22,6 +22,26 @@ MORE_ROUNDS = (
 )
 """Remedy for a run that ends before its first round does."""
 
+KNOB_NAMES = {
+    "algorithm.name": "algorithm",
+    "availability.file": "trace",
+    "availability.model": "availability",
+    "devices.count": "devices",
+    "devices.links.file": "links",
+    "round.count": "participants",
+    "topology.file": "topology",
+}
+"""Names of knobs for keys whose last part is not clear by itself."""
+
+_CHOICES = {
+    "algorithm.": ("algorithm.name", "algorithm.server"),
+    "availability.": ("availability.model",),
+    "data.partition_options.": ("data.partition",),
+    "round.protocol_options.": ("round.protocol",),
+}
+"""Beginnings of keys that are options, and the keys that say whose."""
+_NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption")
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -166,20 +186,33 @@ def read_study(folder: Path) -> Study:
 def runs_of(folders: Sequence[Path]) -> list[Run]:
     """Runs given by their folders alone; their knobs are the policy, the deadline and every setting that differs.
 
-    A knob is named by the last part of its key (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key
-    where two differing keys have the same last part. Raises `EdgesimError` for a folder that is not a run's.
+    Options of an algorithm, of a model of availability, of a partition or of a protocol are knobs only where they
+    differ between runs that have the same one. A knob is named as `KNOB_NAMES` says or by the last part of its key
+    (``delay_knowledge`` for ``round.delay_knowledge``), or by the whole key where two names would be equal. Raises
+    `EdgesimError` for a folder that is not a run's.
     """
     flat = [flat_settings(read_config(folder)) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
-    differing = [key for key in keys if len({repr(settings.get(key)) for settings in flat}) > 1 and key != "seed"]
-    last_parts = [key.rpartition(".")[2] for key in differing]
-    names = {key: part if last_parts.count(part) == 1 else key for key, part in zip(differing, last_parts, strict=True)}
+    differing = [key for key in keys if key != "seed" and _differs(key, flat)]
+    short = [KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in differing]
+    names = {key: name if short.count(name) == 1 else key for key, name in zip(differing, short, strict=True)}
     names |= {"selection.policy": "policy", "round.tmax_s": "tmax_s"}
     runs = []
     for folder, settings in zip(folders, flat, strict=True):
         knobs = {name: settings[key] for key, name in names.items() if key in settings}
         runs.append(Run(folder, knobs, setting(folder, settings, "seed", int) if "seed" in settings else 0))
     return runs
+
+
+def _differs(key: str, flat: Sequence[Mapping[str, Knob]]) -> bool:
+    """Whether runs differ in a setting; in an option, whether runs that chose the same differ in it."""
+    chosen = next(
+        (by for start, by in _CHOICES.items() if key.startswith(start) and key not in (*by, *_NO_OPTIONS)), ()
+    )
+    values: dict[tuple[Knob | None, ...], set[str]] = {}
+    for settings in flat:
+        values.setdefault(tuple(settings.get(by) for by in chosen), set()).add(repr(settings.get(key)))
+    return any(len(found) > 1 for found in values.values())
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Knob]:
