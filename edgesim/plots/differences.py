@@ -24,12 +24,14 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
 
     Zero is the reference; a bar that does not cross it is a difference that the seeds agree on. Fewer than three pairs
     have no interval. Rounds, seconds and joules to the target are compared only in pairs of which both runs reached it;
-    if pairs are left out, a row says how many of its pairs count, and the panel how many were left out.
+    if pairs are left out, a row says how many of its pairs count, and the panel how many were left out. A measure in
+    which no pair differs has no panel, unless that is so of all.
     """
     panels = panels_of([one.run for one in found])
     rows = labels_of(panels)
     of = {one.run.folder: one for one in found}
-    measures = [name for name in MEASURES if any(name in one.values for one in found)]
+    present = [name for name in MEASURES if any(name in one.values for one in found)]
+    measures = [name for name in present if any(one.values.get(name) for one in found)] or present
     titles = [panel.title for panel in panels]
     styles = style.line_styles(titles)
     several = len(panels) > 1

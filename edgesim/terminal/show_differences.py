@@ -80,7 +80,10 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     knobs = list(table.columns[: table.columns.get_loc("pairs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
     pairs = span(table["pairs"], "seeds")
-    measures = {name: _DIFFERENCES[name] for name in MEASURES if name in table}
+    present = {name: _DIFFERENCES[name] for name in MEASURES if name in table}
+    # A mean of zero with an interval of zero: no pair differs.
+    same = [name for name in present if not table[[name, f"{name}_high"]].fillna(0).any(axis=None)]
+    measures = {name: look for name, look in present.items() if name not in same} or present
     censored = bool(table["never"].any())
     headings = [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]
     title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}"
@@ -97,6 +100,8 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
     course = " WE, IDP and ID (in points) are corrected together." if any(name in measures for name in COURSE) else ""
     marks_mean = "*: p below 0.05; =: level; else not distinguishable."
     console.print(f"{marks_mean} {_TESTED.format('column')}{course}", highlight=False)
+    if len(measures) < len(present):
+        console.print(f"The same in all pairs: {', '.join(present[name][0] for name in same)}.", highlight=False)
     _note_left_out(table, console)
 
 

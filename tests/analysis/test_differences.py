@@ -3,10 +3,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy import stats
 
-from edgesim.analysis.differences import differences, differences_table, summarise_differences
+from edgesim.analysis.differences import MEASURES, differences, differences_table, summarise_differences
 from edgesim.plots.differences import draw_differences
+from edgesim.terminal.show_differences import print_differences
 
 KNOWN = {"policy": "random", "tmax_s": 2.0, "delay_knowledge": "known"}
 PLANNED = KNOWN | {"delay_knowledge": "planned", "plan_quantile": 0.9}
@@ -149,7 +151,7 @@ def test_without_a_run_of_the_reference_there_are_no_differences(study):
     assert differences(study, "delay_knowledge", "reported") == []
 
 
-def test_the_figure_has_a_panel_per_measure_and_a_bar_for_every_deadline(study):
+def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_deadline(study):
     plan = json.loads((study / "study.json").read_text())
     for run in plan["runs"]:
         if run["seed"] == 1:
@@ -157,12 +159,32 @@ def test_the_figure_has_a_panel_per_measure_and_a_bar_for_every_deadline(study):
     (study / "study.json").write_text(json.dumps(plan))
     found = differences(study, "delay_knowledge", "known")
     figure = draw_differences(found, "known")
-    assert [axes.get_title() for axes in figure.axes][:2] == ["(a) scheduled", "(b) arrived"]
+    # As many devices are scheduled and as many updates arrive in all runs.
+    assert [axes.get_title() for axes in figure.axes] == [
+        "(a) rounds to the target",
+        "(b) time to the target",
+        "(c) energy to the target",
+        "(d) final accuracy",
+    ]
     seconds = next(axes for axes in figure.axes if "time to the target" in axes.get_title())
     means = [line.get_xdata()[0] for line in seconds.get_lines() if line.get_marker() != "None"]
     assert means == pytest.approx([2.0, 4.0])
     assert seconds.get_xlabel() == "difference (s)\n1 of 3 pairs left out:\nthe target was not reached"
     assert figure.axes[0].get_ylabel() == "against known"
+
+
+def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(participation, capsys):
+    table = summarise_differences(differences(participation, "algorithm", "fedavg"))
+    print_differences(table, "fedavg", Console(width=200))
+    printed = capsys.readouterr().out
+    heading = next(line for line in printed.splitlines() if line.startswith("setting"))
+    assert heading.split() == ["setting", "algorithm", "accuracy", "WE", "IDP", "ID"]
+    assert "The same in all pairs: scheduled, arrived, missed." in printed
+    assert "WE, IDP and ID (in points) are corrected together." in printed
+    # Of runs that are the same throughout, nothing is left out.
+    same = table.assign(**{name: 0.0 for name in table if str(name).endswith(("_low", "_high")) or name in MEASURES})
+    print_differences(same, "fedavg", Console(width=200))
+    assert "scheduled" in capsys.readouterr().out.splitlines()[1]
 
 
 @pytest.mark.parametrize("reference", ["known", "reported"])
