@@ -17,9 +17,14 @@ from edgesim.traces.device_rows import ids_of
 DEVICE = "device"
 
 
+def is_matrix(path: Path) -> bool:
+    """Whether the first columns of a CSV or Parquet file are those of a matrix; raises `EdgesimError` if unreadable."""
+    return path.suffix in (".csv", ".parquet") and column_names(path)[:2] == [DEVICE, "1"]
+
+
 def read_matrix(path: Path) -> Booleans:
     """Whether each device is available in each slot, [devices, slots]; raises `EdgesimError` as `read_cells` does."""
-    return read_cells(path, lambda cells: (cells == 0) | (cells == 1), "0 or 1") == 1
+    return np.asarray(read_cells(path, lambda cells: (cells == 0) | (cells == 1), "0 or 1") == 1)
 
 
 def read_cells(path: Path, good: Callable[[Floats], Booleans], expected: str) -> Floats:

@@ -28,7 +28,7 @@ class Moves(Quadratic):
 
 
 def test_the_model_moves_along_the_mean_of_what_all_devices_brought():
-    """G = (1, 0), (0, 2), (-1, 1), whose mean is (0, 1); eta .1, from 0: (0, -.1)."""
+    """Oracle T9 of dpfl-kpfl.md: G = (1, 0), (0, 2), (-1, 1), whose mean is (0, 1); eta .1, from 0: (0, -.1)."""
     play = Play(Mifa, [Moves(each) for each in ((1.0, 0.0), (0.0, 2.0), (-1.0, 1.0))], start=(0.0, 0.0), steps=1)
     play.round(0, 1, 2)
     assert play.state.weights.tolist() == pytest.approx([0, -0.1], abs=1e-15)

@@ -125,6 +125,7 @@ def test_the_age_of_an_update_weighs_on_the_model_and_not_on_the_control():
 @pytest.mark.parametrize("ids", [(0, 1, 2), (0, 2), (1,)])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_the_first_round_is_that_of_fedavg_with_equal_weights(ids, momentum):
+    """Oracle T9 of dpfl-kpfl.md."""
     scaffold = Play(Scaffold, THREE_SIZES, steps=3, momentum=momentum)
     fedavg = Play(Algorithm, THREE_SIZES, {"weights": "equal"}, steps=3, momentum=momentum)
     assert scaffold.round(*ids) == pytest.approx(fedavg.round(*ids), abs=1e-12)
@@ -146,7 +147,7 @@ def test_with_one_step_and_all_devices_every_round_is_that_of_fedavg_with_equal_
     st.lists(st.integers(1, 4), min_size=1, max_size=6),
 )
 def test_c_is_the_mean_of_all_c_i_whoever_comes_when(option, begun, lengths):
-    """As in a buffer: updates of several models, more than one of a device, in the order in which they began."""
+    """Oracle T9 of dpfl-kpfl.md; as in a buffer: updates of several models, some of one device, by their beginning."""
     play, waiting = Play(Scaffold, THREE_SIZES, {"option": option}), []
     for ids, length in zip(begun, itertools.cycle(lengths), strict=False):
         waiting += [job for device in ids for job in play.begin(device)]

@@ -1,4 +1,4 @@
-"""Oracles: the worked table and T1, T2 of the specification of the metrics, and exact rational arithmetic."""
+"""Oracles: the worked table of 3.5 and T1, T2 of dpfl-kpfl.md, and exact rational arithmetic."""
 
 from fractions import Fraction
 
@@ -80,6 +80,19 @@ def test_idp_of_every_prefix_of_the_worked_table():
 )
 def test_id_of_the_worked_table_and_of_oracle_t2(psi, options, expected):
     assert instability(psi, **options) == pytest.approx(expected, abs=5e-7 if expected == 1.479365 else 5e-11)
+
+
+def test_the_rest_of_oracle_t2_a_line_has_no_id_and_a_run_loses_nothing_against_itself():
+    psi = [50, 52, 49, 54, 51, 55]
+    line = 49.133333 + 0.771429 * np.arange(1, 7)
+    # The residuals of T2's line are orthogonal to it, so that it is the least-squares one.
+    assert np.array(psi) - line == pytest.approx(
+        [0.095238, 1.323810, -2.447619, 1.780952, -1.990476, 1.238095], abs=5e-6
+    )
+    assert instability(psi, (0, 6)) == pytest.approx(np.abs(psi - line).mean(), abs=5e-6)
+    assert instability(line, (0, 6)) == pytest.approx(0, abs=1e-12)
+    assert instability(np.array(psi) + 7, (0, 6)) == pytest.approx(instability(psi, (0, 6)), abs=1e-12)
+    assert impact(psi, psi) == 0
 
 
 def test_the_window_of_id_is_rounds_51_to_100_or_the_second_half_of_shorter_runs():

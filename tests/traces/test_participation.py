@@ -1,4 +1,4 @@
-"""The eight laws of participation of the DPFL benchmark: their worked examples, by rounds and by seconds.
+"""The eight laws of participation of the DPFL benchmark: their worked examples (oracle T12), by rounds and by seconds.
 
 A slot is a round: presence in slot r - 1 is participation in round r. By seconds all slots are equally long.
 """
@@ -52,6 +52,7 @@ SECONDS_OF_ARRIVAL = {"at_start": 5, "join_from_s": 50 * SLOT_S, "join_every_s":
 
 @pytest.mark.parametrize("options", [ROUNDS_OF_ARRIVAL, SECONDS_OF_ARRIVAL], ids=["rounds", "seconds"])
 def test_arrival_five_devices_then_one_more_in_round_51_and_every_ten(options: dict[str, object]) -> None:
+    """Oracle T12 of dpfl-kpfl.md, as are the next one and that of round-robin."""
     who = active(matrix(made("arrival", 10, **options), 10, 100))
     for number, here in enumerate(who, start=1):
         expected = 5 if number <= 50 else 6 + (number - 51) // 10
@@ -154,7 +155,7 @@ def test_half_of_all_clients_take_part_under_the_benchmarks_coin() -> None:
 
 @pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
 def test_the_benchmarks_chain_has_its_first_round_runs_and_memory(by: dict[str, object]) -> None:
-    # T6: stationary (.5, .5), mean run 5, lag-one autocorrelation .6, p01 over 10^5 steps within .2 +- .005.
+    """Oracle T6 of dpfl-kpfl.md: stationary (.5, .5), mean run 5, autocorrelation .6, p01 of 10^5 steps .2 +- .005."""
     found = matrix(made("markov", 1000, **by), 1000, 100)
     assert found[:, 0].mean() == pytest.approx(0.5, abs=4 * 0.5 / np.sqrt(1000))
     assert found.mean() == pytest.approx(0.5, abs=0.02)
@@ -372,6 +373,16 @@ def test_a_bad_cell_of_a_programme_is_one_line_with_file_row_and_column(
         made("table", 3, file=file, **by)
     assert str(refusal.value).startswith(file)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(write: Writer, kind: str) -> None:
+    file = write(PROGRAMME, kind)
+    with pytest.raises(
+        EdgesimError, match=rf"^{file}: .* availability\.slots = 'rounds', or availability\.slot_s"
+    ) as told:
+        made("table", 3, file=file)
+    assert "\n" not in str(told.value)
 
 
 def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None:

@@ -54,10 +54,8 @@ class Bernoulli(Slotted):
         """Whether each device is available in its slot, [n]."""
         rates = self._rates
         last_row, last_column = rates.shape[0] - 1, rates.shape[1] - 1
-        return (
-            streams.uniform("availability", ids, slots)
-            < rates[np.minimum(ids, last_row), np.minimum(slots, last_column)]
-        )
+        chance = rates[np.minimum(ids, last_row), np.minimum(slots, last_column)]
+        return np.asarray(streams.uniform("availability", ids, slots) < chance)
 
     def remedy(self) -> str:
         """Advice to raise the probability."""

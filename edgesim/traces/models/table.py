@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Integers
+from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.quantities import Seconds
 from edgesim.streams import Streams
@@ -15,7 +16,7 @@ from edgesim.traces.forced import Forced
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
 from edgesim.traces.intervals import Intervals, first_devices, joined
-from edgesim.traces.matrix_file import read_matrix
+from edgesim.traces.matrix_file import is_matrix, read_matrix
 from edgesim.traces.models.options import IfEmpty, Repeated, need_devices, need_rounds
 
 _MORE_SLOTS = 'give more columns, fewer rounds, or availability.after_end = "wrap"'
@@ -86,7 +87,13 @@ class Table(Repeated):
             device, slot = np.nonzero(there)
             edges_s = np.arange(there.shape[1] + 1) * np.float64(self.slot_s)
             return joined(device, edges_s[slot], edges_s[slot + 1], edges_s[-1], device_count, self.file)
-        intervals = read_intervals(find("traces", self.file, ".parquet"), self.length_s)
+        path = find("traces", self.file, ".parquet")
+        if is_matrix(path):
+            raise EdgesimError(
+                f"{path}: has a column for each slot; give availability.slots = 'rounds', or availability.slot_s, the "
+                "length of a slot in s"
+            )
+        intervals = read_intervals(path, self.length_s)
         need_devices(intervals.name, intervals.device_count, device_count)
         return first_devices(intervals, device_count)
 

@@ -66,6 +66,23 @@ def test_a_devices_share_of_a_class_follows_the_beta_law_of_a_dirichlet_share():
     assert stats.kstest(np.concatenate(shares), stats.beta(0.8, 3.2).cdf).pvalue > 0.01
 
 
+def test_oracle_t10_of_dpfl_kpfl_heavy_skew_gives_most_of_a_class_to_one_device():
+    """Ten devices: at alpha 100 nobody holds a fifth of a class, at alpha .1 the median top share is above half.
+
+    Of 100 classes; NumPy's own law says .655 for that median.
+    """
+    draws = {alpha: [Dirichlet(alpha=alpha).divide(MNIST, 10, 10, None, Streams(seed))[0] for seed in range(10)]
+             for alpha in (0.1, 100.0)}  # fmt: skip
+    counts = {alpha: np.stack([counts_of(parts, MNIST) for parts in found]) for alpha, found in draws.items()}
+    for found in counts.values():
+        assert (found.sum(axis=1) == 6000).all()
+        assert (found <= 6000).all()
+    tops = {alpha: found.max(axis=1) / 6000 for alpha, found in counts.items()}
+    assert tops[100.0].max() < 0.2
+    assert np.median(tops[0.1]) > 0.5
+    assert np.median(tops[0.1]) == pytest.approx(0.655, abs=0.08)
+
+
 def test_a_devices_size_under_quantity_skew_follows_the_beta_law_and_its_mix_is_the_global_one():
     parts = [Quantity(alpha=0.8).divide(MNIST, 10, 5, None, Streams(seed))[0] for seed in range(200)]
     sizes = np.array([len(clients[0]) for clients in parts])
