@@ -97,7 +97,11 @@ def print_differences(table: pd.DataFrame, reference: str, console: Console) -> 
         never = [str(row["never"])] if censored else []
         shown.add_row(*(plain(row[knob]) for knob in varied), *never, *cells)
     print_whole(console, shown)
-    course = " WE, IDP and ID (in points) are corrected together." if any(name in measures for name in COURSE) else ""
+    course = (
+        " WE, IDP and ID (points) are corrected together; WE and IDP are level within a point."
+        if any(name in measures for name in COURSE)
+        else ""
+    )
     marks_mean = "*: p below 0.05; =: level; else not distinguishable."
     console.print(f"{marks_mean} {_TESTED.format('column')}{course}", highlight=False)
     if len(measures) < len(present):

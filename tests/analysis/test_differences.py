@@ -127,6 +127,8 @@ def test_the_p_of_we_idp_and_id_are_corrected_for_all_comparisons_of_the_three(p
     assert rows.loc[("markov", "mifa"), "idp_points_p"] == pytest.approx(mifa)
     assert rows.loc[("markov", "mifa"), "idp_points_reading"] == "not distinguishable"
     assert rows.loc[("static", "moon"), "we_percent_reading"] == "level"
+    # 0, 1 and -1 points: within a tenth of FedAvg's accuracy, but not within a point.
+    assert rows.loc[("markov", "moon"), "we_percent_reading"] == "not distinguishable"
 
 
 def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer):
@@ -180,7 +182,7 @@ def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(par
     heading = next(line for line in printed.splitlines() if line.startswith("setting"))
     assert heading.split() == ["setting", "algorithm", "accuracy", "WE", "IDP", "ID"]
     assert "The same in all pairs: scheduled, arrived, missed." in printed
-    assert "WE, IDP and ID (in points) are corrected together." in printed
+    assert "WE, IDP and ID (points) are corrected together; WE and IDP are level within a point." in printed
     # Of runs that are the same throughout, nothing is left out.
     same = table.assign(**{name: 0.0 for name in table if str(name).endswith(("_low", "_high")) or name in MEASURES})
     print_differences(same, "fedavg", Console(width=200))
