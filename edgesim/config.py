@@ -194,7 +194,8 @@ class RoundConfig(Section):
     reservation and is merged in the round in which it arrives. A frame's last round ends all work."""
     min_candidates: Count = Field(1, ge=1)
     download_s: Annotated[Seconds, Field(ge=0)] | Literal["link"] = 0.0
-    """How long the download of the model takes: the same for all devices, or (``"link"``, for ``radio.sharing =
+    """How long the download of the model takes, twice as long if an algorithm sends twice as much: the same for all
+    devices, or (``"link"``, for ``radio.sharing =
     "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
     payload_bits: Annotated[Bits, Field(ge=1)] | Literal["model"] = "model"
     """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an

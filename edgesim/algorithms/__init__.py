@@ -45,14 +45,15 @@ MERGE_RULES: dict[str, type[MergeRule]] = {
 """By ``round.protocol``."""
 
 _REASONS = {
-    "asynchronous": "it mixes one model at a time, which suits means of models alone",
+    "asynchronous": "the protocol mixes one model at a time, which suits means of models alone",
     "buffered": "there is no published form of it without rounds",
+    "synchronous": "it merges as updates arrive",
     "keep": "its server has a rule of its own for late updates",
     "hierarchical": "edge servers merge weighted means alone",
 }
 """Why an algorithm may not allow a protocol, latecomers or edge servers."""
 
-LOCAL_METHODS = ("phases", "pull", "sent", "loss", "first_kept", "compute_factor")
+LOCAL_METHODS = ("phases", "pull", "passes_over_all", "sent", "loss", "first_kept", "compute_factor")
 """What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
 
 

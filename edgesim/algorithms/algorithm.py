@@ -277,6 +277,10 @@ class Algorithm:
         assert arrived.updates is not None
         return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
 
+    def derived(self, trained: Trained) -> Mapping[str, Tensor]:
+        """What the server works out of an update and of what it gave, instead of having it sent; it joins `up`."""
+        return {}
+
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
         """What a device keeps before its first update is merged; the run began with ``weights``, [P]."""
         return {}
@@ -295,6 +299,10 @@ class Algorithm:
     def pull(self, given: Mapping[str, Tensor]) -> Pull:
         """What is added to the gradients of the loss."""
         return Pull()
+
+    def passes_over_all(self) -> bool:
+        """Whether `sent` asks for the gradient over the device's whole data set, whose samples its job then carries."""
+        return False
 
     def sent(self, trained: Trained) -> Sent:
         """What the device sends beside its update, and what it keeps."""

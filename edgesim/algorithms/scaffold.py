@@ -28,7 +28,8 @@ class ScaffoldOptions(Options):
 
     option: Literal["I", "II"] = "II"
     """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
-    its own), or the mean gradient of its steps (II)."""
+    its own), or the mean gradient of its steps (II). Option I needs smaller steps: under heavy label skew it can stay
+    near chance at learning rates at which II learns."""
     step_count: Literal["effective", "literal"] = "effective"
     """By how many steps option II divides: those of `effective_steps`, or K as the paper has it, without momentum."""
     derive_control: bool = False
@@ -107,12 +108,24 @@ class Scaffold(Algorithm):
         """- c_i + c, added in every step."""
         return Pull(shift=_correction(given))
 
+    def passes_over_all(self) -> bool:
+        """With option I."""
+        return bool(self.options.option == "I")
+
     def sent(self, trained: Trained) -> Sent:
-        """The new c_i, [trainable]: the gradient at the start (option I), or c_i - c - update / (K_eff lr) (II)."""
+        """The new c_i, [trainable], unless the server works it out."""
+        return Sent() if self.options.derive_control else Sent(up=self._new_control(trained))
+
+    def derived(self, trained: Trained) -> dict[str, Tensor]:
+        """The new c_i, [trainable], where devices do not send it."""
+        return self._new_control(trained) if self.options.derive_control else {}
+
+    def _new_control(self, trained: Trained) -> dict[str, Tensor]:
+        """The gradient at the start (option I), or c_i - c - update / (K_eff lr) (II)."""
         if self.options.option == "I":
-            return Sent(up={"own": trained.gradient()})
+            return {"own": trained.gradient()}
         reach = effective_steps(trained.steps, trained.momentum) * trained.lr
-        return Sent(up={"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)})
+        return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
         """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.

@@ -80,7 +80,7 @@ def make_timeline(
             return np.full(len(rows), decided_s)
         bits = download_bits[rows]
         broadcast_s = backhaul.download_s(station[rows], bits, from_cloud)
-        return np.asarray(broadcast_s + world.download_s(ids[rows], bits) + delay_s[rows])
+        return np.asarray(broadcast_s + world.download_s(ids[rows], bits, accounts.model_bits) + delay_s[rows])
 
     def rx_power(rows: Integers) -> Floats:
         return world.planned_rx_power_w(ids[rows], draws if isinstance(draws, int) else draws[rows])

@@ -132,10 +132,10 @@ class World:
             return self.rx_power_w(ids, round)
         return self.rx_power_w(ids, round) * power_factor(self.fading, self.streams, ids, round)
 
-    def download_s(self, ids: Integers, bits: Floats) -> Floats:
-        """How long each device takes to fetch so many bits, [n]; no time for none."""
+    def download_s(self, ids: Integers, bits: Floats, model_bits: float) -> Floats:
+        """How long each device takes to fetch so many bits, [n]; ``round.download_s`` is the time of one model's."""
         if self.config.round.download_s != "link":
-            return np.asarray(self.config.round.download_s * (bits > 0), dtype=np.float64)
+            return np.asarray(self.config.round.download_s * (bits / model_bits))
         assert isinstance(self.own_links, OwnLinks)
         return np.asarray(bits / self.own_links.rate_bps[ids])
 

@@ -134,11 +134,24 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
 
 def finished(algorithm: Algorithm, job: Job, trained: Result, gradient: Callable[[], Tensor]) -> Result:
     """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
-    steps, optimiser = len(job.edges) - 1, job.optimiser
-    sent = algorithm.sent(Trained(trained.update, job.given, steps, optimiser.lr, optimiser.momentum, gradient))
+    sent = algorithm.sent(_trained(job, trained, gradient))
     if not (sent.up or sent.keeps):
         return trained
     return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
+
+
+def known(algorithm: Algorithm, job: Job, result: Result) -> dict[str, Tensor]:
+    """What the server has of a device beside its update: what was sent, and what it works out itself."""
+    return {**result.up, **algorithm.derived(_trained(job, result, _of_the_device))}
+
+
+def _trained(job: Job, result: Result, gradient: Callable[[], Tensor]) -> Trained:
+    optimiser = job.optimiser
+    return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient)
+
+
+def _of_the_device() -> Tensor:
+    raise RuntimeError("only a device has the gradient of its data")
 
 
 def _apart(tensors: dict[str, Tensor], update: Tensor) -> dict[str, Tensor]:

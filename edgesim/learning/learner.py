@@ -26,7 +26,7 @@ from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation, Merged
-from edgesim.learning.jobs import Arrived, Promise, Result, wanted
+from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
 from edgesim.learning.objective import refuse_without_features
@@ -189,14 +189,16 @@ class TorchLearner:
         jobs = [promises[place].job for place in places.tolist()]
         brought = [results[place] for place in places.tolist()]
         updates = [result.update for result in brought]
+        accounts = self.accounts
+        pairs = zip(jobs, brought, strict=True)
+        ups = [known(accounts.algorithm, job, result) for job, result in pairs if job is not None]
         rows = replace(
             arrived.rows(places),
             updates=torch.stack(updates) if updates else self.global_weights.new_empty((0, len(self.global_weights))),
             separate=updates,
             starts=[job.start for job in jobs if job is not None],
-            up={name: [result.up[name] for result in brought] for name in (brought[0].up if brought else ())},
+            up={name: [of[name] for of in ups] for name in (ups[0] if ups else ())},
         )
-        accounts = self.accounts
         alpha = accounts.weigh(rows)
         self.states[server] = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
         self._made_in = self._round

@@ -48,7 +48,8 @@ class TorchRound(CountKnowledge):
             kept = self._learner.kept.get(device, self._learner.first_kept)
             given = accounts.algorithm.given(state, kept, about, accounts.ledger)
             phases = accounts.algorithm.phases(own, about)
-            job = Job(device, self.round, seed, phases, given, optimiser, clients[device])
+            everything = (clients[device],) if accounts.algorithm.passes_over_all() else ()
+            job = Job(device, self.round, seed, phases, given, optimiser, *everything)
             self._promises[device] = Promise(device, self.round, job)
         return [self._promises[device] for device in ids.tolist()]
 

@@ -59,12 +59,17 @@ def marked_setting(pair, setting):
 
 
 each_pair = pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair)) for pair in PAIRS])
-VARIANTS = {"scaffold": {"option": "I"}, "feddyn": {"adaptive": False, "alpha": 0.1}, "mifa": {"wait": True}}
+VARIANTS = [
+    ("scaffold", {"option": "I"}),
+    ("scaffold", {"derive_control": True}),
+    ("feddyn", {"adaptive": False, "alpha": 0.1}),
+    ("mifa", {"wait": True}),
+]
 """Options of algorithms that change what is trained or merged."""
 each_variant = pytest.mark.parametrize(
     ("pair", "options"),
     [marked(pair, {}, id="+".join(pair)) for pair in PAIRS]
-    + [pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS.items()],
+    + [pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS],
 )
 
 
@@ -290,8 +295,12 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tm
         assert updates["staleness"].max() > 0
 
 
-@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED])
-def test_bits_charged_are_those_of_what_is_sent(pair, setting, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("pair", "setting", "options"),
+    [pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in (marked_setting(*of) for of in ALLOWED)]
+    + [pytest.param((name, "own"), "rounds", options, id=f"{name}, {options}") for name, options in VARIANTS],
+)
+def test_bits_charged_are_those_of_what_is_sent(pair, setting, options, tmp_path, monkeypatch):
     """32 for each number of a tensor: down, those that the server holds when a job begins; up, all but buffers."""
     down, up, began = {}, {}, Counter()
     start, merge = TorchRound.start, TorchLearner.merge
@@ -321,7 +330,7 @@ def test_bits_charged_are_those_of_what_is_sent(pair, setting, tmp_path, monkeyp
 
     monkeypatch.setattr(TorchRound, "start", spied_start)
     monkeypatch.setattr(TorchLearner, "merge", spied_merge)
-    simulation.run(make_config(pair, setting), tmp_path)
+    simulation.run(make_config(pair, setting, options), tmp_path)
     acts = read_table(tmp_path, "activities")
     acts = acts[acts["outcome"].isin(["done", "unscheduled"])]
     for activity, sent in (("download", down), ("upload", up)):
@@ -393,7 +402,7 @@ def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothin
 
     monkeypatch.setattr(simulation, "make_federation", two_frames)
     server = pair[0] if pair[1] == "own" else pair[1]
-    if server in ("fedavg", "fedprox", "moon", "safa"):
+    if not ALGORITHMS[server].keeps_state:
         assert simulation.run(make_config(pair), tmp_path / "run").status == "finished"
         return
     said = (

@@ -188,7 +188,7 @@ def test_a_run_on_digits_sends_the_model_each_way(tmp_path):
             {"protocol": "buffered", "protocol_options": {"buffer": 2}},
             "there is no published form of it without rounds",
         ),
-        ({"protocol": "asynchronous"}, "it mixes one model at a time, which suits means of models alone"),
+        ({"protocol": "asynchronous"}, "the protocol mixes one model at a time, which suits means of models alone"),
     ],
     ids=["buffered", "asynchronous"],
 )

@@ -15,7 +15,7 @@ from edgesim.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
@@ -229,11 +229,30 @@ def test_a_run_on_digits_sends_what_the_table_says(tmp_path, protocol, options, 
         assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_derived_controls_change_no_model(tmp_path):
+def test_derived_controls_are_not_sent_and_change_no_model(tmp_path, monkeypatch):
+    merge, ups = TorchLearner.merge, []
+
+    def spied(self, arrived, *arguments):
+        merged = merge(self, arrived, *arguments)
+        ups.append({tuple(one.promise.result.up) for one in arrived})
+        return merged
+
+    monkeypatch.setattr(TorchLearner, "merge", spied)
     for folder, derive in (("sent", False), ("derived", True)):
         simulation.run(parse(config(derive_control=derive), "test"), tmp_path / folder)
     sent, derived = (tmp_path / folder / "model.safetensors" for folder in ("sent", "derived"))
     assert sent.read_bytes() == derived.read_bytes()
+    assert ups == [{("own",)}] * 4 + [{()}] * 4
+
+
+def test_a_timed_download_of_twice_the_bits_takes_twice_as_long(tmp_path):
+    for name in ("fedavg", "scaffold"):
+        values = config() | {"algorithm": {"name": name}}
+        values["round"] = values["round"] | {"download_s": 0.1}
+        simulation.run(parse(values, "test"), tmp_path / name)
+        downloads = read_table(tmp_path / name, "activities").query("activity == 'download'")
+        lasted_s = downloads["t_end_s"] - downloads["t_start_s"]
+        assert lasted_s.tolist() == pytest.approx([0.1 if name == "fedavg" else 0.2] * len(downloads))
 
 
 def test_updates_mixed_one_at_a_time_are_refused(tmp_path):
