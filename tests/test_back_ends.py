@@ -57,6 +57,7 @@ def test_a_study_has_the_same_tables_on_every_back_end(model, tmp_path):
         np.testing.assert_allclose(models[1][name], tensor, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_jobs_that_run_along_under_fedasync_change_nothing_but_how_many_were_trained(tmp_path, monkeypatch):
     def run(name: str, back_end: str) -> Path:
         values = {

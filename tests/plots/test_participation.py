@@ -44,6 +44,7 @@ def run(tmp_path):
     return Run(tmp_path / "run", {"policy": "random", "protocol": "buffered"}, 0)
 
 
+@pytest.mark.slow
 def test_both_figures_show_a_real_run(run):
     assert spans_a_day(run)
     above, below = draw_participation([run]).axes

@@ -96,6 +96,7 @@ def test_networks_with_batch_norms_have_the_bits_of_the_loop_too(name, make, dat
     assert running.count_nonzero() > 0.9 * len(running)
 
 
+@pytest.mark.slow
 def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, promises, pulling):
     model, back_end = two
     with reproducible(CPU):
