@@ -195,8 +195,7 @@ class RoundConfig(Section):
     min_candidates: Count = Field(1, ge=1)
     download_s: Annotated[Seconds, Field(ge=0)] | Literal["link"] = 0.0
     """How long the download of the model takes, twice as long if an algorithm sends twice as much: the same for all
-    devices, or (``"link"``, for ``radio.sharing =
-    "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
+    devices, or (``"link"``, for ``radio.sharing = "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
     payload_bits: Annotated[Bits, Field(ge=1)] | Literal["model"] = "model"
     """Bits of one model, in either direction; ``"model"`` is 32 times the number of trainable parameters. What an
     algorithm sends beside it is charged as well."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
+from fuzz_outcomes import outcome
 from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel
@@ -418,6 +419,19 @@ def command_line(draw: Draw, folder: Path) -> list[str]:
     words = [*first.split(), *draw(st.lists(word, max_size=6))]
     # Nothing outside the folder is written, and nothing is fetched.
     return [one for one in words if one not in ("fetch", "/", "~", "../../x")]
+
+
+def attempt(kind: str, draw: Draw, folder: Path, whole: Path) -> tuple[str, str, str]:
+    """Type one input of a kind in a folder, the current one: how it ended, what it said, and the input.
+
+    ``whole`` is the folder of a finished run.
+    """
+    reads_run = kind == "run folder"
+    arguments = KINDS[kind](draw, folder, *((whole,) if reads_run else ()))
+    # Only what this command itself has written is looked at.
+    ended, said = outcome(arguments, folder / "out" if arguments[:1] == ["run"] and not reads_run else None)
+    config = (folder / "run.toml").read_bytes() if (folder / "run.toml").is_file() else b""
+    return ended, said, f"{arguments}\n{config.decode(errors='replace')}"
 
 
 KINDS: dict[str, Callable[..., list[str]]] = {

@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 import hypothesis
-from fuzz_inputs import BASE, KINDS
-from fuzz_outcomes import GOOD, outcome
+from fuzz_inputs import BASE, KINDS, attempt
+from fuzz_outcomes import GOOD
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,15 +32,12 @@ def tried(kind: str, count: int, draws: int, whole: Path) -> tuple[Counter[str],
         with tempfile.TemporaryDirectory(dir=whole.parent) as place:
             folder = Path(place)
             os.chdir(folder)
-            more = (whole,) if kind == "run folder" else ()
-            arguments = KINDS[kind](data.draw, folder, *more)
             began_s = time.monotonic()
-            ended, said = outcome(arguments, folder / "out" if arguments[:1] == ["run"] and not more else None)
+            ended, said, given = attempt(kind, data.draw, folder, whole)
             ends[ended] += 1
             ends["slowest_s"] = max(ends["slowest_s"], round(time.monotonic() - began_s))
             if ended not in GOOD:
-                config = (folder / "run.toml").read_bytes() if (folder / "run.toml").is_file() else b""
-                faults.setdefault(f"{ended}: {said[:160]}", f"{arguments}\n{config.decode(errors='replace')}")
+                faults.setdefault(f"{ended}: {said[:160]}", given)
             os.chdir(whole.parent)
 
     one()

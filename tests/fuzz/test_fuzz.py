@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from fuzz_inputs import BASE, CONTENT, KINDS, ROOT, WEEK, merged, whole_data, write
+from fuzz_inputs import BASE, CONTENT, KINDS, ROOT, WEEK, attempt, merged, whole_data, write
 from fuzz_outcomes import GOOD, outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -37,12 +37,8 @@ def try_inputs(kind: str, count: int, whole: Path) -> None:
         with tempfile.TemporaryDirectory(dir=whole.parent) as place, pytest.MonkeyPatch.context() as patch:
             folder = Path(place)
             patch.chdir(folder)
-            more = (whole,) if kind == "run folder" else ()
-            arguments = KINDS[kind](data.draw, folder, *more)
-            # Only what this command itself has written is looked at.
-            ended, said = outcome(arguments, folder / "out" if arguments[:1] == ["run"] and not more else None)
-            config = (folder / "run.toml").read_bytes() if (folder / "run.toml").is_file() else b""
-            assert ended in GOOD, f"{arguments} ended as {ended}: {said}\n{config.decode(errors='replace')}"
+            ended, said, given = attempt(kind, data.draw, folder, whole)
+            assert ended in GOOD, f"ended as {ended}: {said}\n{given}"
 
     one()
 
