@@ -14,9 +14,9 @@ together); an algorithm is to be taken where it alone is left. The final accurac
 else: the mean of the last five models, which at 5 MHz are most of a run.
 
 Data: digits, divided by Dirichlet(0.3); no momentum, no decay of the learning rate. Downloads take no time, as in
-FedTeddi. ``--tune`` tries for every
-algorithm the `RATES` with each value of its own options in `TUNED`, at 20 MHz, on seeds 1000 to 1002, which no
-comparison uses; `CHOSEN` is what was most accurate at equal seconds. All other options are the defaults.
+FedTeddi. ``--tune`` tries for every algorithm the `RATES` with each value of its own options in `TUNED`, at 20 MHz, on
+seeds 1000 to 1002, which no comparison uses; `CHOSEN` is what was most accurate at equal seconds. All other options are
+the defaults.
 
 SAFA is left out, though ``--algorithms fedavg,safa`` runs it: its server remembers models of devices that are late or
 away, which here none is, and it comes with a policy of its own, while here all algorithms get the same devices.
