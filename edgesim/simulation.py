@@ -295,10 +295,10 @@ def _facts(learner: Learner) -> dict[str, Any]:
     """Versions and machine, for ``run.json``."""
     packages = ["numpy", "scipy", "simpy", "pyarrow"]
     return {
-        "edgesim": metadata.version("edgesim"),
+        "edgesim": _version("edgesim"),
         "git_commit": _git_commit(),
         "python": platform.python_version(),
-        "versions": {name: metadata.version(name) for name in packages},
+        "versions": {name: _version(name) for name in packages},
         "platform": f"{sys.platform} {platform.machine()}",
         "command": sys.argv,
         "cpu": _cpu(),
@@ -317,6 +317,9 @@ def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str |
         elif mine != theirs:
             return key
     return None
+
+
+_version = cache(metadata.version)
 
 
 @cache

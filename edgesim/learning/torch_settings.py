@@ -32,21 +32,21 @@ def reproducible(device: torch.device) -> Iterator[None]:
         # Read by cuBLAS when its first handle is made; deterministic algorithms are refused without it.
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     threads = torch.get_num_threads()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    deterministic = torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     flags = cudnn.allow_tf32, cudnn.benchmark, matmul.allow_tf32
     try:
         torch.set_num_threads(1)
-        torch.use_deterministic_algorithms(True)
+        # As torch.use_deterministic_algorithms(True), which imports the compiler of torch too: 2.4 s in every process.
+        torch.set_deterministic_debug_mode("error")
         # Would overwrite every new tensor with NaN first: slow, and nothing here reads unset memory.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         cudnn.allow_tf32, cudnn.benchmark, matmul.allow_tf32 = False, False, False
         yield
     finally:
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+        torch.set_deterministic_debug_mode(deterministic)
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
         cudnn.allow_tf32, cudnn.benchmark, matmul.allow_tf32 = flags
 

@@ -1,6 +1,6 @@
 """Sets that scikit-learn carries within itself: small, real, and never downloaded."""
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -14,12 +14,18 @@ _DIGITS_TEST_PER_CLASS = 36
 
 def load_digits(name: str, config: DataConfig) -> Dataset:
     """1,797 handwritten digits of 8x8 pixels; 36 of each class are for testing."""
+    images, labels = _digits()
+    train, test = held_out(name, labels, lambda _: _DIGITS_TEST_PER_CLASS)
+    return _dataset(name, images, labels, train, test, fixed_scale=16.0)
+
+
+@cache
+def _digits() -> tuple[Images, Integers]:
+    """Images [n, 1, 8, 8] and labels [n]. Read once per process: reading takes as long as some rounds of a run."""
     from sklearn import datasets
 
     bunch = datasets.load_digits()
-    labels = bunch.target.astype(np.int64)
-    train, test = held_out(name, labels, lambda _: _DIGITS_TEST_PER_CLASS)
-    return _dataset(name, bunch.images.astype(np.uint8)[:, None], labels, train, test, fixed_scale=16.0)
+    return bunch.images.astype(np.uint8)[:, None], bunch.target.astype(np.int64)
 
 
 def load_table(name: str, config: DataConfig) -> Dataset:
