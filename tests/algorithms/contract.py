@@ -1,0 +1,196 @@
+"""Every algorithm of the registry, alone and with each server half that it may be combined with, and how to play it.
+
+An algorithm that is added is tested by its line in the registry.
+"""
+
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from torch import nn
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
+from edgesim.config_file import parse
+from edgesim.learning.federation import Federation, make_federation
+from edgesim.learning.jobs import Arrived
+from edgesim.learning.learner import make_learner
+from edgesim.streams import Streams
+
+PAIRS = [(name, "own") for name in ALGORITHMS] + [
+    (local, server)
+    for local, server in itertools.permutations(ALGORITHMS, 2)
+    if "local" in ALGORITHMS[local].halves and "server" in ALGORITHMS[server].halves
+]
+COUNT = {"admission": "count", "count": 4}
+SETTINGS = {
+    "rounds": {},
+    "late": {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.3}},
+    "buffered": {"round": {**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 2}}},
+    "asynchronous": {"round": {**COUNT, "protocol": "asynchronous"}},
+    "edges": {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}},
+}
+"""Ways to merge updates; each algorithm allows some of them."""
+
+QUICK = {("fedprox", "safa"), ("fedprox", "mifa"), ("moon", "fedavgm")}
+"""Combined halves that quick tests play; the others are played by slow ones."""
+
+VARIANTS = [
+    ("scaffold", {"option": "I"}),
+    ("scaffold", {"derive_control": True}),
+    ("feddyn", {"adaptive": False, "alpha": 0.1}),
+    ("mifa", {"wait": True}),
+]
+"""Options of algorithms that change what is trained or merged."""
+
+
+def halves(pair):
+    """The algorithms of the local and of the server half."""
+    return [ALGORITHMS[half] for half in pair if half != "own"]
+
+
+def server_of(pair):
+    """The algorithm whose server merges."""
+    return pair[0] if pair[1] == "own" else pair[1]
+
+
+def allows(pair, setting):
+    if setting == "late":
+        return all(half.late_updates for half in halves(pair))
+    if setting == "edges":
+        return all(half.at_edges for half in halves(pair))
+    protocol = "synchronous" if setting == "rounds" else setting
+    return all(protocol in half.protocols for half in halves(pair))
+
+
+ALLOWED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTINGS) if allows(pair, setting)]
+REFUSED = [(pair, setting) for pair, setting in itertools.product(PAIRS, SETTINGS) if not allows(pair, setting)]
+
+
+def marked(pair, *more, slow=False, **how):
+    """The parameters of a test, slow where two halves are combined that quick tests do not play."""
+    quick = not slow and (pair[1] == "own" or pair in QUICK)
+    return pytest.param(pair, *more, marks=() if quick else pytest.mark.slow, **how)
+
+
+def marked_setting(pair, setting):
+    """The parameters of a test that plays whole runs: quick ones merge in rounds, or have few algorithms."""
+    slow = setting != "rounds" and pair not in {("fedavg", "own"), ("safa", "own"), ("scaffold", "own")}
+    return marked(pair, setting, id=f"{'+'.join(pair)}-{setting}", slow=slow)
+
+
+def each(pairs, slow=False):
+    """Parametrizes a test by pairs, in rounds."""
+    return pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair), slow=slow) for pair in pairs])
+
+
+each_pair = each(PAIRS)
+CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + [
+    pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS
+]
+each_variant = pytest.mark.parametrize(("pair", "options"), CASES)
+
+
+def make_config(pair, setting="rounds", options=(), availability=(), **learning):
+    """Eight devices of different sizes that come and go, and train on little."""
+    own = SETTINGS[setting]
+    return simulation.complete(
+        parse(
+            {
+                "seed": 7,
+                "rounds": 6,
+                "devices": {"count": 8, "mu_samples_per_s": 400.0},
+                "availability": dict(availability) or {"model": "bernoulli", "probability": 0.6},
+                "radio": {"bandwidth_hz": 2e6},
+                **own,
+                "round": {"tmax_s": 0.5, "download_s": 0.02, **own.get("round", {})},
+                "data": {"partition": "quantity", "samples_per_device": 12},
+                "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "back_end": "loop", **learning},
+                "algorithm": dict(zip(("name", "server"), pair, strict=True)) | dict(options),
+                "evaluation": {"samples": 20, "every": 100},
+            },
+            "contract",
+        )
+    )
+
+
+def two_frames(config, streams):
+    """The federation of a config whose devices hold the same data in a second frame."""
+    federation = make_federation(config, streams)
+    return Federation(federation.dataset, [*federation.frames, federation.frames[-1]])
+
+
+def with_dropout(image_shape, class_count):
+    return _dense(nn.Dropout(0.3), image_shape, class_count)
+
+
+def with_batch_norm(image_shape, class_count):
+    return _dense(nn.BatchNorm1d(12), image_shape, class_count)
+
+
+def _dense(layer, image_shape, class_count):
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(int(np.prod(image_shape)), 12), layer, nn.Tanh(), nn.Linear(12, class_count)
+    )
+
+
+PLAY = [
+    ([0, 1, 2, 3, 4, 5], [4, 0, 2], [5]),
+    ([1, 3, 4, 6], [3, 1, 6], []),
+    ([0, 2, 5, 7], [7, 0], [2]),
+    ([0, 1, 2, 3, 4, 5, 6, 7], [6, 0, 3, 1, 7, 5, 4, 2], []),
+]
+"""Rounds: devices that begin, that arrive and are picked, and that arrive and are not picked."""
+
+
+def new_learner(config, federate=make_federation):
+    streams = Streams(config.seed)
+    return make_learner(config, federate(config, streams), streams)
+
+
+def undisturbed(learner, number, promises):
+    return learner, promises
+
+
+def play(learner, between=undisturbed, at_end=lambda learner, number: {}, frames=(1, 1, 1, 1)):
+    """Tensors after the rounds of `PLAY`, by name: models, updates, what devices sent and what they keep.
+
+    ``between`` is called with the learner, the round and the promises by device when the devices of the round are at
+    work; it answers with the learner and the promises to go on with. ``at_end`` is called with the learner after each
+    round and adds what it answers with.
+    """
+    found = {"start": learner.global_weights.clone()}
+    try:
+        for number, (began, picked, unpicked) in enumerate(PLAY, start=1):
+            opened = learner.open_round(number, frames[number - 1])
+            promises = {promise.device: promise for promise in opened.start(np.array(began))}
+            learner, promises = between(learner, number, promises)
+            for promise in promises.values():
+                promise.due = True
+            arrived = [Arrived(promises[device]) for device in picked]
+            arrived += [Arrived(promises[device], picked=False) for device in unpicked]
+            used = [one.promise for one in learner.accounts.used(arrived)]
+            # Copies: a merge may change updates.
+            for promise, result in zip(used, learner.results(used), strict=True):
+                found[f"update {number} {promise.device}"] = result.update.clone()
+                found |= {f"up {number} {promise.device} {name}": tensor for name, tensor in result.up.items()}
+            learner.merge(arrived, np.array(began))
+            found[f"model {number}"] = learner.global_weights.clone()
+            found |= at_end(learner, number)
+        found |= {f"kept {device} {name}": t for device, kept in learner.kept.items() for name, t in kept.items()}
+    finally:
+        learner.close()
+    return found
+
+
+def played(pair, options=(), **learning):
+    """What `play` finds of a run, which several tests ask for; no test may change it."""
+    return _played(pair, tuple(dict(options).items()), tuple(learning.items()))
+
+
+@cache
+def _played(pair, options, learning):
+    learner = new_learner(make_config(pair, options=options, **dict(learning)))
+    assert learner.back_end.name == dict(learning).get("back_end", "loop")
+    return play(learner)

@@ -1,0 +1,136 @@
+"""Which algorithms go together and with what, their options, and what is refused with which words."""
+
+import itertools
+import pickle
+
+import pytest
+from contract import COUNT, PAIRS, REFUSED, each_pair, make_config
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
+from edgesim.algorithms.algorithm import Sizes
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.streams import Streams
+
+
+@each_pair
+def test_it_can_be_sent_to_another_process(pair):
+    config = make_config(pair).algorithm
+    algorithm = make_algorithm(config, Sizes(96.0, 3, 8), Streams(0))
+    again = pickle.loads(pickle.dumps(algorithm))
+    assert type(again) is type(algorithm)
+    assert (again.options, again.sizes) == (algorithm.options, algorithm.sizes)
+    local = ALGORITHMS[pair[0]]
+    for name in LOCAL_METHODS:
+        assert getattr(again, name).__func__ is getattr(local, name)
+        assert getattr(again, name).__self__.options == getattr(algorithm, name).__self__.options
+
+
+@each_pair
+def test_every_option_of_both_halves_is_in_the_complete_config_and_reaches_its_half(pair):
+    config = make_config(pair).algorithm
+    halves = [ALGORITHMS[half].Options.model_fields.keys() for half in pair if half != "own"]
+    # What an update counts is up to the server half alone.
+    without = {"weights"} - halves[-1]
+    assert config.options.keys() == set().union(*halves) - without
+    algorithm = make_algorithm(config, Sizes(96.0, 3, 8), Streams(0))
+    for half, answers in ((pair[0], algorithm.pull.__self__), (pair[-1], algorithm)):
+        own = ALGORITHMS[pair[0] if half == "own" else half].Options.model_fields.keys() - without
+        assert {name: getattr(answers.options, name) for name in own} == {name: config.options[name] for name in own}
+
+
+@pytest.mark.parametrize(
+    ("pair", "setting"), REFUSED, ids=lambda value: value if isinstance(value, str) else "+".join(value)
+)
+def test_a_way_to_merge_that_it_does_not_allow_is_refused_before_anything_is_written(pair, setting, tmp_path):
+    key = {"late": "round.late", "edges": "topology.aggregation"}.get(setting, "round.protocol")
+    with pytest.raises(EdgesimError, match=rf"^algorithm '\w+' is for {key} = '.*', not '\w+': [a-z ,]+$") as refusal:
+        make_config(pair, setting)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("local", "server"),
+    [pair for pair in itertools.permutations(ALGORITHMS, 2) if pair not in PAIRS],
+    ids=str,
+)
+def test_halves_that_do_not_go_together_are_refused_with_those_that_do(local, server):
+    key, name, half = (
+        ("name", local, "local") if "local" not in ALGORITHMS[local].halves else ("server", server, "server")
+    )
+    said = rf"^algorithm.{key}: the {half} half of '{name}' cannot be combined with another algorithm; those that can: "
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        make_config((local, server))
+    named = str(refusal.value).partition("those that can: ")[2].split(", ")
+    assert named == [other for other, kind in ALGORITHMS.items() if half in kind.halves]
+
+
+@each_pair
+def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
+    own = make_config(pair).algorithm.options.keys()
+    others = {
+        name: owner for owner, kind in ALGORITHMS.items() for name in kind.Options.model_fields if name not in own
+    }
+    for name in others:
+        values = dict(zip(("name", "server"), pair, strict=True)) | {name: 1}
+        with pytest.raises(EdgesimError, match=rf"^algorithm.{name}: is an option of algorithm '") as refusal:
+            simulation.complete(parse({"algorithm": values}, "run.toml"))
+        named = pair[0] if pair[1] in ("own", pair[0]) else f"{pair[0]} with server {pair[1]}"
+        assert f"not of {named!r}" in str(refusal.value)
+        assert repr(others[name]) in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"),
+    [
+        ({"name": "fedpox"}, "^algorithm.name: unknown .*'fedpox', did you mean 'fedprox'"),
+        ({"server": "sava"}, "^algorithm.server: unknown .*'sava', did you mean 'safa'"),
+        # No server half is near: that of 'scaffold' cannot be combined.
+        ({"server": "scafold"}, "^algorithm.server: unknown server 'scafold'; known: own, .*, safa$"),
+        ({"name": "fedprox", "mu": -1.0}, "^algorithm 'fedprox': algorithm.mu: input should be greater than or equal"),
+        ({"name": "fedprox", "mou": 1.0}, "unknown key 'algorithm.mou', did you mean 'mu'"),
+        (
+            {"name": "fedprox", "server": "safa", "lag_tolerance": -1},
+            "^algorithm 'fedprox with server safa': algorithm.lag_tolerance: input should be greater than or equal",
+        ),
+        (
+            {"name": "fedprox", "server": "mifa", "weights": "samples"},
+            "^algorithm.weights: is an option of algorithm 'fedadam' or .*, not of 'fedprox with server mifa'",
+        ),
+        ({"weights": "size"}, "weights: input should be 'samples' or 'equal'"),
+        ({"name": "safa", "lag_tolerance": -1}, "lag_tolerance: input should be greater than or equal to 0"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_the_key_and_what_was_expected(algorithm, said):
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        simulation.complete(parse({"algorithm": algorithm}, "run.toml"))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("round_", "said"),
+    [
+        (
+            {**COUNT, "protocol": "buffered", "protocol_options": {"mixing": 0.5}},
+            "^round.protocol_options.mixing: is an option of protocol 'asynchronous', not of 'buffered'",
+        ),
+        (
+            {"protocol_options": {"buffer": 3}},
+            "^round.protocol_options.buffer: is an option of protocol 'buffered', not of 'synchronous'",
+        ),
+        (
+            {"protocol_options": {"k": 3}},
+            "^round.protocol_options: protocol 'synchronous' takes no options, remove 'k'",
+        ),
+        ({**COUNT, "protocol": "buffered", "protocol_options": {"buffer": 0}}, "buffer: .* greater than or equal to 1"),
+        (
+            {**COUNT, "protocol": "asynchronous", "protocol_options": {"mixing": 2.0}},
+            "mixing: .* less than or equal to 1",
+        ),
+    ],
+)
+def test_options_of_another_protocol_are_refused_with_their_owner(round_, said):
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        simulation.complete(parse({"round": round_}, "run.toml"))
+    assert "\n" not in str(refusal.value)

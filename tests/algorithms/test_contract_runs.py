@@ -1,0 +1,272 @@
+"""What every algorithm of the registry must do in whole runs, alone and combined."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+from contract import (
+    ALLOWED,
+    CASES,
+    VARIANTS,
+    each_pair,
+    halves,
+    make_config,
+    marked_setting,
+    server_of,
+    two_frames,
+)
+from torch import Tensor
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS, make_algorithm
+from edgesim.algorithms.algorithm import Sizes
+from edgesim.errors import EdgesimError
+from edgesim.learning.learner import TorchLearner
+from edgesim.learning.training_round import TorchRound
+from edgesim.runs.records import read_table
+from edgesim.streams import Streams
+
+PRESENCE = """\
+device,1,2,3,4,5,6
+0,1,0,0,0,1,1
+1,1,1,0,0,1,0
+2,0,1,0,1,1,1
+3,1,1,1,0,0,1
+4,1,0,1,1,0,1
+5,0,1,1,0,1,0
+6,1,1,0,1,1,1
+7,0,0,1,1,0,1
+"""
+"""Who is there in which of six rounds: most come back after one, two or three rounds in which they were away."""
+
+
+@dataclass
+class Seen:
+    """What was seen of a run that trains; several tests look at the same one."""
+
+    folder: Path
+    down: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Bits of what the server holds and gives to a job, by device and task."""
+    up: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Bits of what a job brings, buffers excepted, by device and task."""
+    back: list["Back"] = field(default_factory=list)
+
+
+@dataclass
+class Back:
+    """A device that begins again."""
+
+    device: int
+    rounds_away: int
+    left: dict[str, Tensor]
+    """What was remembered of it after the merge of the last round in which it began, by name."""
+    found: dict[str, Tensor]
+    """What is remembered of it now, by name."""
+    given: dict[str, Tensor]
+    """What its job is given that is not the same for all."""
+
+
+def remembered(learner, device):
+    """Copies of all that server and device itself remember of a device, by name."""
+    tables = [(f"{name} {edge}", of) for edge, state in enumerate(learner.states) for name, of in vars(state).items()]
+    at_server = {name: table[device] for name, table in tables if isinstance(table, dict) and device in table}
+    return {name: of.clone() for name, of in (at_server | dict(learner.kept.get(device, {}))).items()}
+
+
+def watch(patch, seen, setting):
+    """Look at what goes in and out of the learner from now on."""
+    begun, left = Counter(), {}
+    start, merge = TorchRound.start, TorchLearner.merge
+
+    def spied_start(self, ids):
+        learner, promises = self._learner, start(self, ids)
+        for promise in promises:
+            device, given = promise.device, promise.job.given
+            state = self._states[int(learner.server[device])]
+            held = [state.weights, *state.shared.values()]
+            own = {name: of for name, of in given.items() if not any(of is one for one in held) and of.numel() > 1}
+            if device in left:
+                round, before = left.pop(device)
+                seen.back.append(Back(device, self.round - round - 1, before, remembered(learner, device), own))
+            sent = learner.model.trainable * (given["start"] is state.weights)
+            sent += sum(tensor.numel() for name, tensor in state.shared.items() if given.get(name) is tensor)
+            begun[device] += 1
+            promise.number = promise.round if setting in ("rounds", "late", "edges") else begun[device]
+            assert (device, promise.number) not in seen.down
+            seen.down[device, promise.number] = 32 * sent
+        return promises
+
+    def spied_merge(self, arrived, began, *arguments):
+        merged = merge(self, arrived, began, *arguments)
+        for one in arrived:
+            if (result := one.promise.result) is not None:
+                numbers = self.model.trainable + sum(tensor.numel() for tensor in result.up.values())
+                seen.up[one.promise.device, one.promise.number] = 32 * numbers
+        left.update({device: (self._round, remembered(self, device)) for device in {*merged.ids, *began}})
+        return merged
+
+    patch.setattr(TorchRound, "start", spied_start)
+    patch.setattr(TorchLearner, "merge", spied_merge)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    """Configs, with programmed presence where updates are merged in rounds."""
+    file = tmp_path_factory.mktemp("presence") / "presence.csv"
+    file.write_text(PRESENCE)
+    programmed = {"model": "table", "file": str(file), "slots": "rounds"}
+
+    def make(pair, setting="rounds", options=(), **learning):
+        return make_config(pair, setting, options, programmed if setting == "rounds" else (), **learning)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def trained(config, tmp_path_factory):
+    """What was seen of a run."""
+
+    @cache
+    def run(pair, setting, options):
+        seen = Seen(tmp_path_factory.mktemp("trained") / "run")
+        with pytest.MonkeyPatch.context() as patch:
+            watch(patch, seen, setting)
+            result = simulation.run(config(pair, setting, options), seen.folder)
+        assert result.status == "finished", result.reason
+        return seen
+
+    return lambda pair, setting="rounds", options=(): run(pair, setting, tuple(dict(options).items()))
+
+
+def rows(folder, name, without=()):
+    table = read_table(folder, name)
+    return table.drop(columns=[column for column in without if column in table])
+
+
+@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED])
+def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, trained, config, tmp_path):
+    folders = [trained(pair, setting).folder, tmp_path / "none"]
+    result = simulation.run(config(pair, setting, training="none"), folders[1])
+    assert result.status == "finished", result.reason
+    of_training = {
+        "activities": (),
+        "devices": (),
+        "stations": (),
+        "updates": ("loss", "accuracy", "update_norm"),
+        "rounds": ("jobs_trained", "train_loss", "test_loss", "test_accuracy", "macro_f1", "model_held"),
+    }
+    for name, without in of_training.items():
+        real, timed = (rows(folder, name, without) for folder in folders)
+        pd.testing.assert_frame_equal(real, timed, check_exact=True)
+    tests = ("class_accuracy", "test_accuracy", "tested_at_s")
+    real, timed = (rows(folder, "metrics") for folder in folders)
+    pd.testing.assert_frame_equal(real[~real["name"].isin(tests)].reset_index(drop=True), timed, check_exact=True)
+    updates = rows(folders[1], "updates")
+    assert updates["device"].nunique() > 2
+    if setting in ("late", "buffered", "asynchronous"):
+        assert updates["staleness"].max() > 0
+
+
+@pytest.mark.parametrize(
+    ("pair", "setting", "options"),
+    [pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in (marked_setting(*of) for of in ALLOWED)]
+    + [pytest.param((name, "own"), "rounds", options, id=f"{name}, {options}") for name, options in VARIANTS],
+)
+def test_bits_charged_are_those_of_what_is_sent(pair, setting, options, trained):
+    """32 for each number of a tensor: down, those that the server holds when a job begins; up, all but buffers."""
+    seen = trained(pair, setting, options)
+    acts = read_table(seen.folder, "activities")
+    acts = acts[acts["outcome"].isin(["done", "unscheduled"])]
+    for activity, sent in (("download", seen.down), ("upload", seen.up)):
+        found = acts[acts["activity"] == activity].groupby(["device", "task"])["bits"].sum()
+        assert len(found) > 5
+        for key, bits in found.items():
+            if activity == "download" or key in sent:
+                assert bits == pytest.approx(sent[key]), (activity, key)
+        assert all(key in found.index for key in seen.up) or activity == "download"
+    computed = acts[acts["activity"] == "compute"].groupby(["device", "task"]).size().index
+    fetched = acts[acts["activity"] == "download"].groupby(["device", "task"]).size().index
+    assert {key for key in computed if seen.down[key] == 0} == set(computed) - set(fetched)
+
+
+def tables(pair, options=()):
+    """Vectors that are remembered of a device."""
+    return make_algorithm(make_config(pair, options=options).algorithm, Sizes(0.0, 1, 8), Streams(0)).tables
+
+
+@pytest.mark.parametrize(("pair", "options"), [case for case in CASES if tables(*case.values)])
+def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained):
+    """All that server and device remember of it, bit for bit, and in its next job no less than if it had stayed."""
+    seen = trained(pair, options=options).back
+    away = {one.rounds_away: one for one in seen}
+    assert away.keys() >= {0, 1, 2, 3}
+    for one in seen:
+        where = f"device {one.device}, {one.rounds_away} rounds away"
+        assert 0 < len(one.left) <= tables(pair, options) + ("safa" in pair), where
+        assert one.left.keys() == one.found.keys(), where
+        for name, tensor in one.left.items():
+            assert tensor.count_nonzero() > 0, (where, name)
+            assert torch.equal(one.found[name], tensor), (where, name)
+        for name, tensor in one.given.items():
+            assert any(torch.equal(tensor, known) for known in one.left.values()), (where, name)
+    # A local half remembers something in order to train with it.
+    names = {frozenset(one.given) - {"start"} for one in seen}
+    assert len(names) == 1
+    assert bool(*names) == any(half.tables and "server" not in half.halves for half in halves(pair))
+    # What is remembered of a device is its own, and new after each of its jobs.
+    assert not torch.equal(*(next(iter(away[rounds].left.values())) for rounds in (0, 3)))
+
+
+@each_pair
+def test_the_same_config_has_the_same_bytes(pair, trained, config, tmp_path):
+    """Of its tables and its model, whether somebody looks on or not."""
+    simulation.run(config(pair), tmp_path / "other")
+    files = []
+    for folder in (trained(pair).folder, tmp_path / "other"):
+        found = sorted(path for path in folder.iterdir() if path.stem != "timing")
+        files.append({path.name: path.read_bytes() for path in found if path.suffix in (".parquet", ".safetensors")})
+    assert "model.safetensors" in files[0]
+    assert files[0] == files[1]
+
+
+@each_pair
+def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pair, tmp_path):
+    """The mlp's 2,410 numbers are 9,640 bytes, those of 115 devices 1.057 MiB."""
+    config = make_config(pair, back_end="loop", memory_budget_mib=1)
+    many = config.model_copy(update={"devices": config.devices.model_copy(update={"count": 115}), "rounds": 1})
+    if not tables(pair):
+        assert simulation.run(many, tmp_path / "run").status == "finished"
+        return
+    needed_mib = tables(pair) * 9640 * 115 / 2**20
+    said = rf"^algorithm: remembers .* MiB of each device, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(many, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@each_pair
+def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothing_else(pair, tmp_path, monkeypatch):
+    """SAFA's server forgets what it remembers when a frame ends."""
+    monkeypatch.setattr(simulation, "make_federation", two_frames)
+
+    def run(folder, **learning):
+        config = make_config(pair, **learning).model_copy(update={"rounds": 2})
+        return simulation.run(config, tmp_path / folder)
+
+    if not ALGORITHMS[server_of(pair)].keeps_state:
+        assert run("run").status == "finished"
+        return
+    said = (
+        f"^learning.keep_best: the data have 2 frames, and what the server of algorithm {server_of(pair)!r} "
+        "remembers .* false$"
+    )
+    with pytest.raises(EdgesimError, match=said):
+        run("run")
+    assert not (tmp_path / "run").exists()
+    for learning in ({"keep_best": False}, {"training": "none"}):
+        result = run("-".join(learning), **learning)
+        assert result.status == "finished", result.reason
