@@ -79,13 +79,13 @@ def write_study(
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_writer() -> Callable[..., Path]:
     """Writes one run folder."""
     return write_run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def study_writer() -> Callable[..., Path]:
     """Writes one study folder."""
     return write_study

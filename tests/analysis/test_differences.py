@@ -1,4 +1,6 @@
 import json
+import shutil
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,14 +16,25 @@ KNOWN = {"policy": "random", "tmax_s": 2.0, "delay_knowledge": "known"}
 PLANNED = KNOWN | {"delay_knowledge": "planned", "plan_quantile": 0.9}
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, study_writer):
+    """Studies that are written once, each by its function."""
+    return cache(lambda write: write(tmp_path_factory.mktemp("written") / "study", study_writer))
+
+
 @pytest.fixture
-def study(tmp_path, study_writer):
+def study(tmp_path, written):
+    """A study of its own, which a test may change."""
+    return shutil.copytree(written(write_delay_study), tmp_path / "study")
+
+
+def write_delay_study(folder, study_writer):
     # Rounds to 0.75, of 2 s each: known 1, 2, 3; planned 2, 4, and never within 3; one seed of planned has no partner.
     ways = [(KNOWN, ([0.8], [0.6, 0.8], [0.6, 0.6, 0.8])), (PLANNED, ([0.6, 0.8], [0.6] * 3 + [0.8], [0.6] * 3))]
     runs = [(knobs, seed, "finished", path) for knobs, paths in ways for seed, path in enumerate(paths)]
     runs += [(PLANNED, 9, "finished", [0.8]), (KNOWN, 8, "failed", [])]
     runs += [(PLANNED | {"tmax_s": 3.0}, 0, "finished", [0.8])]
-    return study_writer(tmp_path / "study", runs)
+    return study_writer(folder, runs)
 
 
 def test_each_run_is_held_against_that_of_its_seed_which_shares_its_knobs(study):
@@ -83,7 +96,11 @@ DYNAMIC = {"model": "markov", "join_probability": 0.2, "leave_probability": 0.2}
 
 
 @pytest.fixture
-def participation(tmp_path, study_writer):
+def participation(written):
+    return written(write_participation)
+
+
+def write_participation(folder, study_writer):
     """Static and Markov runs of three algorithms; accuracies are the same in all six rounds but for ID's zigzag."""
     runs, configs = [], []
     for name, static in ALGORITHMS.items():
@@ -94,7 +111,7 @@ def participation(tmp_path, study_writer):
                 psi = [(level + swing * (-1) ** round) / 100 for round in range(6)]
                 runs.append(({"setting": setting, "algorithm": name}, seed, "finished", psi))
                 configs.append({"availability": law, "algorithm": {"name": name}})
-    return study_writer(tmp_path / "participation", runs, target=None, configs=configs)
+    return study_writer(folder, runs, target=None, configs=configs)
 
 
 def test_we_idp_and_id_are_compared_where_a_study_has_static_runs_beside_dynamic_ones(participation, study):

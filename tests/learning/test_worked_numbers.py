@@ -52,7 +52,8 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
         },
         "learning": {
             "model": f"{__name__}.EightWeights", "precision": "float64", "pretrain": False, "batch_size": 8,
-            "epochs": 2, "lr": 0.5, "lr_decay": 1.0, "momentum": 0.0, **learning,
+            "epochs": 2, "lr": 0.5, "lr_decay": 1.0, "momentum": 0.0,
+            "back_end": "loop", **learning,
         },
         "algorithm": algorithm,
     }  # fmt: skip

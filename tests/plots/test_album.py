@@ -1,6 +1,8 @@
 """What is drawn a second time: a figure whose runs, file or code have changed, and no other."""
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,10 @@ from edgesim.plots.gallery import draw
 GRID = [{"policy": policy, "tmax_s": 1.0} for policy in ("random", "fedteddi")]
 
 
-@pytest.fixture(autouse=True)
-def drawn(monkeypatch) -> list[str]:
+@pytest.fixture(scope="module", autouse=True)
+def saved() -> Iterator[list[str]]:
     """Stems of the figures that are saved; what lies on disk is a line of text for each."""
-    stems = []
+    stems: list[str] = []
 
     def save(figure: Figure, stem: Path) -> list[Path]:
         stems.append(stem.name)
@@ -27,16 +29,30 @@ def drawn(monkeypatch) -> list[str]:
             file.write_text(f"{len(figure.axes)} panels of {file.name}")
         return files
 
-    monkeypatch.setattr("edgesim.plots.album.save", save)
-    return stems
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("edgesim.plots.album.save", save)
+        yield stems
 
 
 @pytest.fixture
-def study(tmp_path, study_writer, drawn):
-    folder = study_writer(tmp_path / "study", GRID, rounds=3)
-    draw([folder], tmp_path / "figures")
-    drawn.clear()
+def drawn(saved) -> list[str]:
+    """Stems of the figures that the test itself has drawn."""
+    saved.clear()
+    return saved
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, study_writer, saved) -> Path:
+    """A study and its figures; no test changes what lies there."""
+    folder = tmp_path_factory.mktemp("drawn")
+    draw([study_writer(folder / "study", GRID, rounds=3)], folder / "figures")
     return folder
+
+
+@pytest.fixture
+def study(tmp_path, folder) -> Path:
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "study"
 
 
 def test_nothing_is_drawn_again_while_nothing_has_changed_and_the_same_files_are_told(tmp_path, study, drawn):
@@ -90,11 +106,13 @@ def test_another_version_of_the_code_draws_all_again(tmp_path, study, drawn, mon
 
 
 def test_notes_that_cannot_be_read_only_cost_a_drawing(tmp_path, study, drawn):
-    for text in ("[]", '{"energy": 3}'):
-        (tmp_path / "figures" / "made.json").write_text(text)
-        drawn.clear()
-        draw([study], tmp_path / "figures")
-        assert "energy" in drawn
+    notes = tmp_path / "figures" / "made.json"
+    notes.write_text(json.dumps(json.loads(notes.read_text()) | {"energy": 3, "all figures": 3}))
+    draw([study], tmp_path / "figures")
+    assert drawn == ["energy"]
+    notes.write_text("[]")
+    all_of_them = draw([study], tmp_path / "figures")
+    assert {path.stem for path in all_of_them} == set(drawn)
 
 
 def test_a_scenarios_second_end_reads_no_table_of_its_runs_and_says_the_same(study, monkeypatch, capsys):

@@ -1,4 +1,6 @@
 import itertools
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,25 +25,38 @@ from edgesim.plots.scheduled import draw_scheduled, mean_by_class
 from edgesim.plots.training_loss import draw_training_loss
 
 
-@pytest.fixture
-def run(tmp_path, run_writer) -> Run:
-    return runs_of([run_writer(tmp_path / "run")])[0]
-
-
-@pytest.fixture
-def runs(tmp_path, run_writer) -> list[Run]:
-    folders = [
-        run_writer(tmp_path / f"{policy}-{tmax_s}-{seed}", policy=policy, tmax_s=tmax_s, seed=seed)
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory, run_writer) -> list[Path]:
+    """Written once; no test changes what lies there."""
+    folder = tmp_path_factory.mktemp("runs")
+    return [
+        run_writer(folder / f"{policy}-{tmax_s}-{seed}", policy=policy, tmax_s=tmax_s, seed=seed)
         for policy in ("random", "fedteddi")
         for tmax_s in (1.2, 0.8)
         for seed in (0, 1)
     ]
-    return runs_of(folders)
 
 
 @pytest.fixture
-def three_seeds(tmp_path, run_writer) -> list[Run]:
-    return runs_of([run_writer(tmp_path / f"seed{seed}", seed=seed) for seed in range(3)])
+def runs(folders) -> list[Run]:
+    return runs_of(folders)
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory, run_writer) -> list[Path]:
+    """Written once; no test changes what lies there."""
+    folder = tmp_path_factory.mktemp("seeds")
+    return [run_writer(folder / f"seed{seed}", seed=seed) for seed in range(3)]
+
+
+@pytest.fixture
+def three_seeds(seeds) -> list[Run]:
+    return runs_of(seeds)
+
+
+@pytest.fixture
+def run(seeds) -> Run:
+    return runs_of(seeds[:1])[0]
 
 
 def axis_labels(figure: Figure) -> list[str]:
@@ -202,7 +217,8 @@ def test_scheduled_bars_stack_to_the_number_scheduled(runs):
     assert "count per round" in figure.axes[0].get_xlabel()
 
 
-def test_scheduled_bars_are_plain_where_no_device_gets_a_new_class(runs):
+def test_scheduled_bars_are_plain_where_no_device_gets_a_new_class(tmp_path, folders):
+    runs = runs_of([shutil.copytree(folder, tmp_path / folder.name) for folder in folders])
     for run in runs:
         devices = run.devices
         devices["class_counts"] = devices.loc[devices["frame"] == 0, "class_counts"].to_list() * 2
