@@ -29,7 +29,8 @@ class ScaffoldOptions(Options):
     option: Literal["I", "II"] = "II"
     """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
     its own), or the mean gradient of its steps (II). Option I needs smaller steps: under heavy label skew it can stay
-    near chance at learning rates at which II learns."""
+    near chance at learning rates at which II learns. That is the method, not this program: one of its own in NumPy
+    makes the same models (`tests/algorithms/test_scaffold_beside_numpy.py`)."""
     step_count: Literal["effective", "literal"] = "effective"
     """By how many steps option II divides: those of `effective_steps`, or K as the paper has it, without momentum."""
     derive_control: bool = False
