@@ -340,6 +340,11 @@ class LearningConfig(Section):
     momentum: float = Field(0.5, ge=0, lt=1)
     weight_decay: Factor = Field(0.0, ge=0)
     """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD`."""
+    clip_norm: Factor | None = Field(None, gt=0)
+    """Largest norm of a gradient of local training, the algorithm's terms included; a longer one is scaled down to it
+    before ``weight_decay`` is added, as by `torch.nn.utils.clip_grad_norm_`. No gradient is when absent."""
+    persist_momentum: bool = False
+    """Whether a device's momentum goes on from its last job that was merged; else it begins at zero in every job."""
     batch_size: Count = Field(32, ge=1)
     steps: Count | None = Field(None, ge=1)
     """Local SGD steps per round (tau); 5 when neither steps nor epochs are given."""
@@ -371,6 +376,8 @@ class LearningConfig(Section):
             raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
+        if self.persist_momentum and self.momentum == 0:
+            raise ValueError("persist_momentum is for momentum above 0")
         return self
 
     def lr_in(self, round: int) -> float:

@@ -168,7 +168,7 @@ def run(
             t_end_s = parts.clock.now
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
             notes = end_notes(config, notes, report.totals, empty or 0)
-            counted = {} if empty is None else {"empty_slots": empty}
+            counted = learner.facts() | ({} if empty is None else {"empty_slots": empty})
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
 

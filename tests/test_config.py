@@ -64,6 +64,8 @@ def refusal(values: dict) -> str:
         ({"learning": {"back_end": "stacked", "workers": 1}}, ["workers is for", "'stacked'"]),
         ({"learning": {"workers": 1025}}, ["learning.workers", "1024"]),
         ({"learning": {"lr": 0.1, "lr_min": 0.2}}, ["lr_min (0.2)", "lr (0.1)"]),
+        ({"learning": {"clip_norm": 0.0}}, ["learning.clip_norm", "greater than 0"]),
+        ({"learning": {"momentum": 0.0, "persist_momentum": True}}, ["persist_momentum is for momentum above 0"]),
         ({"learning": {"lr_decay_every": 0}}, ["learning.lr_decay_every", "greater than or equal to 1"]),
         ({"data": {"dataset": "none"}}, ["data.dataset = 'none'", "learning.training = 'none'"]),
         ({"rounds": [3, 0]}, ["rounds[1]", "equal to 1 (got 0)"]),

@@ -68,13 +68,20 @@ class Scaffold(Algorithm):
 
     @classmethod
     def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:
-        """Refuse to divide by K where momentum makes of K steps more."""
+        """Refuse to divide by K where momentum makes of K steps more, and by K_eff where it begins above zero."""
         if options.step_count == "literal" and options.option == "II" and config.learning.momentum > 0:
             raise EdgesimError(
                 f"algorithm.step_count: with 'literal' and learning.momentum = {config.learning.momentum:g} controls "
                 "grow without bound; use 'effective', option = 'I', or learning.momentum = 0",
                 "algorithm.step_count",
                 "learning.momentum",
+            )
+        if config.learning.persist_momentum and options.option == "II":
+            raise EdgesimError(
+                "learning.persist_momentum: option 'II' of algorithm 'scaffold' divides by steps whose momentum "
+                "began at zero; use algorithm.option = 'I', or set it to false",
+                "learning.persist_momentum",
+                "algorithm.option",
             )
 
     def download_bits(self, ids: Integers, round: int, ledger: None) -> Floats:

@@ -16,6 +16,7 @@ class Descent:
     """Steps of S clients whose trainable weights, gradients and velocities are the rows of matrices, [S, trainable].
 
     These change in place: velocity <- momentum velocity + gradient; w <- w - lr velocity, as `torch.optim.SGD` does it.
+    Gradients are those of the loss and of the pull, clipped, plus weight decay.
     """
 
     def __init__(
@@ -34,7 +35,14 @@ class Descent:
         # Terms that no client has cost nothing.
         to_start = [pull.to_start for pull in pulls]
         self._to_start = (starts.clone(), self._factor(to_start)) if any(to_start) else None
-        decay = [pull.decay + optimiser.weight_decay for pull, optimiser in zip(pulls, optimisers, strict=True)]
+        pulled = [pull.decay for pull in pulls]
+        decay = [optimiser.weight_decay for optimiser in optimisers]
+        # The same for all: it is the run's.
+        self._clip_norm = optimisers[0].clip_norm
+        if self._clip_norm is None:
+            # Nothing comes between the two: one pass over the weights adds both.
+            pulled, decay = [sum(both) for both in zip(pulled, decay, strict=True)], []
+        self._pulled = self._factor(pulled) if any(pulled) else None
         self._decay = self._factor(decay) if any(decay) else None
         shifts = [pull.shift for pull in pulls]
         self._shift: Tensor | None = None
@@ -53,10 +61,15 @@ class Descent:
         if self._to_start is not None:
             starts, factor = self._to_start
             _add(gradient, weights - starts, factor)
-        if self._decay is not None:
-            _add(gradient, weights, self._decay)
+        if self._pulled is not None:
+            _add(gradient, weights, self._pulled)
         if self._shift is not None:
             gradient.add_(self._shift)
+        if self._clip_norm is not None:
+            norms = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+            gradient.mul_(self._clip_norm / norms.clamp(min=self._clip_norm))
+        if self._decay is not None:
+            _add(gradient, weights, self._decay)
         self._velocity.mul_(self._momentum).add_(gradient)
         _add(weights, self._velocity, self._rate)
 

@@ -96,7 +96,7 @@ class Learner(Protocol):
         """Write the global model as ``model.safetensors``; timing-only runs have none to write."""
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about learning."""
+        """What ``run.json`` says about learning; asked before the first round and after the last."""
 
     def close(self) -> None:
         """Give back processes and memory; nothing can be trained any more."""

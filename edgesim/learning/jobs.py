@@ -23,6 +23,10 @@ class Optimiser:
     lr: float
     momentum: float
     weight_decay: float = 0.0
+    clip_norm: float | None = None
+    """Largest norm of a gradient before weight decay is added; any when absent."""
+    persist_momentum: bool = False
+    """Whether devices keep their velocities for their next jobs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,8 @@ class Job:
     optimiser: Optimiser
     own: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Samples of the device's whole data set, [n], for passes over all of them."""
+    velocity: Tensor | None = None
+    """Velocity with which SGD begins, [trainable]; zero when absent."""
 
     @property
     def start(self) -> Tensor:
@@ -85,6 +91,8 @@ class Result:
     """What the device sends beside the update."""
     keeps: Mapping[str, Tensor] = field(default_factory=dict)
     """What the device keeps for its next job."""
+    velocity: Tensor | None = None
+    """Velocity that SGD ended with, [trainable]; None unless the device keeps it."""
 
 
 @dataclass(eq=False)
@@ -132,8 +140,12 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     return [(promise, promise.job) for promise in once if promise.job is not None]
 
 
-def finished(algorithm: Algorithm, job: Job, trained: Result, gradient: Callable[[], Tensor]) -> Result:
+def finished(
+    algorithm: Algorithm, job: Job, trained: Result, velocity: Tensor, gradient: Callable[[], Tensor]
+) -> Result:
     """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
+    if job.optimiser.persist_momentum:
+        trained = replace(trained, velocity=velocity.clone())
     sent = algorithm.sent(_trained(job, trained, gradient))
     if not (sent.up or sent.keeps):
         return trained

@@ -82,6 +82,7 @@ class TorchLearner:
             algorithm = self.accounts.algorithm
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
+            self._device_state_bytes += self.model.gradient.nbytes * learning.persist_momentum
             _refuse_above_budget(self._device_state_bytes, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
@@ -95,6 +96,10 @@ class TorchLearner:
         """What each device kept of its last job that was merged."""
         self.first_kept: Mapping[str, Tensor] = {}
         """What each device keeps before that; of the model with which the first round opened."""
+        self.velocities: dict[int, Tensor] = {}
+        """With ``learning.persist_momentum`` the velocity of each device after its last job that was merged."""
+        self._merged: set[int] = set()
+        """Devices of which an update was ever merged."""
         self._start: StartModel | None = None
         self._in_frame = False
         self._round = 0
@@ -167,9 +172,12 @@ class TorchLearner:
             for each in servers:
                 self._merge_at(each, order[server[order] == each], rows, promises, results)
         accounts.note(rows)
+        self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
             if result.keeps:
                 self.kept[promise.device] = result.keeps
+            if result.velocity is not None:
+                self.velocities[promise.device] = result.velocity
         if not bool(self.global_weights.isfinite().all()):
             raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
         return Merged(
@@ -275,7 +283,7 @@ class TorchLearner:
         save_file(self.model.state(), own_file(folder / "model.safetensors"))
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about learning."""
+        """What ``run.json`` says about learning, with the device state as it is now."""
         facts: dict[str, Any] = {
             "back_end": self.back_end.name,
             "device_kind": device_kind(self.torch_device),
@@ -284,6 +292,7 @@ class TorchLearner:
         }
         if self._device_state_bytes:
             facts["bytes_per_merged_device"] = self._device_state_bytes
+            facts["bytes_of_device_state"] = self._device_state_bytes * len(self._merged)
         if self._notice is not None:
             facts["back_end_notice"] = self._notice
         if self._start is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -39,17 +40,19 @@ class TorchRound(CountKnowledge):
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device asked again has the same one."""
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
-        optimiser = Optimiser(learning.lr_in(self.round), learning.momentum, learning.weight_decay)
+        kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
+        optimiser = Optimiser(learning.lr_in(self.round), *kinds)
         clients, sizes = self.federation.frames[self.frame].clients, self.federation.frames[self.frame].sizes
-        total, accounts = int(sizes.sum()), self._learner.accounts
+        total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
         for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
             about = Device(device, size, self.round, total)
             state = self._states[int(self._learner.server[device])]
             kept = self._learner.kept.get(device, self._learner.first_kept)
             given = accounts.algorithm.given(state, kept, about, accounts.ledger)
             phases = accounts.algorithm.phases(own, about)
-            everything = (clients[device],) if accounts.algorithm.passes_over_all() else ()
-            job = Job(device, self.round, seed, phases, given, optimiser, *everything)
+            job = Job(device, self.round, seed, phases, given, optimiser, velocity=velocities.get(device))
+            if accounts.algorithm.passes_over_all():
+                job = replace(job, own=clients[device])
             self._promises[device] = Promise(device, self.round, job)
         return [self._promises[device] for device in ids.tolist()]
 

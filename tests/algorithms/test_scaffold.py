@@ -268,6 +268,11 @@ def test_updates_mixed_one_at_a_time_are_refused(tmp_path):
             {"momentum": 0.9},
             "^algorithm.step_count: with 'literal' and learning.momentum = 0.9",
         ),
+        (
+            {},
+            {"persist_momentum": True},
+            "^learning.persist_momentum: option 'II' of algorithm 'scaffold' .* use algorithm.option = 'I'",
+        ),
         ({"option": "I", "derive_control": True}, {}, "derive_control: with option = 'I' a control is a gradient"),
         ({"option": "III"}, {}, "option: input should be 'I' or 'II'"),
     ],

@@ -12,7 +12,7 @@ from edgesim.config_file import parse
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
-from edgesim.runs.records import read_table
+from edgesim.runs.records import read_run, read_table
 from edgesim.streams import Streams
 
 
@@ -93,6 +93,45 @@ def test_work_that_is_not_merged_leaves_what_a_device_kept_as_it_was(learner):
     third = begin(learner, 3, [1])
     learner.merge([Arrived(third[1]), Arrived(second[0], staleness=1)], np.array([1]))
     assert kept(learner) == {0: 2, 1: 2, 2: 1}
+
+
+def test_momentum_that_lasts_goes_on_with_the_next_job_once_its_update_is_merged(make_config):
+    """Device 1 is away in round 2, in which the work of device 0 is late; device 2 has its own."""
+    learning = {"pretrain": False, "momentum": 0.9, "persist_momentum": True, "back_end": "loop"}
+    config, streams = make_config(learning=learning), Streams(0)
+    learner = make_learner(config, make_federation(config, streams), streams)
+    first = begin(learner, 1, [0, 1, 2])
+    assert all(promise.job.velocity is None for promise in first.values())
+    learner.merge([Arrived(first[device]) for device in (2, 0, 1)], np.array([0, 1, 2]))
+    of_first = {device: promise.result.velocity for device, promise in first.items()}
+    second = begin(learner, 2, [0, 2])
+    assert all(second[device].job.velocity is of_first[device] for device in second)
+    learner.results(list(second.values()))
+    learner.merge([Arrived(second[2])], np.array([0, 2]))
+    third = begin(learner, 3, [0, 1, 2, 3])
+    assert third[3].job.velocity is None
+    assert third[2].job.velocity is second[2].result.velocity
+    assert all(third[device].job.velocity is of_first[device] for device in (0, 1))
+    numbers = learner.model.trainable
+    facts = learner.facts()
+    assert (facts["bytes_per_merged_device"], facts["bytes_of_device_state"]) == (4 * numbers, 3 * 4 * numbers)
+
+
+def test_run_json_names_what_is_remembered_of_the_devices_that_were_merged_and_nothing_of_the_others(tmp_path):
+    values = {
+        "rounds": 3,
+        "devices": {"count": 12},
+        "round": {"admission": "count", "count": 2},
+        "data": {"partition": "iid", "samples_per_device": 10},
+        "learning": {"pretrain": False, "persist_momentum": True},
+        "algorithm": {"name": "moon"},
+    }
+    simulation.run(parse(values, "test"), tmp_path)
+    merged = read_table(tmp_path, "updates")["device"].nunique()
+    facts = read_run(tmp_path)
+    assert facts["bytes_per_merged_device"] == 2 * 4 * 2410
+    assert facts["bytes_of_device_state"] == merged * 2 * 4 * 2410
+    assert 2 < merged < 12
 
 
 @pytest.mark.parametrize(

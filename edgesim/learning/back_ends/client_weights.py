@@ -21,19 +21,18 @@ class ClientWeights:
         weights: Tensor,
         optimisers: Sequence[Optimiser],
         pulls: Sequence[Pull],
-        velocity: Tensor | None = None,
+        velocity: Tensor,
     ) -> None:
-        """``starts`` [S, P] are those with which the clients' jobs start; steps change the ``weights`` [S, P] in place.
-
-        Optimisers and pulls are [S]; velocities [S, trainable] start at zero where they are not given.
+        """``starts`` [S, P] are those with which the clients' jobs start; steps change the ``weights`` [S, P] and
+        velocities [S, trainable] in place. Optimisers and pulls are [S].
         """
         self._model, self._starts, self._weights, self._optimisers, self._pulls = (
             model, starts, weights, optimisers, pulls
         )  # fmt: skip
         own, start = weights[:, : model.trainable], starts[:, : model.trainable]
         gradient = torch.empty_like(own)
-        self._velocity = torch.zeros_like(own) if velocity is None else velocity
-        self._descent = Descent(own, gradient, self._velocity, start, optimisers, pulls)
+        self._velocity = velocity
+        self._descent = Descent(own, gradient, velocity, start, optimisers, pulls)
         self._gradients = model.split(gradient)
         parts = model.split(weights)
         # `data`: autograd is not to follow changes by way of the matrix.

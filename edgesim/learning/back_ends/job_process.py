@@ -14,7 +14,7 @@ from edgesim.algorithms.algorithm import Algorithm
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.jobs import Job
+from edgesim.learning.jobs import Job, Result
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import reproducible
 
@@ -38,6 +38,8 @@ class Done:
     """Loss, accuracy, update norm and RMS loss."""
     up: Arrays
     keeps: Arrays
+    velocity: Arrays
+    """As ``velocity``, if the device keeps it."""
 
 
 Report = Literal["ready"] | Failure | Done
@@ -74,22 +76,27 @@ def serve(share: Share) -> None:
 
 
 def _train(loop: LoopBackEnd, share: Share) -> Report:
-    job, given = share.connection.recv()
+    job, given, velocity = share.connection.recv()
     try:
-        result = loop.train(replace(job, given=tensors_of(given) | {"start": share.start}))
+        result = loop.train(replace(job, given=tensors_of(given) | {"start": share.start}, **tensors_of(velocity)))
     except EdgesimError as error:
         return Failure(error)
     share.update.copy_(result.update)
     figures = result.loss, result.accuracy, result.update_norm, result.loss_rms
-    return Done(figures, arrays_of(result.up), arrays_of(result.keeps))
+    return Done(figures, arrays_of(result.up), arrays_of(result.keeps), _velocity_of(result))
 
 
-def message(job: Job) -> tuple[Job, Arrays]:
+def message(job: Job) -> tuple[Job, Arrays, Arrays]:
     """What goes through the connection for a job: all but its start weights, which have a place in shared memory.
 
     What all jobs of a round are given alike travels with each of them.
     """
-    return replace(job, given={}), arrays_of({name: tensor for name, tensor in job.given.items() if name != "start"})
+    given = arrays_of({name: tensor for name, tensor in job.given.items() if name != "start"})
+    return replace(job, given={}, velocity=None), given, _velocity_of(job)
+
+
+def _velocity_of(of: Job | Result) -> Arrays:
+    return {} if of.velocity is None else arrays_of({"velocity": of.velocity})
 
 
 def arrays_of(tensors: Mapping[str, Tensor]) -> Arrays:

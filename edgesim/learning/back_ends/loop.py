@@ -38,7 +38,7 @@ class LoopBackEnd:
         """Run one job; raises `Diverged`, and `EdgesimError` when memory ran out."""
         model = self._model
         model.load(job.start)
-        self._velocity.zero_()
+        self._velocity.zero_() if job.velocity is None else self._velocity.copy_(job.velocity)
         loader = ImageLoader(model, self._data, job.samples, job.changes)
         with (
             memory_lasts(f"training device {job.device}", "set learning.batch_size lower"),
@@ -53,7 +53,8 @@ class LoopBackEnd:
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         trained = Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms)
-        return finished(self._algorithm, job, trained, partial(own_gradient, model, self._data, job))
+        gradient = partial(own_gradient, model, self._data, job)
+        return finished(self._algorithm, job, trained, self._velocity, gradient)
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -117,7 +117,11 @@ class StackedBackEnd:
         weights = starts.clone()
         own_loss = has_own_loss(algorithm)
         objective = StackedObjective(algorithm, model, self._forward, jobs) if own_loss else None
-        clients = ClientWeights(model, starts, weights, optimisers, pulls)
+        velocity = torch.zeros_like(starts[:, : model.trainable])
+        for row, job in enumerate(jobs):
+            if job.velocity is not None:
+                velocity[row] = job.velocity
+        clients = ClientWeights(model, starts, weights, optimisers, pulls, velocity)
         keys = self._keys(jobs, len(schedule.clients))
         edges = schedule.edges
         losses, hits = [], []
@@ -149,7 +153,8 @@ class StackedBackEnd:
             if row not in bad_rows:
                 rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
                 trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
-                promise.result = finished(algorithm, job, trained, partial(own_gradient, model, self._data, job))
+                gradient = partial(own_gradient, model, self._data, job)
+                promise.result = finished(algorithm, job, trained, velocity[row], gradient)
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:

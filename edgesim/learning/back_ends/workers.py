@@ -137,8 +137,8 @@ class WorkersBackEnd:
         if isinstance(report, Failure):
             failures[order] = report.error
         else:
-            up, keeps = tensors_of(report.up), tensors_of(report.keeps)
-            promise.result = Result(worker.update.clone(), *report.figures, up, keeps)
+            up, keeps, velocity = map(tensors_of, (report.up, report.keeps, report.velocity))
+            promise.result = Result(worker.update.clone(), *report.figures, up, keeps, velocity.get("velocity"))
 
     def _lost(self, worker: _Worker) -> EdgesimError:
         """The error for a worker that has ended; the others are ended too."""

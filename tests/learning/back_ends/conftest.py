@@ -1,3 +1,4 @@
+import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,9 @@ from edgesim.streams import Streams
 
 SHAPE, CLASSES = (3, 16, 16), 4
 CPU = torch.device("cpu")
+DEFAULTS = {
+    "lr": 0.02, "momentum": 0.5, "weight_decay": 0.0, "clip_norm": None, "persist_momentum": False, "scale": 1.0
+}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -53,17 +57,14 @@ def promises() -> Callable[..., list[Promise]]:
         ``shift`` is how large a random one is.
         """
         random = np.random.default_rng(1)
-        each = {
-            name: np.broadcast_to(values, len(edges)).tolist()
-            for name, values in ({"lr": 0.02, "momentum": 0.5, "weight_decay": 0.0, "scale": 1.0} | fields).items()
-        }
+        each = {name: np.broadcast_to(values, len(edges)).tolist() for name, values in (DEFAULTS | fields).items()}
         start = model.snapshot()
         made = []
         for n, part in enumerate(edges):
             samples = random.integers(0, 96, part[-1])
             changes = random.integers(0, [2, 9, 9], (part[-1], 3)) if augmented else None
             own = {name: values[n] for name, values in each.items()}
-            optimiser = Optimiser(*(own.pop(name) for name in ("lr", "momentum", "weight_decay")))
+            optimiser = Optimiser(*(own.pop(field.name) for field in dataclasses.fields(Optimiser)))
             given = {"start": own.pop("scale") * start}
             if shift := own.pop("shift", 0.0):
                 drawn = torch.randn(model.trainable, generator=torch.Generator().manual_seed(n))

@@ -31,7 +31,8 @@ def _by_hand(module, data, job):
     sizes = [parameter.numel() for parameter in module.parameters()]
     shifts = torch.split(job.given.get("shift", torch.zeros(sum(sizes))), sizes)
     start = [parameter.detach().clone() for parameter in module.parameters()]
-    optimiser = torch.optim.SGD(module.parameters(), **dataclasses.asdict(job.optimiser))
+    rates = {name: getattr(job.optimiser, name) for name in ("lr", "momentum", "weight_decay")}
+    optimiser = torch.optim.SGD(module.parameters(), **rates)
     losses, hits, square = [], [], None
     for first, last in zip(job.edges[:-1], job.edges[1:], strict=True):
         images, labels = data.train(torch.from_numpy(job.samples[first:last]))
