@@ -5,9 +5,11 @@ Definitions: the three metrics of the DPFL benchmark (NYCU-PAIR-Labs) for dynami
 and degree of ID, which it leaves open, and forgetting are edgesim's choice.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from edgesim.analysis.runs import Run
@@ -18,6 +20,8 @@ WE_ROUNDS = 5
 """Rounds whose accuracies WE averages (omega)."""
 ID_DEGREE = 1
 """Degree of the polynomial about which ID measures: a straight line."""
+BY_CLASS = "forgetting_class_"
+"""Beginning of the names of the forgetting of single classes."""
 _ID_WINDOW = (50, 100)
 
 
@@ -98,21 +102,22 @@ def course(run: Run) -> Floats:
     return np.asarray(100 * run.rounds.sort_values("round")["test_accuracy"].to_numpy(np.float64))
 
 
-def class_course(run: Run) -> Floats:
-    """Accuracies [T, C] of a run after each round on each class that was tested, in %; raises as `course`."""
+def class_course(run: Run) -> pd.DataFrame:
+    """Accuracies of a run in %, a row for each round and a column for each class tested; raises as `course`."""
     rounds = len(course(run))
-    rows = run.metrics[(run.metrics["name"] == "class_accuracy") & (run.metrics["round"] >= 1)]
+    rows = run.metrics[(run.metrics["name"] == "class_accuracy") & run.metrics["round"].isin(run.rounds["round"])]
     table = rows.pivot(index="round", columns="key", values="value").sort_index()
     if len(table) != rounds or table.isna().any(axis=None):
         raise EdgesimError(f"{run.folder}: metrics: expected class_accuracy of every class in each of {rounds} rounds")
-    return np.asarray(100 * table.to_numpy(np.float64))
+    return 100 * table.astype(np.float64)
 
 
 def course_measures(run: Run) -> dict[str, float]:
     """Measures of one run by name, of its last round T; those that it does not have are absent.
 
     ``we_percent`` and ``we_variance`` (squared points); ``id_points`` with ``id_first`` and ``id_last``, the rounds of
-    its window; ``forgetting_points``, the mean over classes; ``best_accuracy`` (share) of all rounds with a test.
+    its window; ``forgetting_points``, the mean over classes, and ``forgetting_class_0`` and so on, of each class;
+    ``best_accuracy`` (share) of all rounds with a test.
     """
     tested = run.rounds["test_accuracy"].dropna()
     values = {} if tested.empty else {"best_accuracy": float(tested.max())}
@@ -125,5 +130,15 @@ def course_measures(run: Run) -> dict[str, float]:
     if last - after >= ID_DEGREE + 2:
         values |= {"id_points": instability(psi), "id_first": after + 1, "id_last": last}
     if psi.size > 1 and (run.metrics["name"] == "class_accuracy").any():
-        values["forgetting_points"] = float(forgetting(class_course(run)).mean())
+        by_class = class_course(run)
+        lost = forgetting(by_class)
+        values["forgetting_points"] = float(lost.mean())
+        values |= {f"{BY_CLASS}{label}": value for label, value in zip(by_class, lost.tolist(), strict=True)}
     return values
+
+
+def forgetting_names(names: Iterable[str]) -> dict[str, str]:
+    """Those of the names that are forgetting of single classes, with their classes, in the order of these."""
+    found = {name: name.removeprefix(BY_CLASS) for name in names if name.startswith(BY_CLASS)}
+    found = {name: label for name, label in found.items() if label.isdecimal()}
+    return dict(sorted(found.items(), key=lambda item: int(item[1])))

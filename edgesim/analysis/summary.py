@@ -9,7 +9,7 @@ import pandas as pd
 from edgesim.analysis import metrics
 from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.made import Made, digest_of_study
-from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, course_measures, why_undefined
+from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, course_measures, forgetting_names, why_undefined
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
@@ -106,6 +106,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     The columns of `COURSE_MEASURES` come last: those of `edgesim.analysis.participation.course_measures`, and
     ``idp_points`` of runs under dynamic participation that have a static run in the study
     (`edgesim.analysis.static_pairs.pairs`). ``id_degree`` and ``id_rounds`` (such as 51-100) say what ID was fitted to.
+    After them stands the forgetting of each class.
     """
     study = read_study(study_folder)
     names = study.knob_names
@@ -138,6 +139,8 @@ def summarise(study_folder: Path) -> pd.DataFrame:
                 row |= _averages(group, name)
         if "id_points" in present:
             row |= _window(group)
+        for name in forgetting_names(present):
+            row |= _averages(group, name)
         rows.append(row)
     return _whole_knobs(pd.DataFrame(rows), names)
 

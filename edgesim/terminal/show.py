@@ -14,7 +14,15 @@ from rich.table import Table
 
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
 from edgesim.analysis.metrics import bits_up, tests
-from edgesim.analysis.runs import read_study
+from edgesim.analysis.participation import (
+    BY_CLASS,
+    ID_DEGREE,
+    WE_ROUNDS,
+    course_measures,
+    forgetting_names,
+    why_undefined,
+)
+from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
@@ -29,6 +37,8 @@ from edgesim.terminal.table_text import add_in_sections, bare_table, number, pla
 _WITH_INTERVALS = (*TO_TARGET, *TO_STAY, "final_accuracy", "we_percent", "idp_points", "id_points", "forgetting_points")
 #: Parts of the wall time of a run, by their names in the table ``timing``.
 _PARTS = {"train": "training", "evaluate": "evaluation"}
+_CLASSES_AT_ONCE = 10
+"""Classes in one table."""
 #: Columns about the devices' data sets: (heading, measure, statistic, format).
 _SKEW = (
     ("samples\nleast", "samples", "min", "{:,.0f}"),
@@ -97,6 +107,8 @@ def print_run(folder: Path, console: Console) -> None:
         _add_cancelled(table, rounds, activities)
         _add_battery(table, metrics)
         _add_tests(table, rounds, metrics)
+    if len(rounds):
+        _add_course(table, Run(folder, {}, seed))
     console.print(table)
     _print_data(records.read_table(folder, "devices"), console)
     if len(rounds) or len(activities):
@@ -133,6 +145,27 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
             f"{of_means.sum()} of {len(tested)} tests, between two averages in the cloud, are of the mean of the edge "
             "servers' models, which no server held then (rounds.model_held)",
         )
+
+
+def _add_course(table: Table, run: Run) -> None:
+    """Add rows of how the accuracy went over the rounds of a run that is tested, or why that is undefined."""
+    values = course_measures(run)
+    if not values:
+        return
+    table.add_row("best accuracy", f"{values['best_accuracy']:.4f}")
+    if reason := why_undefined(run):
+        table.add_row("WE, ID, forgetting", f"undefined: {reason}")
+        return
+    variance = f"variance {values['we_variance']:.2f}"
+    table.add_row("WE", f"{values['we_percent']:.2f} %, {variance}, of the last {WE_ROUNDS} rounds")
+    if "id_points" in values:
+        window = f"{values['id_first']:.0f} to {values['id_last']:.0f}"
+        line = f"from a polynomial of degree {ID_DEGREE} through rounds {window}"
+        table.add_row("ID", f"{values['id_points']:.2f} points {line}")
+    if "forgetting_points" in values:
+        table.add_row("forgetting", f"{values['forgetting_points']:.2f} points, best minus last, mean over classes")
+        by_class = [f"{label}: {values[name]:.1f}" for name, label in forgetting_names(values).items()]
+        table.add_row("forgetting by class", ", ".join(by_class))
 
 
 def _print_data(devices: pd.DataFrame, console: Console) -> None:
@@ -220,6 +253,11 @@ def print_study(folder: Path, console: Console) -> None:
         print_whole(
             console, _table(f"{folder}: accuracy under dynamic participation ({told})", summary, varied, PARTICIPATION)
         )
+        by_class = list(forgetting_names(summary).items())
+        for first in range(0, len(by_class), _CLASSES_AT_ONCE):
+            columns = {name: (label, "{:.1f}") for name, label in by_class[first : first + _CLASSES_AT_ONCE]}
+            title = f"{folder}: forgetting by class, best minus last accuracy in points ({told})"
+            print_whole(console, _table(title, summary, varied, columns))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, TIMING))
     print_comparison(folder, console)
@@ -255,10 +293,11 @@ def _table(title: str, summary: pd.DataFrame, knobs: list[str], columns: Mapping
 def mean_text(row: Mapping[Any, Any], name: str, form: str) -> str:
     """A measure of a row of the summary: the mean with its interval, or a lower bound with how many runs reached it.
 
-    Only `_WITH_INTERVALS`, measures of learning, are shown with their intervals.
+    Measures of learning alone are shown with their intervals: `_WITH_INTERVALS` and the forgetting of single classes.
     """
     if name in TO_TARGET + TO_STAY and row["seeds"]:
         got_there = row["seeds"] - row["not_reached" if name in TO_TARGET else "not_stayed"]
         if got_there < row["seeds"]:
             return f"> {number(row[f'{name}_bound'], form)} ({got_there:.0f} of {row['seeds']:.0f})"
-    return with_interval(row, name, form) if name in _WITH_INTERVALS else number(row[name], form)
+    has_interval = name in _WITH_INTERVALS or name.startswith(BY_CLASS)
+    return with_interval(row, name, form) if has_interval else number(row[name], form)

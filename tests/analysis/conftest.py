@@ -63,16 +63,18 @@ def write_study(
     target: float | None = 0.75,
     start: float | None = 0.5,
     configs: Sequence[Mapping[str, object] | None] | None = None,
+    classes: Sequence[Sequence[Mapping[int, float]]] | None = None,
 ) -> Path:
     """A study of (knobs, seed, status, accuracies); only the finished runs get a folder.
 
-    ``configs`` are further sections of each run's configuration.
+    ``configs`` are further sections of each run's configuration, ``classes`` its accuracies by class and round.
     """
     plan = []
     folder.mkdir()
     for i, (knobs, seed, status, accuracies) in enumerate(runs):
         if status == "finished":
-            write_run(folder / f"run{i}", accuracies, start=start, seed=seed, config=configs[i] if configs else None)
+            further = {"config": configs[i] if configs else None, "classes": classes[i] if classes else ()}
+            write_run(folder / f"run{i}", accuracies, start=start, seed=seed, **further)
         plan.append({"folder": f"run{i}", "knobs": knobs, "seed": seed, "status": status})
     study = {"name": "by hand", "target": target, "reference": "random", "runs": plan}
     (folder / "study.json").write_text(json.dumps(study))

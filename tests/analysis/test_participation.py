@@ -12,6 +12,7 @@ from edgesim.analysis.participation import (
     course,
     course_measures,
     forgetting,
+    forgetting_names,
     impact,
     instability,
     instability_window,
@@ -170,7 +171,7 @@ def test_the_measures_of_a_run_folder_are_those_of_the_worked_table(tmp_path, ru
     classes = [{0: 0.5, 1: 1.0}] * 11 + [{0: 0.25, 1: 0.75}]
     run = Run(run_writer(tmp_path / "run", shares(PSI), classes=classes), {}, 0)
     np.testing.assert_allclose(course(run), PSI, atol=1e-12)
-    assert class_course(run)[-1].tolist() == [25, 75]
+    assert class_course(run).iloc[-1].to_dict() == {"0": 25, "1": 75}
     assert course_measures(run) == pytest.approx(
         {
             "best_accuracy": 0.525,
@@ -180,9 +181,17 @@ def test_the_measures_of_a_run_folder_are_those_of_the_worked_table(tmp_path, ru
             "id_first": 7,
             "id_last": 12,
             "forgetting_points": 25,
+            "forgetting_class_0": 25,
+            "forgetting_class_1": 25,
         },
         abs=5e-11,
     )
+
+
+def test_forgetting_by_class_is_told_in_the_order_of_the_classes():
+    """As texts, 10 would come before 2."""
+    names = [f"forgetting_class_{label}" for label in (10, 2, 0)] + ["forgetting_points", "forgetting_class_0_low"]
+    assert list(forgetting_names(names).values()) == ["0", "2", "10"]
 
 
 def test_a_run_with_an_untested_round_has_its_best_accuracy_alone(tmp_path, run_writer):

@@ -175,4 +175,5 @@ def test_simulated_runs_are_paired_and_always_present_devices_lose_nothing(tmp_p
     assert len(lost) == 10
     measured = course_measures(runs["markov"])
     assert measured["forgetting_points"] == pytest.approx(100 * np.mean(lost))
+    assert [measured[f"forgetting_class_{label}"] for label in range(10)] == pytest.approx(100 * np.array(lost))
     assert measured["we_percent"] == pytest.approx(100 * accuracy["markov"][1:].mean())

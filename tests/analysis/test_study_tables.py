@@ -2,8 +2,10 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
+from edgesim.analysis.summary import summarise
 from edgesim.terminal.show import print_study
 
 
@@ -77,6 +79,28 @@ def test_a_study_of_dynamic_participation_shows_we_idp_id_and_forgetting_with_th
     assert "78.00 ± 2.48" in markov  # t(0.975, 2) / sqrt(3) = 2.484
     assert "through rounds 7-12" in " ".join(text.split())
     assert "polynomial of degree 1" in " ".join(text.split())
+
+
+def test_a_study_of_dynamic_participation_shows_the_forgetting_of_each_class_with_its_interval(tmp_path, study_writer):
+    """Of 12 classes, ten in a table: class 11 falls by 10, 20 and 30 points, all others rise.
+
+    t(0.975, 2) / sqrt(3) = 2.484, times the standard deviation 10.
+    """
+    runs = [({"availability": "markov"}, seed, "finished", [0.5] * 6) for seed in range(3)]
+    first = dict.fromkeys(range(12), 0.5)
+    classes = [[first] * 5 + [dict.fromkeys(range(12), 0.6) | {11: 0.4 - seed / 10}] for seed in range(3)]
+    configs = [{"availability": {"model": "markov"}}] * 3
+    folder = study_writer(tmp_path / "study", runs, target=None, configs=configs, classes=classes)
+    text = shown(folder)
+    headings = [line.split()[1:] for line in text.splitlines() if line.startswith("availability ")]
+    assert [labels for labels in headings if "".join(labels).isdecimal()] == [list("0123456789"), ["10", "11"]]
+    (line,) = [line for line in text.splitlines() if "20.0 ± 24.8" in line]
+    assert line.split() == ["markov", "-10.0", "±", "0.0", "20.0", "±", "24.8"]
+    summary = summarise(folder)
+    assert summary["forgetting_points"].tolist() == pytest.approx([(20 - 110) / 12])
+    assert summary[["forgetting_class_11", "forgetting_class_11_high"]].iloc[0].tolist() == pytest.approx(
+        [20, 20 + 10 * 4.302652730 / 3**0.5]
+    )
 
 
 def test_a_study_in_which_all_devices_are_always_there_has_no_table_of_participation(tmp_path, study_writer):

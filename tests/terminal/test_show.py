@@ -201,6 +201,36 @@ def test_a_run_without_a_round_says_that_no_model_was_made_and_what_became_of_it
     assert f"{dropped} dropped" in said
 
 
+def test_a_run_shows_how_its_accuracy_went_without_an_interval(tmp_path):
+    """The same measures worked out of its tables, round by round."""
+    learning = {"pretrain": False, "steps": 2, "back_end": "loop"}
+    config = {"rounds": 8, "devices": {"count": 5}, "data": {"partition": "iid"}, "learning": learning}
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    text = shown(print_run, tmp_path / "run", 400)
+    accuracies = 100 * read_table(tmp_path / "run", "rounds")["test_accuracy"].to_numpy()
+    assert numbers(text, "best accuracy") == pytest.approx([accuracies.max() / 100], abs=5e-5)
+    last = accuracies[-5:]
+    assert numbers(text, "WE") == pytest.approx([last.mean(), last.var(), 5], abs=5e-3)
+    rounds = np.arange(5, 9)
+    line = np.polyval(np.polyfit(rounds, accuracies[4:], 1), rounds)
+    assert numbers(text, "ID") == pytest.approx([np.abs(accuracies[4:] - line).mean(), 1, 5, 8], abs=5e-3)
+    table = read_table(tmp_path / "run", "metrics").query("name == 'class_accuracy' and round > 0")
+    by_class = [100 * table[table["key"] == str(label)].sort_values("round")["value"].to_numpy() for label in range(10)]
+    lost = [course[:-1].max() - course[-1] for course in by_class]
+    (row,) = [row for row in text.splitlines() if "forgetting by class" in row]
+    assert re.findall(r"(\d+): (-?[\d.]+)", row) == [(str(label), f"{lost[label]:.1f}") for label in range(10)]
+    assert f"forgetting          │ {np.mean(lost):.2f} points" in text
+    assert "IDP" not in text
+
+
+def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_its_course(tmp_path):
+    config = {"rounds": 4, "devices": {"count": 3}, "data": {"partition": "iid"}, "evaluation": {"every": 2}}
+    simulation.run(parse(config | {"learning": {"pretrain": False, "steps": 1}}, "test"), tmp_path / "run")
+    text = shown(print_run, tmp_path / "run", 400)
+    assert "WE, ID, forgetting" in text
+    assert "undefined: 2 of 4 rounds have a test" in text
+
+
 @pytest.mark.parametrize(
     ("settings", "shown"),
     [
