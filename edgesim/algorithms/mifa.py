@@ -14,6 +14,8 @@ import numpy as np
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
 from edgesim.arrays import Floats
+from edgesim.config import RunConfig, StalenessConfig
+from edgesim.errors import EdgesimError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,6 +44,23 @@ class Mifa(Algorithm):
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
     tables = 1
+
+    @classmethod
+    def check(cls, options: MifaOptions, config: RunConfig) -> None:
+        """Refuse weights of updates that its step does not take."""
+        if config.round.protocol_options.get("server_lr", 1) != 1:
+            raise EdgesimError(
+                "round.protocol_options.server_lr: algorithm 'mifa' steps by the devices' learning rate; remove it",
+                "round.protocol_options.server_lr",
+            )
+        default = StalenessConfig().resolved(config.round.protocol)
+        given = config.staleness.model_copy(update={"limit": None})
+        if given not in (default, StalenessConfig(weight="constant")):
+            raise EdgesimError(
+                "staleness.weight: algorithm 'mifa' takes each device's last update in full, whatever its age; use "
+                "'constant'",
+                "staleness.weight",
+            )
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""

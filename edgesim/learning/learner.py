@@ -1,5 +1,6 @@
 """Real training: the global model over a run."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from edgesim.algorithms import hierarchical
 from edgesim.algorithms.algorithm import Arrivals, State
+from edgesim.algorithms.merge_rules import MergeRule
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
@@ -83,7 +85,8 @@ class TorchLearner:
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
             self._device_state_bytes += self.model.gradient.nbytes * learning.persist_momentum
-            _refuse_above_budget(self._device_state_bytes, config)
+            most = min(_most_merged(config, self.accounts.rule, len(federation.frames) - 1), config.devices.count)
+            _refuse_above_budget(self._device_state_bytes, algorithm.tables, most, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
@@ -318,14 +321,28 @@ class TorchLearner:
             self._best = (loss, self.global_weights)
 
 
-def _refuse_above_budget(device_bytes: int, config: RunConfig) -> None:
-    """Refuse an algorithm that may remember more of all devices than memory is given for; raises `EdgesimError`."""
-    needed_mib, budget_mib = device_bytes * config.devices.count / 2**20, config.learning.memory_budget_mib
+def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
+    """How many updates a run can merge at most; inf where its config does not say."""
+    rounds, knobs = config.rounds, config.round
+    if rounds is None or knobs.count is None:
+        return math.inf
+    in_rounds = knobs.protocol == "synchronous"
+    taken = math.ceil(knobs.over_commitment * knobs.count) if in_rounds else rule.updates_per_model
+    return taken * (rounds * frames if isinstance(rounds, int) else sum(rounds))
+
+
+def _refuse_above_budget(device_bytes: int, tables: int, devices: float, config: RunConfig) -> None:
+    """Refuse to remember more of so many devices than memory is given for; raises `EdgesimError`."""
+    learning, count = config.learning, config.devices.count
+    needed_mib, budget_mib = device_bytes * devices / 2**20, learning.memory_budget_mib
     if needed_mib > budget_mib:
+        kinds = [f"{tables} x the model"] * bool(tables)
+        kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
+        those = f"all {count}" if devices == count else f"the {devices:.0f} of {count} that its rounds can merge"
         raise EdgesimError(
-            f"algorithm: remembers {device_bytes / 2**20:,.4g} MiB of each device, {needed_mib:,.4g} MiB of all "
-            f"{config.devices.count}, above learning.memory_budget_mib = {budget_mib}; raise it or choose a smaller "
-            "learning.model",
+            f"algorithm: remembers {device_bytes / 2**20:,.4g} MiB of each device ({' and '.join(kinds)}), "
+            f"{needed_mib:,.4g} MiB of {those}, above learning.memory_budget_mib = {budget_mib}; raise it or choose a "
+            "smaller learning.model",
             "algorithm.name",
             "learning.memory_budget_mib",
         )

@@ -193,3 +193,46 @@ def test_updates_mixed_one_at_a_time_are_refused(tmp_path):
     mixed = BUFFERED | {"protocol": "asynchronous", "protocol_options": {}}
     with pytest.raises(EdgesimError, match=r"'mifa' is for round\.protocol = 'buffered' or 'synchronous'"):
         simulation.run(parse(config(round=mixed), "test"), tmp_path / "run")
+
+
+TAKES = "^staleness.weight: algorithm 'mifa' takes each device's last update in full, .*; use 'constant'$"
+BUFFERED = {"protocol": "buffered", "admission": "count", "count": 3}
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (
+            {"round": BUFFERED | {"protocol_options": {"server_lr": 0.5}}},
+            "^round.protocol_options.server_lr: algorithm 'mifa' steps by the devices' learning rate; remove it$",
+        ),
+        (
+            {"round": {"late": "keep"}, "staleness": {"weight": "polynomial"}},
+            TAKES,
+        ),
+        ({"round": BUFFERED, "staleness": {"weight": "hinge"}}, TAKES),
+        (
+            {"round": BUFFERED, "staleness": {"weight": "polynomial", "a": 2.0}},
+            TAKES,
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["mifa", "fedprox"])
+def test_weights_that_its_step_does_not_take_are_refused(name, sections, said):
+    """Also of its server half beside another algorithm."""
+    algorithm = {"name": name, "server": "mifa"}
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        simulation.complete(parse({"algorithm": algorithm, **sections}, "test"))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"round": BUFFERED},
+        {"round": BUFFERED | {"protocol_options": {"server_lr": 1.0}}, "staleness": {"weight": "constant", "limit": 3}},
+        {"round": {"late": "keep"}, "staleness": {"limit": 3}},
+    ],
+)
+def test_a_limit_of_staleness_and_all_defaults_are_allowed(sections):
+    assert simulation.complete(parse({"algorithm": {"name": "mifa"}, **sections}, "test")).algorithm.name == "mifa"
