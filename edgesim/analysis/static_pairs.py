@@ -31,7 +31,11 @@ class Refused(NamedTuple):
 
 
 def is_static(run: Run) -> bool:
-    """Whether all devices of a run are always available."""
+    """Whether a run has the model ``always``, which the static run of a pair must have.
+
+    Other models may come to the same, such as ``bernoulli`` with probability 1 or a matrix of ones: a run with one
+    counts as dynamic, and its IDP against the static run is 0, which makes it a control. No file is read for this.
+    """
     return bool(run.config.get("availability", {}).get("model", "always") == "always")
 
 

@@ -52,6 +52,7 @@ CASES: list[tuple[str, dict[str, object], float]] = [
                  "leave_every_s": 7.0, "leave_at_once": 2, "leave_first": "highest"}, 70.0),
     ("arrival", {"at_start": 2, "join_after_rounds": 3, "join_every_rounds": 2, "leave_after_rounds": 9,
                  "leave_every_rounds": 1}, 30.0),
+    ("arrival", {"at_start": 0, "join_after_rounds": 9, "if_empty": "force"}, 30.0),
 ]  # fmt: skip
 """Model, options, and the seconds in which it is asked about."""
 

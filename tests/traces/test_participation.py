@@ -230,6 +230,22 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
         ].tolist()
 
 
+def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_them() -> None:
+    """Three rounds before the first of four devices comes; all have left by the eleventh."""
+    options = {"at_start": 0, "join_after_rounds": 3, "join_every_rounds": 1, "leave_after_rounds": 7}
+    options["leave_every_rounds"] = 1
+    waits = matrix(made("arrival", 4, **options, if_empty="wait"), 4, 400)
+    assert np.flatnonzero(waits.any(axis=0)).tolist() == list(range(3, 10))
+    forced_by = made("arrival", 4, **options, if_empty="force")
+    forced = matrix(forced_by, 4, 400)
+    empty = ~waits.any(axis=0)
+    assert np.array_equal(forced[:, ~empty], waits[:, ~empty])
+    assert (forced[:, empty].sum(axis=0) == 1).all()
+    assert (forced[:, empty].sum(axis=1) > 60).all()
+    assert empty_slots(forced_by, 0, np.inf) == 400 - 7
+    assert not forced_by.is_settled(1)
+
+
 def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says() -> None:
     # Of 100 rounds at N = 10, 100 / 2^10 = .0977 on average.
     forced = made("bernoulli", 10, probability=0.5, slots="rounds", if_empty="force")
@@ -375,6 +391,17 @@ def test_a_bad_cell_of_a_programme_is_one_line_with_file_row_and_column(
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("slots", [{"slots": "rounds"}, {"slot_s": 2.0}])
+def test_a_programme_in_which_no_device_is_ever_there_is_refused_when_it_is_read(
+    slots: dict[str, object], write: Writer
+) -> None:
+    """Devices of the file that the run leaves out do not count."""
+    file = write(np.array([[0, 0], [0, 0], [1, 0]]), "csv")
+    with pytest.raises(EdgesimError, match=rf"^{file}: every cell of the first 2 devices is 0, so .* a 1 somewhere$"):
+        made("table", 2, file=file, **slots)
+    assert made("table", 3, file=file, **slots).device_count == 3
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_a_programme_whose_slots_are_not_said_is_refused_with_how_to_say_them(write: Writer, kind: str) -> None:
     file = write(PROGRAMME, kind)
@@ -410,7 +437,9 @@ def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None
             r"join_every_s is in seconds and leave_after_round",
         ),
         ("arrival", {"leave_first": "oldest"}, r"leave_first: input should be 'lowest' or 'highest'"),
-        ("arrival", {"if_empty": "force"}, r"availability\.if_empty: is an option of model .*, not of 'arrival'"),
+        ("arrival", {"if_empty": "force"}, r"if_empty is for times in rounds, such as join_every_rounds"),
+        ("arrival", {"at_start": 4}, r"availability\.at_start \(4\) must not be above devices\.count \(3\)"),
+        ("round_robin", {"if_empty": "force"}, r"availability\.if_empty: is an option of model .*, not of 'round_ro"),
         ("round_robin", {"at_once": 1, "overlap_devices": 1}, r"overlap_devices \(1\) must be below at_once \(1\)"),
         ("round_robin", {"at_once": 4}, r"availability\.at_once \(4\) must not be above devices\.count \(3\)"),
         ("round_robin", {"groups": 2, "at_once": 2}, r"groups is for groups and at_once for a window"),

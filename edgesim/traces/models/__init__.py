@@ -57,7 +57,8 @@ def facts(availability: Availability) -> dict[str, Any]:
 def empty_slots(availability: Availability, waited: int, t_end_s: float) -> int | None:
     """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced; None without slots.
 
-    ``waited`` is the number of such slots that the server has let pass, which is all of them where nobody is forced.
+    ``waited`` is the number of such slots that the server has let pass while no round was open. By rounds these are all
+    of them; with slots in seconds, slots within a round, in which devices may still be at work, are not among them.
     """
     if not isinstance(availability, ByRounds | Slots):
         return None

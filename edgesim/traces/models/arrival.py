@@ -6,17 +6,19 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.errors import EdgesimError
 from edgesim.quantities import Count, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.forced import Forced
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
-from edgesim.traces.models.options import Model, need_rounds
+from edgesim.traces.models.options import IfEmpty, Model, need_rounds
 
 
 class Arrival(Model):
-    """Devices join in the order of their ids; no draws. One that would leave before it joins never joins.
+    """Devices join in the order of their ids, without draws. One that would leave before it joins never joins.
 
     The times are in seconds, or all of them in rounds.
     """
@@ -45,6 +47,8 @@ class Arrival(Model):
     """Rounds before the first device leaves; if absent, no device leaves."""
     leave_every_rounds: Count | None = Field(None, ge=0)
     """Rounds between two leaves; 10 when absent."""
+    if_empty: IfEmpty | None = None
+    """As in `Slotted`, for times in rounds: those in seconds have no slots. Draws with ``force``: those of `Forced`."""
 
     @property
     def _in_rounds(self) -> list[str]:
@@ -56,6 +60,8 @@ class Arrival(Model):
         seconds = [key for key in type(self).model_fields if key.endswith("_s") and getattr(self, key) is not None]
         if seconds and self._in_rounds:
             raise ValueError(f"{seconds[0]} is in seconds and {self._in_rounds[0]} in rounds; remove one of them")
+        if self.if_empty is not None and not self._in_rounds:
+            raise ValueError("if_empty is for times in rounds, such as join_every_rounds")
         return self
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
@@ -66,10 +72,16 @@ class Arrival(Model):
         return self._filled({"join_every_rounds": 10, "leave_every_rounds": 10})
 
     def make(self, device_count: int, streams: Streams) -> Availability:
-        """One available period for every device."""
+        """One available period for every device; raises `EdgesimError` for more at the start than there are."""
+        if self.at_start > device_count:
+            raise EdgesimError(
+                f"availability.at_start ({self.at_start}) must not be above devices.count ({device_count})",
+                "availability.at_start",
+                "devices.count",
+            )
         own = self.resolved(0.0, True)
         if self._in_rounds:
-            return own._by_rounds(device_count)
+            return own._by_rounds(device_count, streams)
         start, end = own._periods(
             device_count, own.join_from_s, own.join_every_s, own.leave_from_s, own.leave_every_s
         )  # fmt: skip
@@ -80,7 +92,7 @@ class Arrival(Model):
             Intervals(ids[comes], start[comes], end[comes], forever_s, "availability"), after_end="absent"
         )
 
-    def _by_rounds(self, device_count: int) -> ByRounds:
+    def _by_rounds(self, device_count: int, streams: Streams) -> ByRounds:
         start, end = self._periods(
             device_count,
             self.join_after_rounds,
@@ -92,8 +104,11 @@ class Arrival(Model):
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
             return np.asarray((slots >= start[ids]) & (slots < end[ids]))
 
+        remedy = "raise availability.at_start"
+        if self.if_empty == "force":
+            return ByRounds(device_count, Forced(device_count, in_slot, streams), remedy)
         last = np.where(np.isfinite(end), end, start).max()
-        return ByRounds(device_count, in_slot, "raise availability.at_start", settled_from=float(last))
+        return ByRounds(device_count, in_slot, remedy, settled_from=float(last))
 
     def _periods(
         self, device_count: int, join: float | None, join_every: float | None, leave: float | None,

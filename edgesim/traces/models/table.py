@@ -102,4 +102,9 @@ class Table(Repeated):
         path = find("traces", self.file, ".parquet")
         there = read_matrix(path)
         need_devices(str(path), len(there), device_count)
+        if not there[:device_count].any() and self.if_empty != "force":
+            raise EdgesimError(
+                f"{path}: every cell of the first {device_count} devices is 0, so no device is ever available; "
+                "expected a 1 somewhere"
+            )
         return there[:device_count]
