@@ -12,6 +12,7 @@ from rich.console import Console
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
+from edgesim.analysis.runs import runs_of
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
 from edgesim.errors import EdgesimError
@@ -22,7 +23,7 @@ from edgesim.learning.datasets import DATASETS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
-from edgesim.runs.records import write_whole
+from edgesim.runs.records import read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import trace_command
 from edgesim.terminal.options import Command, keys_called
@@ -84,7 +85,8 @@ def run(
             fresh=fresh,
         )
     if result.status != "finished":
-        raise EdgesimError(f"{folder}: {result.reason}; the finished rounds are kept")
+        kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
+        raise EdgesimError(f"{folder}: {result.reason}{kept}")
     if result.reused:
         old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
         console.print(f"{folder}: finished before, reused{old}", highlight=False)
@@ -114,10 +116,14 @@ def plot(
 ) -> None:
     """Draw every figure that the folders support, as PNG and SVG."""
     from edgesim.plots.gallery import draw
+    from edgesim.plots.groups import beyond_labels
 
     folder = runs[0] / "plots" if len(runs) == 1 else runs[0].parent / "comparison"
-    with Console(stderr=True).status("drawing the figures"):
+    console = Console(stderr=True)
+    with console.status("drawing the figures"):
         paths = draw(runs, out or folder, round_)
+    if len(runs) > 1 and (told := beyond_labels(runs_of(runs))):
+        console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
     for path in paths:
         print(path)
 

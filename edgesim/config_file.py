@@ -13,7 +13,7 @@ from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import read_toml
 from edgesim.migration import RENAMED
-from edgesim.validation import first_error
+from edgesim.validation import MIGRATE, first_error
 
 
 def parse(values: Mapping[str, Any], where: str) -> RunConfig:
@@ -41,6 +41,8 @@ def parse_with(values: Callable[[Sequence[str]], Mapping[str, Any]], overrides: 
             keys = {override: override.partition("=")[0].strip() for override in overrides}
             guilty = [one for one, name in keys.items() if key and _lie_together(key, name)]
             where = " ".join(f"--set {override}" for override in guilty or overrides)
+            # What was typed lies in no file.
+            words = words.removesuffix(MIGRATE)
     raise EdgesimError(f"{where}: {words}", *fields)
 
 

@@ -10,8 +10,11 @@ Entry = TypeVar("Entry")
 
 
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
-    """``, did you mean 'NAME'?`` with the most similar known name; empty if none is similar enough."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=cutoff)
+    """``, did you mean 'NAME'?`` with the most similar known name, whatever its capitals; empty if none is near."""
+    lower = {one.lower(): one for one in known}
+    near = difflib.get_close_matches(name, known, 1, cutoff) or [
+        lower[one] for one in difflib.get_close_matches(name.lower(), lower, 1, cutoff)
+    ]
     return f", did you mean {near[0]!r}?" if near else ""
 
 

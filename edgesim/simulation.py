@@ -159,6 +159,7 @@ def run(
             reason = str(error)
             if not isinstance(error, Diverged):
                 raise
+            reason += _other_rates(config)
         except KeyboardInterrupt:
             status, reason = "interrupted", "stopped by the user"
             raise
@@ -171,6 +172,13 @@ def run(
             counted = learner.facts() | ({} if empty is None else {"empty_slots": empty})
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
+
+
+def _other_rates(config: RunConfig) -> str:
+    """The learning rates beside the devices' own that a diverging run may lower, as the end of a sentence."""
+    rates = ["algorithm.lr"] if "lr" in config.algorithm.options else []
+    rates += ["round.protocol_options.server_lr"] if config.round.protocol_options.get("server_lr", 1) > 1 else []
+    return "".join(f" or {rate}" for rate in rates)
 
 
 def _advance(server: Server, numbers: Iterator[RoundNumber]) -> str:

@@ -12,6 +12,9 @@ from edgesim.registry import did_you_mean, kind_of, look_up
 
 Model = TypeVar("Model", bound=BaseModel)
 
+MIGRATE = "; `edgesim migrate` writes a file in today's keys"
+"""Advice about an old key."""
+
 _UNION_BRANCHES = {"int", "float", "str", "constrained-int", "constrained-float"}
 
 
@@ -65,7 +68,7 @@ def first_error(
     path = (section + "".join(parts)).removeprefix(".")
     if detail["type"] == "extra_forbidden":
         if renamed and path in renamed:
-            return path, f"{path} is now {renamed[path]}; `edgesim migrate` writes a file in today's keys", (path,)
+            return path, f"{path} is now {renamed[path]}{MIGRATE}", (path,)
         known = _keys_at(model, detail["loc"][:-1])
         hint = did_you_mean(str(detail["loc"][-1]), known) or f"; known: {', '.join(known)}"
         return path, f"unknown key {path!r}{hint}", (path,)

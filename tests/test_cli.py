@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli import app
-from edgesim.runs.records import read_config
+from edgesim.runs.records import read_config, read_table
 
 CONFIG = """
 seed = 1
@@ -251,11 +251,42 @@ def test_an_output_folder_that_holds_another_run_is_refused_with_the_key_that_di
     )
 
 
-def test_a_diverging_run_says_where_and_keeps_its_rounds(config):
+def test_a_run_that_diverges_before_its_first_round_ends_says_where_and_keeps_none(config):
     line = refused(
         "run", "run.toml", "--set", "learning.training=real", "--set", "learning.lr=1e6", "--set",
         "learning.pretrain=false", "--set", "learning.weight_decay=1e6", "--out", "bad",
     )  # fmt: skip
-    assert "not finite" in line
-    assert "kept" in line
+    assert "round 1" in line
+    assert line.rstrip().endswith("not finite (lr 1e+06); lower learning.lr")
     assert edgesim("show", "bad")[0] == 0
+
+
+def test_a_run_that_diverges_later_keeps_its_rounds_and_names_the_algorithms_own_rate_too(config):
+    """The server's first step makes the model so large that its next training overflows."""
+    line = refused(
+        "run", "run.toml", "--set", "learning.training=real", "--set", "learning.pretrain=false", "--set",
+        "algorithm.name=fedavgm", "--set", "algorithm.lr=1e6", "--set", "learning.weight_decay=1e3", "--out", "bad",
+    )  # fmt: skip
+    assert "not finite" in line
+    assert line.rstrip().endswith("lower learning.lr or algorithm.lr; the finished rounds are kept")
+    assert len(read_table("bad", "rounds")) > 0
+    assert edgesim("show", "bad")[0] == 0
+
+
+def test_a_folder_that_is_drawn_twice_is_refused(config):
+    edgesim("run", "run.toml", "--out", "one")
+    assert refused("plot", "one", "./one").endswith(
+        "one: is given more than once, and would count as several seeds; give it once"
+    )
+
+
+def test_figures_of_runs_that_differ_in_more_than_their_labels_say_come_with_a_line(config):
+    for policy, rate in (("random", 0.1), ("best-channel", 0.2)):
+        edgesim(
+            "run", "run.toml", "--out", policy, "--set", f"selection.policy={policy}", "--set", f"learning.lr={rate}"
+        )
+    edgesim("run", "run.toml", "--out", "other", "--set", "seed=2", "--set", "selection.policy=random")
+    status, output = edgesim("plot", "random", "best-channel")
+    assert status == 0
+    assert "note: the runs also differ in lr, which no label says" in output
+    assert "also differ" not in edgesim("plot", "random", "other")[1]

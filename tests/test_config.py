@@ -19,6 +19,7 @@ def refusal(values: dict) -> str:
     [
         ({"devices": {"cuont": 3}}, ["'devices.cuont'", "did you mean 'count'"]),
         ({"raund": {}}, ["'raund'", "did you mean 'round'"]),
+        ({"DEVICES": {}}, ["'DEVICES'", "did you mean 'devices'"]),
         ({"xyzzy": 1}, ["'xyzzy'", "known:", "devices"]),
         ({"round": {"tmax_s": -1.0}}, ["round.tmax_s", "equal to 0.000001", "-1.0"]),
         ({"round": {"tmax_s": "fast"}}, ["round.tmax_s", "number", "'fast'"]),

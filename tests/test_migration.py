@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from edgesim import simulation
 from edgesim.cli import app
-from edgesim.config_file import parse
+from edgesim.config_file import load, parse
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import read_toml
 from edgesim.migration import RENAMED, migrated
@@ -88,6 +88,14 @@ def test_an_old_key_is_refused_with_todays_and_the_way_there(case):
     with pytest.raises(EdgesimError, match=r"^run.toml: \w+\.\w+ is now .*; `edgesim migrate` writes") as refusal:
         parse(whole(old), "run.toml")
     assert "\n" not in str(refusal.value)
+
+
+def test_an_old_key_that_was_typed_is_told_without_the_way_to_migrate_a_file(tmp_path):
+    (tmp_path / "run.toml").write_text("seed = 1\n")
+    with pytest.raises(
+        EdgesimError, match=r"^--set round.buffer=3: round.buffer is now round.protocol_options.buffer$"
+    ):
+        load(tmp_path / "run.toml", ["round.buffer=3"])
 
 
 @pytest.mark.parametrize("key", RENAMED)

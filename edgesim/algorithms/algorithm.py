@@ -14,6 +14,7 @@ import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.config import RunConfig, Section
+from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 
 if TYPE_CHECKING:
@@ -97,8 +98,15 @@ class Outputs:
 
     logits: Tensor
     """[n, classes]."""
-    features: Tensor | None = None
-    """What goes into the last `torch.nn.Linear`, [n, F]; None where the algorithm does not look at `features`."""
+    last_input: Tensor | None = None
+    """What went into the last `torch.nn.Linear`, [n, F]; None unless the algorithm looks at features."""
+
+    @property
+    def features(self) -> Tensor:
+        """`last_input`, [n, F]; raises `EdgesimError` for an algorithm that did not say that it looks at it."""
+        if self.last_input is None:
+            raise EdgesimError("algorithm.name: its loss looks at features; set features = True in its class")
+        return self.last_input
 
 
 @dataclass(frozen=True)

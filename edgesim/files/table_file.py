@@ -5,6 +5,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,8 @@ def _read_csv(path: Path, columns: Sequence[str], optional: Sequence[str], text:
             path, dtype=str, index_col=False, skip_blank_lines=False, skipinitialspace=True
         )
     _need_columns(path, columns, [str(name) for name in frame.columns])
+    # Pandas gives a column that is there twice a name of its own.
+    _refuse_twice(path, [*columns, *optional], [name.strip() for _, row in islice(csv_rows(path), 1) for name in row])
     # Blank lines are dropped after the rows are numbered, so that the index holds line numbers.
     frame.index = pd.RangeIndex(2, len(frame) + 2)
     wanted = [*columns, *(name for name in optional if name in frame.columns)]
@@ -153,6 +156,7 @@ def _read_parquet(path: Path, columns: Sequence[str], optional: Sequence[str], t
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         _need_columns(path, columns, schema.names)
+        _refuse_twice(path, [*columns, *optional], schema.names)
         wanted = [*columns, *(name for name in optional if name in schema.names)]
         for name in wanted:
             kind = schema.field(name).type
@@ -176,6 +180,12 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_null(inner) or _is_number(inner)
     )
+
+
+def _refuse_twice(path: Path, columns: Sequence[str], found: list[str]) -> None:
+    twice = [name for name in columns if found.count(name) > 1]
+    if twice:
+        raise EdgesimError(f"{path}: column {twice[0]!r} is given {found.count(twice[0])} times; expected it once")
 
 
 def _need_columns(path: Path, columns: Sequence[str], found: list[str]) -> None:

@@ -9,9 +9,12 @@ from edgesim.errors import EdgesimError
 
 
 def read_text(path: Path, missing: str = "") -> str:
-    """The text of a file in UTF-8; raises `EdgesimError`, with ``missing`` as its message if there is no such file."""
+    """The text of a file in UTF-8, with or without a byte-order mark.
+
+    Raises `EdgesimError`, with ``missing`` as its message if there is no such file.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         raise EdgesimError(missing or f"{path}: no such file") from None
     except OSError as error:

@@ -10,6 +10,7 @@ from edgesim.algorithms.algorithm import Arrivals, Sizes
 from edgesim.algorithms.staleness import weights
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -47,11 +48,23 @@ class Accounts:
 
     def download_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device receives, [n]."""
-        return self.algorithm.download_bits(ids, round, self.ledger)
+        return self._bits_of("download_bits", ids, round)
 
     def upload_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device sends, [n]."""
-        return self.algorithm.upload_bits(ids, round, self.ledger)
+        return self._bits_of("upload_bits", ids, round)
+
+    def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
+        """What a method of the algorithm answers, [n]; raises `EdgesimError` for anything but a number of bits each."""
+        bits: Floats = getattr(self.algorithm, method)(ids, round, self.ledger)
+        fine = (bits >= 0) & (bits < np.inf)
+        if np.shape(bits) != ids.shape or not fine.all():
+            told = f"an array of shape {np.shape(bits)} for {len(ids)} devices"
+            if np.shape(bits) == ids.shape:
+                told = f"{bits[~fine][0]:g} for device {ids[~fine][0]}"
+            name = self._config.algorithm.name
+            raise EdgesimError(f"algorithm {name!r}: {method} answered {told}; expected 0 or more bits for each device")
+        return bits
 
     def charged_samples(self, sizes: Integers, samples: Integers) -> Floats:
         """Samples that FedAvg trains on in the time of jobs on ``samples`` [n], [n]; data sets have ``sizes`` [n]."""

@@ -1,7 +1,6 @@
 """The losses of algorithms that have one of their own; cross-entropy alone is written into the training loops."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -64,8 +63,8 @@ def beside_models(algorithm: Algorithm, given: Mapping[str, Tensor]) -> list[str
 
 def in_type(outputs: Outputs, dtype: torch.dtype) -> Outputs:
     """Outputs of mixed precision in that of losses."""
-    features = outputs.features
-    return replace(outputs, logits=outputs.logits.to(dtype), features=None if features is None else features.to(dtype))
+    features = outputs.last_input
+    return Outputs(outputs.logits.to(dtype), None if features is None else features.to(dtype))
 
 
 def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunConfig, shape: tuple[int, ...]) -> None:
@@ -76,7 +75,7 @@ def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunC
     if model.head is not None:
         model.module.eval()
         with torch.no_grad():
-            features = model.outputs(model.inputs(torch.zeros(2, *shape, device=model.device))).features
+            features = model.outputs(model.inputs(torch.zeros(2, *shape, device=model.device))).last_input
     if features is None or len(features) != 2:
         raise EdgesimError(
             f"algorithm.name: {config.algorithm.name!r} compares features, the input of a model's last nn.Linear, and "

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from edgesim.algorithms.algorithm import Device, Phase
 from edgesim.arrays import Floats, Integers
+from edgesim.errors import EdgesimError
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
 from edgesim.learning.class_gradients import class_gradient_distances
@@ -49,6 +50,11 @@ class TorchRound(CountKnowledge):
             state = self._states[int(self._learner.server[device])]
             kept = self._learner.kept.get(device, self._learner.first_kept)
             given = accounts.algorithm.given(state, kept, about, accounts.ledger)
+            if missing := [name for name in accounts.algorithm.teachers if name not in given]:
+                raise EdgesimError(
+                    f"algorithm {self._learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
+                    f"did not answer with for device {device} (got {', '.join(sorted(given))})"
+                )
             phases = accounts.algorithm.phases(own, about)
             job = Job(device, self.round, seed, phases, given, optimiser, velocity=velocities.get(device))
             if accounts.algorithm.passes_over_all():

@@ -65,6 +65,9 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     for path in paths:
         if not path.is_dir():
             raise EdgesimError(f"{path}: no such folder; give run folders or one study folder")
+    twice = [path for path, times in Counter(path.resolve() for path in paths).items() if times > 1]
+    if twice:
+        raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")
     studies = [path for path in paths if (path / "study.json").is_file()]
     if studies and len(paths) > 1:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")

@@ -51,7 +51,9 @@ _SKEW = (
     ("\nmedian", "emd", "median", "{:.2f}"),
     ("\nmost", "emd", "max", "{:.2f}"),
 )
-_SKEW_NOTE = "EMD: sum over classes of |share of a device - share of all|, from 0 to 2"
+_SKEW_NOTE = (
+    "EMD: sum over classes of |share of a device - share of all|, from 0 to 2; frame 0 is before the first round"
+)
 
 
 def _how_it_learnt(config: Mapping[str, Any]) -> str:

@@ -49,3 +49,10 @@ def test_what_cannot_be_read_is_one_line_that_names_the_file(here, read, name, s
 def test_a_file_that_is_missing_is_called_as_the_caller_says(here):
     with pytest.raises(EdgesimError, match=r"^no such run$"):
         read_toml(here / "nowhere", missing="no such run")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    """Some editors write one at the head of a file in UTF-8."""
+    for name, content in (("run.toml", "seed = 1"), ("run.json", '{"seed": 1}')):
+        (tmp_path / name).write_text(content, encoding="utf-8-sig")
+    assert read_toml(tmp_path / "run.toml") == read_json(tmp_path / "run.json") == {"seed": 1}

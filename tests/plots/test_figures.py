@@ -18,7 +18,7 @@ from edgesim.plots.energy_bars import draw_energy
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
-from edgesim.plots.groups import Panel, Series, labels_of, panels_of, quantity
+from edgesim.plots.groups import Panel, Series, beyond_labels, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
@@ -134,6 +134,14 @@ def test_a_knob_is_named_only_where_runs_of_one_policy_differ_in_it(tmp_path):
     alone = panels_of([run("random", delay_knowledge=kind) for kind in ("known", "planned")])
     assert labels_of(alone) == ["known", "planned"]
     assert alone[0].title == ""
+
+
+def test_knobs_that_differ_between_policies_alone_are_those_that_no_label_says(tmp_path):
+    def run(policy: str, **knobs: str | float) -> Run:
+        return Run(tmp_path, {"policy": policy, "tmax_s": 1.0, **knobs}, 0)
+
+    assert beyond_labels([run("random", lr=0.1), run("fedteddi", lr=0.2, lambda_0=0.1)]) == ["lr"]
+    assert beyond_labels([run("random", lr=0.1), run("random", lr=0.2), run("fedteddi", lr=0.2)]) == []
 
 
 def test_more_series_than_can_be_read_are_spread_over_panels_of_another_knob(tmp_path):

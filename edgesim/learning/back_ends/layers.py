@@ -46,8 +46,11 @@ _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 _SHALLOW = 3
 
 
-def layer_by_layer(model: FlatModel) -> Forward | None:
-    """The forward pass of a chain of layers that all have a form for stacks; None for any other module."""
+def layer_by_layer(model: FlatModel, features: bool = False) -> Forward | None:
+    """The forward pass of a chain of layers that all have a form for stacks; None for any other module.
+
+    Without features unless they are wanted.
+    """
     chain = _chain(model.module)
     if chain is None:
         return None
@@ -60,10 +63,10 @@ def layer_by_layer(model: FlatModel) -> Forward | None:
         if form is None or frozen is None or not set(own.values()) <= set(model.names):
             # A parameter that does not train, or that two layers share, is not under this name in the vector.
             return None
-        forms.append((form, frozen, own, layer is model.head))
+        forms.append((form, frozen, own, features and layer is model.head))
 
     def forward(tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:
-        clients, x, features = images.shape[1], images, None
+        clients, x, last_input = images.shape[1], images, None
         one_for_all = next(iter(tensors.values())).shape[0] < clients
         if one_for_all and mixes:
             tensors = {name: tensor.expand(clients, *tensor.shape[1:]) for name, tensor in tensors.items()}
@@ -72,10 +75,10 @@ def layer_by_layer(model: FlatModel) -> Forward | None:
         model.masks.begin(lambda call: (keys[:, call, 0], keys[:, call, 1]))
         for form, frozen, own, is_head in forms:
             if is_head:
-                features = x
+                last_input = x
             x = (form if train else frozen)({name: tensors[whole] for name, whole in own.items()}, x)
-        features = None if features is None else features.reshape(len(images), clients, -1)
-        return Outputs(x.reshape(len(images), clients, *x.shape[2:]) if one_for_all else x, features)
+        last_input = None if last_input is None else last_input.reshape(len(images), clients, -1)
+        return Outputs(x.reshape(len(images), clients, *x.shape[2:]) if one_for_all else x, last_input)
 
     return forward
 
@@ -91,7 +94,6 @@ def mapped(model: FlatModel, features: bool = False) -> Forward:
         if not features:
             return (model.call(tensors, images),)
         outputs = model.outputs(images, tensors)
-        assert outputs.features is not None
         return outputs.logits, outputs.features
 
     def forward(tensors: Tensors, keys: Tensor, images: Tensor, train: bool = True) -> Outputs:

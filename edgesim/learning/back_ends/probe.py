@@ -107,7 +107,7 @@ def _frozen_alike(
 
 def _same(found: Outputs, client: int, own: Outputs) -> bool:
     """Whether a client's outputs, [n, S, ...], are its own, [n, ...]."""
-    pairs = [(found.logits, own.logits), (found.features, own.features)]
+    pairs = [(found.logits, own.logits), (found.last_input, own.last_input)]
     return all(_alike(of_all[:, client], alone) for of_all, alone in pairs if of_all is not None and alone is not None)
 
 

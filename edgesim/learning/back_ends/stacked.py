@@ -48,7 +48,7 @@ class StackedBackEnd:
         self._data = data
         self._algorithm = algorithm
         self._budget_mib = memory_budget_mib
-        chain = layer_by_layer(model)
+        chain = layer_by_layer(model, algorithm.features)
         self._forward = chain or mapped(model, algorithm.features)
         self._fills_up = chain is not None and not mixes_rows(model)
         self._masks, self._row_bytes = probe(

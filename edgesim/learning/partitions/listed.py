@@ -16,7 +16,7 @@ DEVICE, SAMPLE = "device", "sample"
 class Listed(Partition):
     """Rows of a device and a sample's place in the training set, both from 0; no draws.
 
-    A sample may lie on several devices or on none. Further devices of the file are left out.
+    A sample may lie on several devices or on none.
     """
 
     file: str = Field(min_length=1)
@@ -34,9 +34,10 @@ class Listed(Partition):
         path = find("partitions", self.file, ".parquet")
         frame = read_columns(path, (DEVICE, SAMPLE))
         values = {name: numbers_of(frame[name]) for name in (DEVICE, SAMPLE)}
-        for name, most in ((DEVICE, 2**31 - 1), (SAMPLE, len(labels) - 1)):
+        for name, most in ((DEVICE, device_count - 1), (SAMPLE, len(labels) - 1)):
             broken = ~((values[name] >= 0) & (values[name] <= most) & (values[name] == np.floor(values[name])))
-            refuse_rows(path, frame, name, broken, f"a whole number from 0 to {most}")
+            told = " (devices.count - 1)" if name == DEVICE else ""
+            refuse_rows(path, frame, name, broken, f"a whole number from 0 to {most}{told}")
         device, sample = (values[name].astype(np.int64) for name in (DEVICE, SAMPLE))
         order = np.lexsort((sample, device))
         device, sample = device[order], sample[order]
