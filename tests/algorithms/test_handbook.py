@@ -2,13 +2,15 @@
 
 import importlib
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from quadratics import Play, Quadratic
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
+from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS
+from edgesim.algorithms.algorithm import Device, Outputs, Phase, Pull, Sent, Step, Trained
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 
@@ -49,6 +51,25 @@ def test_the_skeleton_runs_under_the_protocols_that_it_allows(mine, protocol, tm
             simulation.run(parse(values, "test"), tmp_path / "run")
     else:
         assert simulation.run(parse(values, "test"), tmp_path / "run").status == "finished"
+
+
+@pytest.mark.parametrize("record", [Device, Phase, Pull, Outputs, Step, Trained, Sent], ids=lambda kind: kind.__name__)
+def test_the_page_lists_every_field_of_what_an_algorithm_is_handed(record):
+    (row,) = re.findall(rf"^\| `{record.__name__}` \| (.*) \|$", PAGE, re.MULTILINE)
+    named = re.findall(r"`(\w+)(?:\(\))?`", row)
+    assert {field.name for field in fields(record)} <= set(named)
+    assert all(
+        hasattr(record, name) or name in {field.name for field in fields(record)} | {"Outputs"} for name in named
+    )
+
+
+def test_the_page_names_every_method_of_a_local_half():
+    (told,) = re.findall(r"`LOCAL_METHODS`.*?\((.*?)\)", PAGE, re.DOTALL)
+    assert re.findall(r"`(\w+)`", told) == list(LOCAL_METHODS)
+
+
+def test_no_line_of_the_page_but_rows_of_tables_is_too_wide_to_read():
+    assert [line for line in PAGE.splitlines() if len(line) > 120 and not line.startswith("|")] == []
 
 
 def test_the_files_and_the_tests_that_the_page_names_are_there():
