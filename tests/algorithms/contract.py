@@ -135,6 +135,15 @@ def _dense(layer, image_shape, class_count):
     )
 
 
+LASTING = {"clip_norm": 0.5, "persist_momentum": True}
+"""Knobs of local training by which devices keep more, and bring other updates."""
+
+
+def with_lasting(pair, options):
+    """The options, so changed that they go with `LASTING`."""
+    return {"option": "I"} if "scaffold" in pair else options
+
+
 PLAY = [
     ([0, 1, 2, 3, 4, 5], [4, 0, 2], [5]),
     ([1, 3, 4, 6], [3, 1, 6], []),
@@ -179,6 +188,7 @@ def play(learner, between=undisturbed, at_end=lambda learner, number: {}, frames
             found[f"model {number}"] = learner.global_weights.clone()
             found |= at_end(learner, number)
         found |= {f"kept {device} {name}": t for device, kept in learner.kept.items() for name, t in kept.items()}
+        found |= {f"velocity {device}": velocity for device, velocity in learner.velocities.items()}
     finally:
         learner.close()
     return found

@@ -7,6 +7,7 @@ import pytest
 import torch
 from contract import (
     CASES,
+    LASTING,
     PAIRS,
     PLAY,
     allows,
@@ -19,6 +20,7 @@ from contract import (
     played,
     server_of,
     two_frames,
+    with_lasting,
 )
 from one_process import one_process
 from safetensors.numpy import load, save
@@ -30,7 +32,7 @@ from edgesim.runs.saved import pack, unpack
 
 def saved_and_read(learner, number, promises, frame=1, federate=None):
     """A new learner that goes on with what is saved of another one, and the promises that were open."""
-    of_learner = ("global_weights", "states", "kept", "first_kept", "server", "_counted", "_best")
+    of_learner = ("global_weights", "states", "kept", "first_kept", "velocities", "server", "_counted", "_best")
     remembered = {name: getattr(learner, name) for name in of_learner}
     remembered |= {"ledger": learner.accounts.ledger, "promises": promises}
     packed, arrays = pack(remembered)
@@ -51,10 +53,16 @@ def assert_same_bits(found, expected):
 
 
 @each_variant
-def test_what_is_saved_of_a_learner_lets_a_new_one_go_on_as_if_undisturbed(pair, options):
+@pytest.mark.parametrize("learning", [{}, LASTING], ids=["", "clipped, lasting momentum"])
+def test_what_is_saved_of_a_learner_lets_a_new_one_go_on_as_if_undisturbed(pair, options, learning):
     """State, ledger, what devices keep (before their first update too) and open promises, in the middle of a round."""
-    learner = new_learner(make_config(pair, options=options))
-    assert_same_bits(play(learner, saved_and_read), played(pair, options))
+    options = with_lasting(pair, options) if learning else options
+    learner, undisturbed = (
+        new_learner(make_config(pair, options=options, **learning)),
+        played(pair, options, **learning),
+    )
+    assert any(name.startswith("velocity") for name in undisturbed) == bool(learning)
+    assert_same_bits(play(learner, saved_and_read), undisturbed)
 
 
 @each([pair for pair in PAIRS if allows(pair, "edges")])
@@ -110,17 +118,20 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
         kept = [{(device, name): of[name] for device, of in learner.kept.items() for name in of}]
         tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
         held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
-        seen.append((held, learner.accounts.algorithm.tables, learner.facts().get("bytes_per_merged_device", 0)))
+        facts = [learner.facts().get(name, 0) for name in ("bytes_per_merged_device", "bytes_of_device_state")]
+        seen.append((held, learner.accounts.algorithm.tables, *facts))
         return learner, promises
 
     play(new_learner(make_config(pair, back_end=back_end)), look)
-    held, said, bytes_per_device = seen[2]
+    held, said, bytes_per_device, total = seen[2]
     merged = {device for _, picked, _ in PLAY[:2] for device in picked}
     if "safa" in pair:
         # Device 5 is merged as well, and devices share the models of the first two rounds.
         assert len(merged) + 1 <= len(held) <= said * (len(merged) + 1) + 2
+        assert total == bytes_per_device * (len(merged) + 1)
     else:
         assert len(held) == said * len(merged)
+        assert total == sum(entry.nbytes for entry in held.values())
     assert bytes_per_device == 4 * 2410 * said
     # A view would keep the tensor of all rows in memory.
     assert all(entry.untyped_storage().nbytes() == 4 * 2410 for entry in held.values())
@@ -148,6 +159,20 @@ def test_stacked_jobs_bring_what_the_loop_brings(pair, options, model):
 @each_variant
 def test_stacked_jobs_in_float32_bring_what_the_loop_brings(pair, options):
     assert_alike(played(pair, options, back_end="stacked"), played(pair, options), 1e-3)
+
+
+@each_pair
+def test_clipped_gradients_and_lasting_momentum_are_the_same_in_a_stack_and_not_the_plain_ones(pair):
+    """Device 5 is merged by SAFA alone, and devices are away for a round before they go on with their momentum."""
+    options, precision = with_lasting(pair, {}), {"precision": "float64"}
+    loop = played(pair, options, **LASTING, **precision)
+    stacked = played(pair, options, **LASTING, **precision, back_end="stacked")
+    assert {"velocity 0", "velocity 7"} <= loop.keys()
+    assert_alike(stacked, loop, 1e-9)
+    for without in LASTING:
+        others = {name: value for name, value in LASTING.items() if name != without}
+        plain = played(pair, options, **others, **precision)
+        assert float((plain["model 4"] - loop["model 4"]).norm()) > 1e-3 * float(loop["model 4"].norm()), without
 
 
 @pytest.fixture(scope="module")

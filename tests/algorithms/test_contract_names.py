@@ -3,8 +3,9 @@
 import itertools
 import pickle
 
+import numpy as np
 import pytest
-from contract import COUNT, PAIRS, REFUSED, each_pair, make_config
+from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
@@ -134,3 +135,43 @@ def test_options_of_another_protocol_are_refused_with_their_owner(round_, said):
     with pytest.raises(EdgesimError, match=said) as refusal:
         simulation.complete(parse({"round": round_}, "run.toml"))
     assert "\n" not in str(refusal.value)
+
+
+def mine(monkeypatch, **answers):
+    """A config of FedAvg with other answers, under the name of an author's own algorithm."""
+    monkeypatch.setitem(ALGORITHMS, "mine", type("Mine", (ALGORITHMS["fedavg"],), answers))
+    return ("mine", "own")
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "said"),
+    [
+        ("upload_bits", lambda bits: bits - 1e9, r"answered -9\.99923e\+08 for device \d+"),
+        ("download_bits", lambda bits: bits * np.nan, r"answered nan for device \d+"),
+        ("upload_bits", lambda bits: bits[:, None], r"answered an array of shape \(\d+, 1\) for \d+ devices"),
+    ],
+)
+@pytest.mark.parametrize("training", ["real", "none"])
+def test_bits_that_are_no_number_of_bits_name_the_algorithm_and_the_method(
+    method, answer, said, training, tmp_path, monkeypatch
+):
+    bits = getattr(ALGORITHMS["fedavg"], method)
+    pair = mine(monkeypatch, **{method: lambda *asked: answer(bits(*asked))})
+    said = rf"^algorithm 'mine': {method} {said}; expected 0 or more bits for each device$"
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(make_config(pair, training=training), tmp_path / "run")
+
+
+def test_a_teacher_that_given_does_not_answer_with_is_one_line_that_names_both(tmp_path, monkeypatch):
+    pair = mine(monkeypatch, teachers=("start", "old"))
+    said = r"^algorithm 'mine': teachers names 'old', which given did not answer with for device \d+ \(got start\)$"
+    with pytest.raises(EdgesimError, match=said):
+        simulation.run(make_config(pair), tmp_path / "run")
+
+
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_a_loss_that_looks_at_features_unasked_is_the_same_line_in_every_back_end(back_end, monkeypatch):
+    pair = mine(monkeypatch, loss=lambda self, step: step.own.features.sum(1))
+    learner = new_learner(make_config(pair, back_end=back_end))
+    with pytest.raises(EdgesimError, match=r"^algorithm.name: its loss looks at features; set features = True in"):
+        learner.results(learner.open_round(1, 1).start(np.arange(2)))

@@ -16,6 +16,7 @@ from contract import (
     halves,
     make_config,
     marked_setting,
+    new_learner,
     server_of,
     two_frames,
 )
@@ -242,10 +243,37 @@ def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pai
         assert simulation.run(many, tmp_path / "run").status == "finished"
         return
     needed_mib = tables(pair) * 9640 * 115 / 2**20
-    said = rf"^algorithm: remembers .* MiB of each device, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
+    said = rf"^algorithm: remembers .* MiB of each device .*, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
     with pytest.raises(EdgesimError, match=said):
         simulation.run(many, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("learning", "said"),
+    [
+        (
+            {},
+            r"^algorithm: .* MiB of each device \(1 x the model\), 1.057 MiB of the 115 of 119 ",
+        ),
+        (
+            {"persist_momentum": True},
+            r"^algorithm: .* \(1 x the model and learning.persist_momentum's velocity\), 2.114 MiB of the 115 of 119 ",
+        ),
+    ],
+)
+def test_devices_that_no_round_can_merge_need_no_memory(learning, said, tmp_path):
+    """The mlp's 2,410 numbers are 9,640 bytes: those of 108 devices fit into 2^20 bytes, those of 109 do not."""
+    for rounds, fits in ((21, not learning), (23, False)):
+        config = make_config(("moon", "own"), memory_budget_mib=1, **learning)
+        updates = {"devices": config.devices.model_copy(update={"count": 119}), "rounds": rounds}
+        updates["round"] = config.round.model_copy(update={"admission": "count", "count": 5})
+        many = config.model_copy(update=updates)
+        if fits:
+            new_learner(many).close()
+            continue
+        with pytest.raises(EdgesimError, match=said if rounds == 23 else "of the 105 of 119"):
+            new_learner(many)
 
 
 @each_pair
