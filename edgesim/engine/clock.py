@@ -61,6 +61,12 @@ class Clock(simpy.Environment):
         """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
         self.at(t_s, kind, device).callbacks.append(callback)
 
+    def soon(self, callback: Callback) -> None:
+        """Have ``callback`` called, with the event, at this instant: before all other events, but not at once."""
+        event = Instant(self)
+        event.callbacks.append(callback)
+        self.schedule(event, simpy.events.URGENT)
+
 
 def succeed_once(event: simpy.Event) -> None:
     """Trigger an event, unless that has been done."""

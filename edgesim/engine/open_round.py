@@ -10,7 +10,7 @@ import simpy
 
 from edgesim.arrays import Integers
 from edgesim.engine.protocol import RoundNumber
-from edgesim.engine.work import Outcome, Task
+from edgesim.engine.work import Outcome, Task, Work
 from edgesim.learning.interface import TrainingRound
 from edgesim.learning.jobs import Promise
 
@@ -67,7 +67,7 @@ class Working:
     task: Task
     promise: Promise
     """The job of the task."""
-    process: simpy.Process
+    work: Work
     version: int = 0
     """Without rounds, models made before the one that it started from."""
     arrived: bool = False

@@ -36,7 +36,7 @@ class RunProtocol(Protocol):
         """Make the next model and write its rows."""
 
     def break_off(self) -> list[Task]:
-        """End all work, since the run is over; tasks that have no rows yet, whose processes end at this instant."""
+        """End all work, since the run is over; tasks that have no rows yet."""
 
 
 def stopped(config: RunConfig) -> str:

@@ -65,11 +65,8 @@ class Server:
             self.on_round(Progress(number.round, self.parts.clock.now, accuracy))
         return ALL_DONE
 
-    def stop(self) -> Generator[simpy.Event, Any, None]:
-        """Process that ends the run: breaks off the work in flight and writes down what has no rows yet."""
-        clock = self.parts.clock
-        self.parts.evaluations.end(clock.now)
-        tasks = self.protocol.break_off()
-        # Processes that are broken off end in an event of this instant.
-        yield clock.timeout(0)
-        self.parts.report.end(clock.now, tasks)
+    def stop(self) -> None:
+        """End the run: break off the work in flight and write down what has no rows yet."""
+        now_s = self.parts.clock.now
+        self.parts.evaluations.end(now_s)
+        self.parts.report.end(now_s, self.protocol.break_off())

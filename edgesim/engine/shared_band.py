@@ -4,12 +4,11 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-import simpy
 
 from edgesim.arrays import Floats
 from edgesim.channels.link import SharedLink
 from edgesim.engine.clock import Clock, Kind
-from edgesim.engine.uplink import Upload, drop_at, end_of_record
+from edgesim.engine.uplink import Over, Upload, drop_at, end_of_record
 
 _PLACES = 16
 """Uploads that there is memory for to begin with."""
@@ -27,6 +26,7 @@ class SharedBand:
     bandwidth_hz: float
     link: SharedLink
     active: list[Upload] = field(default_factory=list)
+    _over: dict[Upload, Over] = field(default_factory=dict)
     _table: Floats = field(default_factory=lambda: np.empty((5, _PLACES)))
     """Received power, weight, bits left, bits sent, hertz seconds of the active uploads; then free places, [5, m]."""
     _hz: Floats = field(default_factory=lambda: np.empty(0))
@@ -40,9 +40,8 @@ class SharedBand:
     _plan: int = 0
     """Number of the last plan of the next end; earlier ones are void."""
 
-    def begin(self, upload: Upload) -> None:
+    def begin(self, upload: Upload, over: Over) -> None:
         """Put an upload on the air from its ``since_s``; all others must be of that instant as well."""
-        upload.over = simpy.Event(self.clock)
         self._settle(upload.since_s)
         place = len(self.active)
         if place == self._table.shape[1]:
@@ -51,6 +50,7 @@ class SharedBand:
         self._table[:, place] = upload.rx_power_w, upload.weight_hz, *counts
         self._slack_s = max(self._slack_s, 2 * upload.tolerance_s)
         self.active.append(upload)
+        self._over[upload] = over
         self._share_anew()
 
     def end(self, upload: Upload) -> None:
@@ -58,7 +58,7 @@ class SharedBand:
         self._settle(self.clock.now)
         self.write_down(upload)
         row = self.active.index(upload)
-        del self.active[row]
+        del self.active[row], self._over[upload]
         # The others keep their order, on which the last bits of their weights' sum depend.
         count = len(self.active)
         self._table[:, row:count] = self._table[:, row + 1 : count + 1]
@@ -116,8 +116,10 @@ class SharedBand:
     def _through(self, upload: Upload, plan: int) -> None:
         if plan != self._plan:
             return
+        over = self._over[upload]
         self.end(upload)
         upload.whole()
+        over(True)
 
     def _drop(self, upload: Upload) -> None:
         if upload not in self.active:
@@ -128,5 +130,6 @@ class SharedBand:
         # As at the deadline, an upload that would end a rounding step later is over.
         soon = self.link.bits_each(self._rates[row : row + 1], now_s, now_s + upload.tolerance_s)
         if self._table[2, row] > soon[0]:
+            over = self._over[upload]
             self.end(upload)
-            upload.over.succeed(False)
+            over(False)

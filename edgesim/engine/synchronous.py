@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from edgesim.engine.open_round import OpenRound, Working
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import RoundSignals, Task, meet, work
+from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived
 from edgesim.selection.column import Column
@@ -66,12 +65,12 @@ class Synchronous:
     def _meet_slot(self) -> None:
         """A slot of availability by rounds begins: latecomers leave their work or go on with it."""
         world, clock = self.parts.world, self.parts.clock
-        late = [one for one in self.carried.values() if one.process.is_alive]
+        late = [one for one in self.carried.values() if one.task.phase != "ended"]
         if world.config.availability.interruption == "ignore" or not late:
             return
         here = world.availability.available(np.array([one.task.device for one in late]), clock.now)
         for one, is_here in zip(late, here.tolist(), strict=True):
-            meet(clock, one.task, one.process, is_here)
+            one.work.meet(is_here)
 
     def _round(
         self, number: RoundNumber, checked_in: Integers, check_in_wall_s: float
@@ -106,8 +105,6 @@ class Synchronous:
             self._decide_at_once(this)
         yield this.closed
         this.over = self._end_or_carry(this)
-        # The interrupts above are events of this instant; the rows are complete once they have run.
-        yield clock.timeout(0)
         with this.timed("evaluate"):
             # Until the cloud has averaged the edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + self._to_cloud_s(number))
@@ -156,7 +153,7 @@ class Synchronous:
         this.decision.succeed()
 
     def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
-        """Devices begin to work: submit their training jobs, start their processes."""
+        """Devices begin to work: submit their training jobs, begin their tasks."""
         parts, clock, number = self.parts, self.parts.clock, this.number.round
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = RoundSignals(
@@ -164,8 +161,8 @@ class Synchronous:
             this.decision,
             this.deadline_s,
             tolerance_s,
-            partial(self._on_computed, this),
-            partial(self._on_arrived, this),
+            self._on_computed,
+            self._on_arrived,
             lambda _: None,
             parts.interruptions.back_s,
             parts.empty_s,
@@ -176,7 +173,7 @@ class Synchronous:
         numbers = [number] * len(ids)
         tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
         for task, promise in zip(tasks, this.training.start(ids), strict=True):
-            this.working[task.device] = Working(task, promise, simpy.Process(clock, work(clock, task, signals)))
+            this.working[task.device] = Working(task, promise, Work(clock, task, signals))
 
     def _decide(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
@@ -232,17 +229,24 @@ class Synchronous:
             task = this.working[device].task
             task.taken, task.bandwidth_hz, task.rx_power_w = True, hz, power_w
 
-    def _on_computed(self, this: OpenRound, task: Task) -> None:
+    def _on_computed(self, task: Task) -> None:
+        if task.carried:
+            self.carried[task.device].promise.due = True
+            return
+        this = self.open
+        assert this is not None
         this.working[task.device].promise.due = True
         this.reports.add(task.device)
         # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
         if len(this.reports) == len(this.working):
             succeed_once(this.all_reported)
 
-    def _on_arrived(self, this: OpenRound, task: Task) -> None:
+    def _on_arrived(self, task: Task) -> None:
         if task.carried:
             self.carried[task.device].arrived = True
             return
+        this = self.open
+        assert this is not None
         this.arrived.add(task.device)
         if len(this.arrived) == this.closes_with:
             succeed_once(this.closed)
@@ -254,18 +258,16 @@ class Synchronous:
             del self.carried[late.task.device]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
         for one in this.working.values():
-            task, process = one.task, one.process
-            if task.phase == "ended" or not process.is_alive:
-                continue
-            if keeps and task.taken:
+            task = one.task
+            if keeps and task.taken and task.phase != "ended":
                 task.carried, task.fate = True, "late"
                 self.carried[task.device] = one
             else:
-                process.interrupt()
+                one.work.break_off()
         if this.number.last_of_frame:
             over += self.carried.values()
             for late in self.carried.values():
-                late.process.interrupt()
+                late.work.break_off()
             self.carried.clear()
         return over
 
@@ -368,6 +370,5 @@ class Synchronous:
         tasks = ([] if this is None else self._ended(this)) + [carried.task for carried in late]
         at_work = late + ([] if this is None else [one for one in this.working.values() if not one.task.carried])
         for one in at_work:
-            if one.process.is_alive:
-                one.process.interrupt("cancelled")
+            one.work.break_off("cancelled")
         return tasks

@@ -12,7 +12,6 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
-import simpy
 
 from edgesim.arrays import Integers
 from edgesim.engine.clock import Kind, succeed_once
@@ -24,7 +23,7 @@ from edgesim.engine.open_round import Working
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
-from edgesim.engine.work import RoundSignals, Task, work
+from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.errors import EdgesimError
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise
@@ -106,7 +105,6 @@ class Unsynchronised:
         if number.last_of_frame:
             # The next frame has other data.
             self.break_off()
-            yield clock.timeout(0)
         evaluation = self._conclude(number, t_start_s, merged, origin) or tested
         parts.report.timing(number.round, {"round": time.perf_counter() - started})
         return None, evaluation
@@ -179,8 +177,7 @@ class Unsynchronised:
         task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)
-        process = simpy.Process(parts.clock, work(parts.clock, task, self._signals))
-        self.at_work[device] = Working(task, promise, process, self.version)
+        self.at_work[device] = Working(task, promise, Work(parts.clock, task, self._signals), self.version)
         self.begun.append(device)
 
     def _share_of(self, station: int) -> float:
@@ -250,7 +247,7 @@ class Unsynchronised:
     def break_off(self) -> list[Task]:
         """As `RunProtocol.break_off`."""
         for device, working in self.at_work.items():
-            working.process.interrupt("cancelled")
+            working.work.break_off("cancelled")
             self._idle.end(device)
             self.over.append(working.task)
         self.at_work.clear()

@@ -5,15 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import simpy
-
 from edgesim.channels.link import Link
 from edgesim.engine.clock import Callback, Clock, Kind
 
 
 @dataclass(slots=True, eq=False)
 class Upload:
-    """One upload on the air; from all fields but `over` it can be put on the air again."""
+    """One upload on the air; from its fields it can be put on the air again."""
 
     device: int
     rx_power_w: float
@@ -29,8 +27,6 @@ class Upload:
     sent_bits: float = 0.0
     hertz_seconds: float = 0.0
     """Integral of the bandwidth over the airtime."""
-    over: simpy.Event = field(init=False)
-    """Happens when the last bit is through (True) or the device has left (False)."""
 
     def planned_end_s(self, end_s: float, now_s: float) -> float:
         """When it will end that is worked out to end at ``end_s``, a finite instant not before ``now_s``."""
@@ -41,17 +37,20 @@ class Upload:
         """The last bit is through, and with it what rounding left of the remaining bits."""
         self.sent_bits += self.remaining_bits
         self.remaining_bits = 0.0
-        self.over.succeed(True)
+
+
+Over = Callable[[bool], None]
+"""Told of the end of an upload: the last bit is through (True) or the device has left (False)."""
 
 
 class Band(Protocol):
     """The uplink of one station over time."""
 
-    def begin(self, upload: Upload) -> None:
+    def begin(self, upload: Upload, over: Over) -> None:
         """Put an upload on the air from its ``since_s``: now, or an earlier instant when taken up from a record."""
 
     def end(self, upload: Upload) -> None:
-        """Take an upload off the air, finished or not; its counts are brought up to date."""
+        """Take an upload off the air, finished or not, without telling; its counts are brought up to date."""
 
     def leave_at(self, upload: Upload, leaves_s: float) -> None:
         """The device leaves at an instant: if the upload is not over by then, it is dropped."""
@@ -63,12 +62,12 @@ class ReservedBand:
 
     clock: Clock
     link: Link
-    active: set[Upload] = field(default_factory=set)
+    active: dict[Upload, Over] = field(default_factory=dict)
 
-    def begin(self, upload: Upload) -> None:
+    def begin(self, upload: Upload, over: Over) -> None:
         """Put an upload on the air from its ``since_s``, and plan its end."""
-        upload.over, upload.bandwidth_hz = simpy.Event(self.clock), upload.weight_hz
-        self.active.add(upload)
+        upload.bandwidth_hz = upload.weight_hz
+        self.active[upload] = over
         end_s = self.link.end_s(
             upload.device, upload.bandwidth_hz, upload.rx_power_w, upload.remaining_bits, upload.since_s
         )
@@ -82,7 +81,7 @@ class ReservedBand:
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
         self._settle(upload)
-        self.active.discard(upload)
+        del self.active[upload]
 
     def leave_at(self, upload: Upload, leaves_s: float) -> None:
         """The device leaves at an instant: if the upload is not over by then, it is dropped."""
@@ -105,12 +104,13 @@ class ReservedBand:
             self.link.need_known(upload.device, self.clock.now)
 
     def _through(self, upload: Upload) -> None:
-        if upload in self.active:
+        if over := self.active.get(upload):
             self.end(upload)
             upload.whole()
+            over(True)
 
     def _drop(self, upload: Upload) -> None:
-        if upload not in self.active:
+        if (over := self.active.get(upload)) is None:
             return
         self._settle(upload)
         # As at the deadline, an upload that would end a rounding step later is over.
@@ -118,7 +118,7 @@ class ReservedBand:
         soon = self.link.bits(upload.device, upload.bandwidth_hz, upload.rx_power_w, now_s, now_s + upload.tolerance_s)
         if upload.remaining_bits > soon:
             self.end(upload)
-            upload.over.succeed(False)
+            over(False)
 
 
 def drop_at(clock: Clock, upload: Upload, leaves_s: float, drop: Callable[[Upload], None]) -> None:

@@ -1,13 +1,13 @@
 """One task on one device: receive the model, compute, wait for the decision, upload; then wires carry the update."""
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import simpy
 
-from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.clock import Callback, Clock, Kind
 from edgesim.engine.uplink import Band, Upload
 
 Phase = Literal["planned", "broadcast", "download", "compute", "wait", "upload", "backhaul", "away", "ended"]
@@ -28,7 +28,7 @@ class Span:
 
 @dataclass(slots=True)
 class Task:
-    """A device at work: everything from which its process can be rebuilt, as it is before the events of any instant.
+    """A device at work: everything from which its `Work` can be rebuilt, as it is before the events of any instant.
 
     Where bands are shared anew, `SharedBand.write_down` first brings the upload up to date.
     """
@@ -58,7 +58,7 @@ class Task:
     resumes: Phase = "planned"
     """What a device that is away goes on with."""
     back_s: float = math.inf
-    """When a device that is away is back; inf where `meet` will tell it."""
+    """When a device that is away is back; inf where `Work.meet` will tell it."""
     taken: bool | None = None
     """Whether the scheduler took the device; None before the decision."""
     bandwidth_hz: float = 0.0
@@ -86,243 +86,278 @@ class RoundSignals:
     arrived: Callable[[Task], None]
     dropped: Callable[[Task], None]
     back_s: Callable[[Task], float | None] | None
-    """When a device that has left goes on with its work: inf where `meet` will tell it, None if never. None in place of
-    the function where the work of a device that leaves is lost."""
+    """When a device that has left goes on with its work: inf where `Work.meet` will tell it, None if never. None in
+    place of the function where the work of a device that leaves is lost."""
     empty_s: Callable[[Task], float] | None
     """Told of each task that enters a phase; answers when the phase's power empties the device's battery, inf if never.
     None for devices on mains."""
 
 
-def work(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Process of one task; ends by itself, at the device's drop-out, or when the server closes the round.
+class Work:
+    """The course of one task, phase after phase; each ends with an event of the clock or of the band.
 
-    Of a task that is under way it goes on from what the record says, on bands that know nothing of it yet.
+    It ends by itself, at the device's drop-out, or when the server breaks it off.
     """
-    try:
+
+    __slots__ = ("_awaited", "_clock", "_signals", "_task")
+
+    def __init__(self, clock: Clock, task: Task, signals: RoundSignals) -> None:
+        """Begin a task, or go on with one under way from what its record says, on bands that know nothing of it yet."""
+        self._clock, self._task, self._signals = clock, task, signals
         if task.phase == "planned":
             task.phase, task.since_s = "broadcast", clock.now
             if task.broadcast_s == 0:
-                _begin_receiving(clock, task, signals)
-        while task.phase != "ended":
-            try:
-                yield from _PHASES[task.phase](clock, task, signals)
-            except simpy.Interrupt as interrupt:
-                if interrupt.cause not in _MET:
-                    raise
-                _MET[interrupt.cause](clock, task, signals)
-    except simpy.Interrupt as interrupt:
-        if task.phase == "upload" and task.upload is not None:
-            signals.bands[task.station].end(task.upload)
-        outcome: Outcome = interrupt.cause or ("late" if task.taken else "unscheduled")
-        _cut(clock, task, outcome, signals)
+                self._begin_receiving()
+                return
+        if task.phase != "ended":
+            _PLAY[task.phase](self)
+
+    def break_off(self, outcome: Outcome | None = None) -> None:
+        """End the task in the middle of anything; without an ``outcome`` it is late, or was not taken."""
+        task = self._task
+        if task.phase == "ended":
+            return
+        self._stop()
+        outcome = outcome or ("late" if task.taken else "unscheduled")
+        self._cut(outcome)
         # While the device was away, or its update on the wires, no activity was going on: the last row before then
         # has the outcome of the task.
         if task.spans:
             task.spans[-1].outcome = outcome
 
+    def meet(self, here: bool) -> None:
+        """Tell whether the device is there from now on, where no clock says so before (availability by rounds)."""
+        task = self._task
+        task.leaves_s = math.inf if here else self._clock.now
+        # Not at once: a round that is about to begin goes by what the server knew before the change.
+        if here and task.phase == "away":
+            self._clock.soon(self._turn_back)
+        elif not here and task.phase in ("download", "compute", "upload"):
+            self._clock.soon(self._turn_away)
 
-def meet(clock: Clock, task: Task, process: simpy.Process, here: bool) -> None:
-    """Tell a device at work whether it is there from now on, where no clock says so before (availability by rounds)."""
-    task.leaves_s = math.inf if here else clock.now
-    if here and task.phase == "away":
-        process.interrupt("back")
-    elif not here and task.phase in ("download", "compute", "upload"):
-        process.interrupt("left")
+    def _turn_back(self, _: simpy.Event) -> None:
+        self._stop()
+        self._come_back()
+
+    def _turn_away(self, _: simpy.Event) -> None:
+        self._stop()
+        self._leave_early()
+
+    def _await(self, event: simpy.Event, then: Callback) -> None:
+        self._awaited = event
+        event.callbacks.append(then)
+
+    def _stop(self) -> None:
+        """Leave the phase before it has ended."""
+        task = self._task
+        if task.phase == "upload":
+            assert task.upload is not None
+            self._signals.bands[task.station].end(task.upload)
+        elif task.phase != "wait":
+            self._awaited.callbacks.clear()
+
+    # Each of these plays one phase, from what the record says of it.
+
+    def _receive_broadcast(self) -> None:
+        """Wait until the model is at the station."""
+        task = self._task
+        there = self._clock.at(task.since_s + task.broadcast_s, Kind.COMPUTED, task.device)
+        self._await(there, self._begin_receiving)
+
+    def _receive_or_compute(self) -> None:
+        """Receive the model, or compute, until that is done or the device leaves."""
+        task, clock = self._task, self._clock
+        end_s = task.since_s + task.left_s
+        if task.drops_s < end_s - self._signals.tolerance_s:
+            self._await(clock.at(max(task.drops_s, clock.now), Kind.LEFT, task.device), self._leave_early)
+        else:
+            done = self._received if task.phase == "download" else self._computed
+            self._await(clock.at(end_s, Kind.COMPUTED, task.device), done)
+
+    def _wait(self) -> None:
+        """Wait for the decision."""
+        if self._task.taken is None:
+            # All devices wait for the same event, also those that the server breaks off before it.
+            self._signals.decision.callbacks.append(self._decided)
+        else:
+            self._send_or_end()
+
+    def _send(self) -> None:
+        """Send over the band until the last bit is through or the device leaves."""
+        task = self._task
+        band, upload = self._signals.bands[task.station], task.upload
+        assert upload is not None
+        band.begin(upload, self._sent)
+        if task.drops_s < math.inf:
+            band.leave_at(upload, task.drops_s)
+
+    def _cross(self) -> None:
+        """Wait until the update has crossed the wires; the device has nothing more to do with it."""
+        task, deadline_s = self._task, self._signals.deadline_s
+        there_s = task.since_s + task.backhaul_s
+        # An upload that ended when it was due arrives at the deadline itself, up to rounding.
+        if abs(there_s - deadline_s) <= self._signals.tolerance_s:
+            there_s = max(deadline_s, task.since_s)
+        self._await(self._clock.at(there_s, Kind.ARRIVED, task.device), self._arrive)
+
+    def _stay_away(self) -> None:
+        """Wait until the device is back."""
+        task, clock = self._task, self._clock
+        back = clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, Kind.WAKE, task.device)
+        self._await(back, self._come_back)
+
+    # Each of these ends a phase and begins the next one; some are told of the event that the phase waited for.
+
+    def _note(self, phase: Phase) -> None:
+        """A phase begins; the device drops out of it when its availability ends or its battery is empty."""
+        task, empty_s = self._task, self._signals.empty_s
+        task.phase, task.since_s = phase, self._clock.now
+        task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
+
+    def _begin_receiving(self, _: simpy.Event | None = None) -> None:
+        task = self._task
+        if task.download_s > 0:
+            task.left_s = task.download_s
+            self._note("download")
+            self._receive_or_compute()
+        else:
+            self._begin_computing()
+
+    def _received(self, _: simpy.Event) -> None:
+        task = self._task
+        bits = task.download_bits * (task.left_s / task.download_s)
+        task.spans.append(Span("download", task.since_s, self._clock.now, "done", bits))
+        self._begin_computing()
+
+    def _begin_computing(self) -> None:
+        self._task.left_s = self._task.compute_s
+        self._note("compute")
+        self._receive_or_compute()
+
+    def _computed(self, _: simpy.Event) -> None:
+        task = self._task
+        task.spans.append(Span("compute", task.since_s, self._clock.now, "done"))
+        self._signals.computed(task)
+        if task.taken is None:
+            self._note("wait")
+            self._wait()
+        else:
+            self._send_or_end()
+
+    def _decided(self, _: simpy.Event) -> None:
+        if self._task.phase == "wait":
+            self._send_or_end()
+
+    def _send_or_end(self) -> None:
+        """What follows the decision."""
+        task = self._task
+        if not task.taken:
+            self._note("ended")
+        elif task.upload_bits > 0:
+            self._begin_sending(task.upload_bits)
+        else:
+            self._begin_crossing()
+
+    def _begin_sending(self, left_bits: float) -> None:
+        self._note("upload")
+        task, signals = self._task, self._signals
+        task.upload = Upload(
+            task.device,
+            task.rx_power_w,
+            task.bandwidth_hz,
+            left_bits,
+            signals.deadline_s - task.backhaul_s,
+            signals.tolerance_s,
+            task.since_s,
+        )
+        self._send()
+
+    def _sent(self, through: bool) -> None:
+        """The upload is over."""
+        if through:
+            self._log("done")
+            self._begin_crossing()
+        else:
+            self._leave()
+
+    def _begin_crossing(self) -> None:
+        if self._task.backhaul_s > 0:
+            self._note("backhaul")
+            self._cross()
+        else:
+            self._arrive()
+
+    def _arrive(self, _: simpy.Event | None = None) -> None:
+        """The update is at its server."""
+        self._note("ended")
+        self._task.fate = "done"
+        self._signals.arrived(self._task)
+
+    def _leave_early(self, _: simpy.Event | None = None) -> None:
+        """The device leaves before it has received the model, or computed, or sent the update."""
+        task = self._task
+        if task.phase != "upload":
+            task.left_s = task.since_s + task.left_s - self._clock.now
+        self._leave()
+
+    def _leave(self) -> None:
+        """The device leaves its work: it is away until it is back, or its work is lost.
+
+        A device whose battery is empty does not come back to the same task.
+        """
+        task, back_s = self._task, self._signals.back_s
+        empty = self._clock.now < task.leaves_s
+        until_s = None if back_s is None or empty else back_s(task)
+        if until_s is None:
+            self._cut("dropped")
+            self._signals.dropped(task)
+            return
+        self._log("paused")
+        task.resumes, task.back_s = task.phase, until_s
+        self._note("away")
+        self._stay_away()
+
+    def _come_back(self, _: simpy.Event | None = None) -> None:
+        """Go on with what the device was at when it left."""
+        task = self._task
+        if task.resumes == "upload":
+            assert task.upload is not None
+            self._begin_sending(task.upload.remaining_bits)
+        else:
+            self._note(task.resumes)
+            self._receive_or_compute()
+
+    def _cut(self, outcome: Outcome) -> None:
+        """End the task in the middle of anything."""
+        task = self._task
+        self._log(outcome)
+        if task.spans and task.spans[-1].outcome == "paused":
+            # The device came back and was cut off at the same instant, so it never went on.
+            task.spans[-1].outcome = outcome
+        self._note("ended")
+        if task.taken:
+            task.fate = outcome
+
+    def _log(self, outcome: Outcome) -> None:
+        """The row of an activity that ends now; nothing of zero length has one."""
+        task, now_s = self._task, self._clock.now
+        activity = task.phase
+        if activity in ("download", "compute", "upload") and now_s > task.since_s:
+            span = Span(activity, task.since_s, now_s, outcome)  # type: ignore[arg-type]
+            if activity == "upload" and task.upload is not None:
+                span.bits = task.upload.sent_bits
+                span.bandwidth_hz = task.upload.hertz_seconds / (now_s - task.since_s)
+            if activity == "download":
+                span.bits = task.download_bits * (now_s - task.since_s) / task.download_s
+            task.spans.append(span)
 
 
-# Each of these plays one phase to its end, from what the record says of it, and enters the next one.
-
-
-def _receive_broadcast(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Wait until the model is at the station."""
-    yield clock.at(task.since_s + task.broadcast_s, Kind.COMPUTED, task.device)
-    _begin_receiving(clock, task, signals)
-
-
-def _receive_or_compute(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Receive the model, or compute, until that is done or the device leaves."""
-    end_s = task.since_s + task.left_s
-    if task.drops_s < end_s - signals.tolerance_s:
-        yield clock.at(max(task.drops_s, clock.now), Kind.LEFT, task.device)
-        task.left_s = end_s - clock.now
-        _leave(clock, task, signals)
-        return
-    yield clock.at(end_s, Kind.COMPUTED, task.device)
-    if task.phase == "download":
-        received = task.download_bits * (task.left_s / task.download_s)
-        task.spans.append(Span("download", task.since_s, end_s, "done", received))
-        _begin_computing(clock, task, signals)
-        return
-    task.spans.append(Span("compute", task.since_s, end_s, "done"))
-    signals.computed(task)
-    if task.taken is None:
-        _enter(clock, task, "wait", signals)
-    else:
-        _send_or_end(clock, task, signals)
-
-
-def _wait(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Wait for the decision."""
-    if task.taken is None:
-        yield signals.decision
-    _send_or_end(clock, task, signals)
-
-
-def _send(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Send over the band until the last bit is through or the device leaves."""
-    band, upload = signals.bands[task.station], task.upload
-    assert upload is not None
-    band.begin(upload)
-    if task.drops_s < math.inf:
-        band.leave_at(upload, task.drops_s)
-    through = yield upload.over
-    if not through:
-        _leave(clock, task, signals)
-        return
-    _log(clock, task, "done")
-    _begin_crossing(clock, task, signals)
-
-
-def _cross(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Wait until the update has crossed the wires; the device has nothing more to do with it."""
-    there_s = task.since_s + task.backhaul_s
-    # An upload that ended when it was due arrives at the deadline itself, up to rounding.
-    if abs(there_s - signals.deadline_s) <= signals.tolerance_s:
-        there_s = max(signals.deadline_s, task.since_s)
-    yield clock.at(there_s, Kind.ARRIVED, task.device)
-    _arrive(clock, task, signals)
-
-
-def _stay_away(clock: Clock, task: Task, signals: RoundSignals) -> Generator[simpy.Event, Any, None]:
-    """Wait until the device is back, and go on with what it was at."""
-    yield clock.event() if math.isinf(task.back_s) else clock.at(task.back_s, Kind.WAKE, task.device)
-    _come_back(clock, task, signals)
-
-
-def _come_back(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    """Go on with what the device was at when it left."""
-    if task.resumes == "upload":
-        assert task.upload is not None
-        _begin_sending(clock, task, task.upload.remaining_bits, signals)
-    else:
-        _enter(clock, task, task.resumes, signals)
-
-
-_PHASES: dict[Phase, Callable[[Clock, Task, RoundSignals], Generator[simpy.Event, Any, None]]] = {
-    "broadcast": _receive_broadcast,
-    "download": _receive_or_compute,
-    "compute": _receive_or_compute,
-    "wait": _wait,
-    "upload": _send,
-    "backhaul": _cross,
-    "away": _stay_away,
+_PLAY: dict[Phase, Callable[[Work], None]] = {
+    "broadcast": Work._receive_broadcast,
+    "download": Work._receive_or_compute,
+    "compute": Work._receive_or_compute,
+    "wait": Work._wait,
+    "upload": Work._send,
+    "backhaul": Work._cross,
+    "away": Work._stay_away,
 }
-
-
-def _enter(clock: Clock, task: Task, phase: Phase, signals: RoundSignals) -> None:
-    """Begin a phase; the device drops out of it when its availability ends or its battery is empty."""
-    task.phase, task.since_s = phase, clock.now
-    task.drops_s = task.leaves_s if signals.empty_s is None else min(task.leaves_s, signals.empty_s(task))
-
-
-def _begin_receiving(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    if task.download_s > 0:
-        task.left_s = task.download_s
-        _enter(clock, task, "download", signals)
-    else:
-        _begin_computing(clock, task, signals)
-
-
-def _begin_computing(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    task.left_s = task.compute_s
-    _enter(clock, task, "compute", signals)
-
-
-def _send_or_end(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    """What follows the decision."""
-    if not task.taken:
-        _enter(clock, task, "ended", signals)
-    elif task.upload_bits > 0:
-        _begin_sending(clock, task, task.upload_bits, signals)
-    else:
-        _begin_crossing(clock, task, signals)
-
-
-def _begin_sending(clock: Clock, task: Task, left_bits: float, signals: RoundSignals) -> None:
-    _enter(clock, task, "upload", signals)
-    task.upload = Upload(
-        task.device,
-        task.rx_power_w,
-        task.bandwidth_hz,
-        left_bits,
-        signals.deadline_s - task.backhaul_s,
-        signals.tolerance_s,
-        clock.now,
-    )
-
-
-def _begin_crossing(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    if task.backhaul_s > 0:
-        _enter(clock, task, "backhaul", signals)
-    else:
-        _arrive(clock, task, signals)
-
-
-def _arrive(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    """The update is at its server."""
-    _enter(clock, task, "ended", signals)
-    task.fate = "done"
-    signals.arrived(task)
-
-
-def _leave(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    """The device leaves its work: it is away until it is back, or its work is lost.
-
-    A device whose battery is empty does not come back to the same task.
-    """
-    empty = clock.now < task.leaves_s
-    back_s = None if signals.back_s is None or empty else signals.back_s(task)
-    if back_s is None:
-        _cut(clock, task, "dropped", signals)
-        signals.dropped(task)
-        return
-    _log(clock, task, "paused")
-    task.resumes, task.back_s = task.phase, back_s
-    _enter(clock, task, "away", signals)
-
-
-def _break_off(clock: Clock, task: Task, signals: RoundSignals) -> None:
-    """The device has left in the middle of an activity, which was not known when the activity began."""
-    if task.phase == "upload":
-        assert task.upload is not None
-        signals.bands[task.station].end(task.upload)
-    else:
-        task.left_s = task.since_s + task.left_s - clock.now
-    _leave(clock, task, signals)
-
-
-_MET: dict[str, Callable[[Clock, Task, RoundSignals], None]] = {"left": _break_off, "back": _come_back}
-
-
-def _cut(clock: Clock, task: Task, outcome: Outcome, signals: RoundSignals) -> None:
-    """End a task in the middle of anything."""
-    _log(clock, task, outcome)
-    if task.spans and task.spans[-1].outcome == "paused":
-        # The device came back and was cut off at the same instant, so it never went on.
-        task.spans[-1].outcome = outcome
-    _enter(clock, task, "ended", signals)
-    if task.taken:
-        task.fate = outcome
-
-
-def _log(clock: Clock, task: Task, outcome: Outcome) -> None:
-    """The row of an activity that ends now; nothing of zero length has one."""
-    activity, now_s = task.phase, clock.now
-    if activity in ("download", "compute", "upload") and now_s > task.since_s:
-        span = Span(activity, task.since_s, now_s, outcome)  # type: ignore[arg-type]
-        if activity == "upload" and task.upload is not None:
-            span.bits = task.upload.sent_bits
-            span.bandwidth_hz = task.upload.hertz_seconds / (now_s - task.since_s)
-        if activity == "download":
-            span.bits = task.download_bits * (now_s - task.since_s) / task.download_s
-        task.spans.append(span)

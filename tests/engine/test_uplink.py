@@ -23,17 +23,14 @@ def play(sharing, band_hz, starts_s, bits, snr_hz, weights_hz, leaves_s=None):
     ends = {}
 
     def device(number):
-        yield clock.at(starts_s[number], Kind.COMPUTED, number)
         power_w = snr_hz[number] * NOISE_W_PER_HZ
         upload = Upload(number, power_w, weights_hz[number], bits[number], np.inf, 0.0, clock.now)
-        band.begin(upload)
+        band.begin(upload, lambda through: ends.update({number: (clock.now, upload.sent_bits, through)}))
         if leaves_s is not None and leaves_s[number] < np.inf:
             band.leave_at(upload, leaves_s[number])
-        through = yield upload.over
-        ends[number] = (clock.now, upload.sent_bits, through)
 
-    for number in range(len(starts_s)):
-        clock.process(device(number))
+    for number, start_s in enumerate(starts_s):
+        clock.call_at(start_s, Kind.COMPUTED, lambda _, number=number: device(number), number)
     clock.run()
     return [ends[number] for number in range(len(starts_s))]
 
@@ -112,17 +109,17 @@ def test_a_recorded_capacity_is_shared_anew_as_two_uploads_come_and_go():
         RecordedLink(one_capacity_table("x", np.array([0.0, 1.0]), np.array([8e6, 2e6]), np.inf, False), 1e6),
     )
 
-    def device(number, start_s, bits):
-        yield clock.at(start_s, Kind.COMPUTED, number)
+    def device(number, bits):
         upload = Upload(number, 1.0, 1.0, bits, np.inf, 0.0, clock.now)
-        band.begin(upload)
-        assert (yield upload.over)
-        ends[number] = (clock.now, upload.sent_bits)
+        band.begin(upload, lambda through: ends.update({number: (clock.now, upload.sent_bits, through)}))
 
-    clock.process(device(0, 0.0, 7e6))
-    clock.process(device(1, 0.5, 5e6))
+    clock.call_at(0.0, Kind.COMPUTED, lambda _: device(0, 7e6))
+    clock.call_at(0.5, Kind.COMPUTED, lambda _: device(1, 5e6))
     clock.run()
-    assert ends == {0: (pytest.approx(2.0), pytest.approx(7e6)), 1: (pytest.approx(3.0), pytest.approx(5e6))}
+    assert ends == {
+        0: (pytest.approx(2.0), pytest.approx(7e6), True),
+        1: (pytest.approx(3.0), pytest.approx(5e6), True),
+    }
 
 
 @pytest.mark.parametrize("sharing", ["reserved", "reshared"])

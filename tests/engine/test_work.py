@@ -11,7 +11,7 @@ from edgesim.channels.link import ShannonLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand
-from edgesim.engine.work import RoundSignals, Task, work
+from edgesim.engine.work import RoundSignals, Task, Work
 
 DEVICES, BAND_HZ, NOISE_W_PER_HZ = 6, 1e6, 1e-20
 DECIDED_S, DEADLINE_S = 1.5, 4.0
@@ -41,7 +41,7 @@ class Cell:
             self.back_s if interruption == "pause" else None,
             lambda task: self.empty_s[task.device],
         )
-        self.processes = [self.clock.process(work(self.clock, task, self.signals)) for task in self.tasks]
+        self.works = [Work(self.clock, task, self.signals) for task in self.tasks]
         self.clock.process(self.server())
 
     def task(self, device, rng):
@@ -74,9 +74,8 @@ class Cell:
                 task.taken = bool(task.taken) or task.device % 3 > 0
             self.decision.succeed()
         yield self.clock.at(DEADLINE_S, Kind.DEADLINE)
-        for task, process in zip(self.tasks, self.processes, strict=True):
-            if process.is_alive and task.phase != "ended":
-                process.interrupt()
+        for work in self.works:
+            work.break_off()
 
     def copies(self):
         """The records of the tasks as they are now."""
