@@ -35,15 +35,15 @@ class Interruptions:
         """When one device leaves its work, however late that is."""
         return float(self.leaves_s(np.array([device]), t_s, math.inf)[0])
 
-    def away_s(self, devices: list[int], t_start_s: list[float], t_end_s: list[float]) -> list[float]:
+    def away_s(self, devices: list[int], t_start_s: Floats, t_end_s: Floats) -> Floats:
         """Seconds of each stretch of work in which its device was away, [n]; 0 unless interruptions are ignored."""
+        away_s = np.zeros(len(devices))
         if self.world.config.availability.interruption != "ignore" or not devices:
-            return [0.0] * len(devices)
+            return away_s
         ids = np.array(devices, dtype=np.int64)
-        until_s = self.world.availability.available_until(ids, np.array(t_start_s), max(t_end_s))
-        away_s = [0.0] * len(ids)
+        until_s = self.world.availability.available_until(ids, t_start_s, float(t_end_s.max()))
         for row in np.flatnonzero(until_s < t_end_s).tolist():
-            away_s[row] = self._away_s(ids[row : row + 1], float(until_s[row]), t_end_s[row])
+            away_s[row] = self._away_s(ids[row : row + 1], float(until_s[row]), float(t_end_s[row]))
         return away_s
 
     def _away_s(self, device: Integers, t_s: float, end_s: float) -> float:
