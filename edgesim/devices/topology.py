@@ -167,7 +167,7 @@ class Backhaul:
 
     def download_s(self, station: Integers, bits: Floats, from_cloud: bool) -> Floats:
         """Seconds that messages of ``bits`` [n] take to their ``station`` [n], [n]; 0 for a message of 0 bits."""
-        return self._by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud)) * (bits > 0)
+        return self._by_size(bits, station, lambda size: self.broadcast_s(size, from_cloud) * (size > 0))
 
     def _by_size(self, bits: Floats, station: Integers, of_size_s: Callable[[float], Floats]) -> Floats:
         """Seconds of each message [n]: the entry of its station in ``of_size_s(bits)``, [M]."""
