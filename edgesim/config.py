@@ -142,6 +142,10 @@ class TopologyConfig(Section):
         return self
 
 
+YEAR_S = 365.25 * 86_400
+"""A Julian year."""
+
+
 class AvailabilityConfig(OpenSection):
     """When devices are available; the other keys are the model's own options, checked by the model."""
 
@@ -150,6 +154,14 @@ class AvailabilityConfig(OpenSection):
     """What becomes of the work of a device that leaves. ``abort``: it is lost; ``pause``: it goes on where it stopped
     when the device is back; ``ignore``: it goes on as if the device had stayed. Without rounds a paused device remains
     one of the ``count`` at work."""
+    search_s: Seconds | None = Field(None, ge=1e-6)
+    """Simulated time that is searched for the next instant at which a device, or enough of them, are there; if there is
+    none, the run ends. 30 years when absent."""
+
+    @property
+    def searched_s(self) -> float:
+        """``search_s``, or its default."""
+        return self.search_s or 30 * YEAR_S
 
 
 class RoundConfig(Section):

@@ -114,8 +114,9 @@ def run(
     federation = make_federation(config, streams)
     algorithms.check_frames(config, len(federation.frames) - 1)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
-    world = make_world(config, streams)
+    world = make_world(config, streams, on_start)
     feasibility.check_count(world)
+    feasibility.check_changes(world)
     feasibility.check_rounds(world, sum(length or 0 for _, length in numbers))
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count

@@ -18,7 +18,10 @@ from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.slots import Slots
 
-STEP_LIMIT = 100_000
+STEP_LIMIT = 50_000
+"""Slots by rounds that pass without enough devices, before the search is given up."""
+
+CHARGED_LIMIT = 10_000
 """Instants looked at for enough devices that are both there and charged, before the search is given up."""
 
 
@@ -27,7 +30,8 @@ def check_in(
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
-    None if there never will be. Devices whose uploads are still on the air are among them; the round leaves them out.
+    None if there will not be within ``availability.search_s``. Devices whose uploads are still on the air are among
+    them; the round leaves them out.
     Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun. Slots that pass with nobody
     there are counted in ``totals``.
 
@@ -47,8 +51,9 @@ def check_in(
             return ids
         # Looked at again after the sleep: devices at work when it began may have less charge than was assumed.
         everyone = np.arange(world.config.devices.count, dtype=np.int64)
-        when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now)
-        if np.isinf(when_s):
+        end_s = clock.now + world.config.availability.searched_s
+        when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now, end_s)
+        if when_s >= end_s:
             return None
         need_progress(when_s, clock.now, f"{at_least} devices available{'' if batteries is None else ' and charged'}")
         if isinstance(world.availability, Slots):
@@ -67,13 +72,18 @@ def _draw(
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
     knobs = world.config.round
+    begun_s, steps = clock.now, availability.search.begin(f"{knobs.min_candidates} devices available")
     for _ in range(STEP_LIMIT):
+        if clock.now - begun_s > availability.search.limit_s:
+            return None
+        steps.step(clock.now)
         availability.begin_slot(clock.now)
         meet_slot()
         ids = _ready(clock, world, batteries)
         if len(ids) >= knobs.min_candidates:
             return ids
-        totals.empty_slots += not availability.available(np.arange(availability.device_count), clock.now).any()
+        if not len(ids):
+            totals.empty_slots += batteries is None or not len(_ready(clock, world, None))
         if availability.is_settled(knobs.min_candidates):
             return None
         if batteries is not None:
@@ -95,13 +105,21 @@ def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
 
 
 def next_time_with(
-    count: int, availability: Availability, batteries: Batteries | None, ids: Integers, t_s: float
+    count: int,
+    availability: Availability,
+    batteries: Batteries | None,
+    ids: Integers,
+    t_s: float,
+    end_s: float = np.inf,
 ) -> float:
-    """First instant >= ``t_s`` with at least ``count`` devices available and charged; inf if there is none."""
+    """First instant >= ``t_s`` with at least ``count`` devices available and charged; inf if there is none.
+
+    From ``end_s`` on none counts.
+    """
     if batteries is None:
         return availability.next_time_with(count, t_s)
     charged_s, until_s = batteries.ready_s()
-    for _ in range(STEP_LIMIT):
+    for _ in range(CHARGED_LIMIT):
         ids = ids[np.isfinite(charged_s[ids]) & (until_s[ids] >= t_s)]
         if len(ids) < count:
             return np.inf
@@ -113,8 +131,8 @@ def next_time_with(
         there_s = charged_s[ids]
         there_s[charged] = availability.next_available(ids[charged], t_s)
         t_s = float(np.partition(there_s, count - 1)[count - 1])
-        if np.isinf(t_s):
-            return t_s
+        if t_s >= end_s:
+            return np.inf
     raise EdgesimError(
         f"up to {t_s:g} s, never {count} of {len(ids)} devices available and charged at once; lower "
         "round.min_candidates or devices.battery_reserve, or raise devices.recharge_w"

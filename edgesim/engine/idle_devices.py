@@ -22,6 +22,8 @@ class IdleDevices:
     """Devices without work that may be there, [devices]."""
     away: list[tuple[float, int]] = field(default_factory=list)
     """When each of the other devices without work will be there, and its id: a heap. It lacks those that never will."""
+    search_s: float = math.inf
+    """How long at most devices that are away are waited for."""
 
     def begin(self, device: int) -> None:
         """A device begins to work; it was `there`, and `next_back_s` has not passed it over since."""
@@ -37,9 +39,9 @@ class IdleDevices:
         return ids[are_there(self.availability, self.batteries, ids, t_s)]
 
     def next_back_s(self, t_s: float) -> float:
-        """When a device without work that is not there now will be available and charged, inf if never.
+        """When a device without work that is not there now will be available and charged.
 
-        Until then, none of these devices is looked at again.
+        inf if not within ``search_s``. Until then, none of these devices is looked at again.
         """
         ids = self._candidates(t_s)
         ids = ids[~are_there(self.availability, self.batteries, ids, t_s)]
@@ -55,6 +57,7 @@ class IdleDevices:
             back_s = np.where(back_s <= until_s, back_s, np.inf)
         if len(ids):
             need_progress(float(back_s.min()), t_s, f"device {ids[np.argmin(back_s)]}")
+        back_s = np.where(back_s - t_s > self.search_s, np.inf, back_s)
         for pair in zip(back_s[np.isfinite(back_s)].tolist(), ids[np.isfinite(back_s)].tolist(), strict=True):
             heappush(self.away, pair)
         return self.away[0][0] if self.away else math.inf

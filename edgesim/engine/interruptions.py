@@ -13,6 +13,9 @@ from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.traces.by_rounds import ByRounds
 
+STAYS_LIMIT = 10_000
+"""Stays over which one activity may extend."""
+
 
 @dataclass(frozen=True)
 class Interruptions:
@@ -48,8 +51,9 @@ class Interruptions:
 
     def _away_s(self, device: Integers, t_s: float, end_s: float) -> float:
         """Seconds from ``t_s``, when the device [1] leaves or is away, to ``end_s`` in which it is away."""
-        away_s = 0.0
+        away_s, stays = 0.0, 0
         while t_s < end_s:
+            stays = self._counted(stays, int(device[0]))
             try:
                 back_s = min(end_s, float(self.world.availability.next_available(device, t_s)[0]))
             except EdgesimError:
@@ -59,6 +63,16 @@ class Interruptions:
             t_s = end_s if back_s >= end_s else float(self.world.availability.available_until(device, back_s, end_s)[0])
         return away_s
 
+    def _counted(self, stays: int, device: int) -> int:
+        """One stay more; raises `EdgesimError` where these are too many."""
+        if stays >= STAYS_LIMIT:
+            raise EdgesimError(
+                f"availability: device {device} came and went more than {STAYS_LIMIT} times in one task, up to "
+                f"{self.clock.now:g} s; let it stay longer (slot_s, period_s) or set interruption = 'abort'",
+                "availability.interruption",
+            )
+        return stays + 1
+
     @property
     def back_s(self) -> Callable[[Task], float | None] | None:
         """What work asks when its device has left, as `RoundSignals.back_s` says; None where the work is lost."""
@@ -67,6 +81,7 @@ class Interruptions:
     def _back_s(self, task: Task) -> float | None:
         if isinstance(self.world.availability, ByRounds):
             return math.inf
+        self._counted(len(task.spans), task.device)
         ids = np.array([task.device])
         back_s = float(self.world.availability.next_available(ids, self.clock.now)[0])
         if math.isinf(back_s):

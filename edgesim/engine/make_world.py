@@ -1,5 +1,6 @@
 """From a config to the physical world: population, stations, radio environment and availability."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,8 @@ from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
 
 
-def make_world(config: RunConfig, streams: Streams) -> World:
-    """The world of a complete config; raises `EdgesimError`."""
+def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] = lambda _: None) -> World:
+    """The world of a complete config, which has ``tell`` told of what takes long; raises `EdgesimError`."""
     environment = load_environment(config.radio.channel)
     if isinstance(environment, RecordedEnvironment):
         _refuse_draws(config)
@@ -30,7 +31,8 @@ def make_world(config: RunConfig, streams: Streams) -> World:
             "set radio.fading = 'rayleigh', or leave outage out",
             "round.outage",
         )
-    availability = models.make_availability(config.availability, config.devices.count, streams, config.stop_at_s)
+    count = config.devices.count
+    availability = models.make_availability(config.availability, count, streams, config.stop_at_s, tell)
     keys = availability.keys if isinstance(availability, IntervalTable) else None
     population = make_population(config.devices, streams, keys)
     own_links = None

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import simpy
 
-from edgesim.config import RunConfig
+from edgesim.config import YEAR_S, RunConfig
 from edgesim.engine.work import Task
 from edgesim.learning.interface import Evaluation
 
@@ -47,4 +47,8 @@ def stopped(config: RunConfig) -> str:
 def too_few_left(config: RunConfig) -> str:
     """The reason of a run that no device, or not enough of them, can ever go on with."""
     charged = "" if config.devices.battery_j is None else " and charged"
-    return f"fewer than {config.round.min_candidates} devices are ever available{charged} again"
+    years = config.availability.searched_s / YEAR_S
+    return (
+        f"fewer than {config.round.min_candidates} devices are ever available{charged} again, as far as was searched "
+        f"({years:.3g} years, availability.search_s)"
+    )

@@ -30,6 +30,10 @@ from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
 
+LOST_LIMIT = 3_000
+"""Tasks that end without an update, from one model to the next, before the run is given up; a tenth more for each
+update that a model is made of."""
+
 
 @dataclass(slots=True)
 class Chosen:
@@ -71,7 +75,8 @@ class Unsynchronised:
         self._wake = parts.clock.event()
         self._alarm_s = -math.inf
         idle = np.ones(len(self.next_task), dtype=bool)
-        self._idle = IdleDevices(parts.world.availability, parts.batteries, idle)
+        search_s = parts.world.config.availability.searched_s
+        self._idle = IdleDevices(parts.world.availability, parts.batteries, idle, search_s=search_s)
         self._signals = RoundSignals(
             parts.bands,
             parts.clock.event(),
@@ -90,6 +95,12 @@ class Unsynchronised:
         started, t_start_s = time.perf_counter(), clock.now
         wanted = parts.learner.accounts.rule.updates_per_model
         while len(self.arrived) < wanted:
+            if (lost := len(self.over) - len(self.arrived)) > LOST_LIMIT * (1 + wanted / 10):
+                raise EdgesimError(
+                    f"from {t_start_s:g} s to {clock.now:g} s {lost} tasks ended without an update, since the devices "
+                    "left or had no charge left before they had sent one; let them stay longer (availability) or be "
+                    "charged faster, or lower learning.steps, learning.epochs or round.payload_bits"
+                )
             self._fill(number)
             if len(self.at_work) < self._places:
                 back_s = self._idle.next_back_s(clock.now)

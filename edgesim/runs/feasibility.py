@@ -16,6 +16,7 @@ from edgesim.learning.accounts import Accounts
 from edgesim.selection.view import Selector
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.slots import SLOT_LIMIT, Slots
 
 ROUNDS_LOOKED_AT = 10
 """Number of rounds, from the first on, whose random draws are checked before a run begins."""
@@ -71,6 +72,27 @@ def check_count(world: World) -> None:
         "round.count",
         "devices.count",
     )
+
+
+def check_changes(world: World) -> None:
+    """Refuse slots of availability, or repeated recordings, that are far shorter than a round.
+
+    A stay of more slots than `SLOT_LIMIT` is taken to last for ever, and work that is broken off as often never ends.
+    Raises `EdgesimError`.
+    """
+    availability, tmax_s = world.availability, world.config.round.tmax_s
+    if isinstance(availability, Slots):
+        what, length_s = "slots that change", availability.slot_s
+    elif isinstance(availability, IntervalTable) and availability.after_end == "wrap":
+        what, length_s = "a recording that begins again", availability.length_s
+    else:
+        return
+    if tmax_s > SLOT_LIMIT * length_s:
+        raise EdgesimError(
+            f"availability: expected {what} no more than {SLOT_LIMIT:,} times in a round (got every {length_s:g} s, "
+            f"with round.tmax_s = {tmax_s:g} s)",
+            "round.tmax_s",
+        )
 
 
 def check_rounds(world: World, rounds: int) -> None:

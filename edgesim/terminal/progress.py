@@ -43,14 +43,16 @@ class Listener:
     config: RunConfig
     queue: "Queue[Message]"
     stop: Event
+    rounds: int = 0
+    """Rounds done."""
     sent_s: float = 0.0
     """When news of a round was last sent, by the monotonic clock."""
 
     def on_start(self, what: str) -> None:
-        """Send what the run is preparing; raises KeyboardInterrupt when the study is to stop."""
+        """Send what the run is preparing or looking for; raises KeyboardInterrupt when the study is to stop."""
         if self.stop.is_set():
             raise KeyboardInterrupt
-        self.queue.put(Message(self.run, 0, what))
+        self.queue.put(Message(self.run, self.rounds, what))
 
     def on_note(self, about: str, note: str) -> None:
         """Send a note that the user should read."""
@@ -60,10 +62,10 @@ class Listener:
         """Send that the run finished a round; raises KeyboardInterrupt when the study is to stop."""
         if self.stop.is_set():
             raise KeyboardInterrupt
-        now_s = time.monotonic()
+        now_s, self.rounds = time.monotonic(), rounds_done(self.config, done)
         if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
             self.sent_s = now_s
-            self.queue.put(Message(self.run, rounds_done(self.config, done), describe(done)))
+            self.queue.put(Message(self.run, self.rounds, describe(done)))
 
 
 def describe(done: RoundDone) -> str:

@@ -13,6 +13,12 @@ _NOBODY = -1
 _AT_ONCE = 2**18
 """Most pairs of device and slot looked at together, which bounds the memory."""
 
+_KEPT = 2**18
+"""Slots of which the answer is kept, and a call's."""
+
+_MOST = 2**27
+"""Most pairs of device and slot that are looked at to count the empty slots: some seconds."""
+
 
 @dataclass(frozen=True)
 class Forced:
@@ -27,7 +33,7 @@ class Forced:
     """Whether devices, [n], are available in slots, [n], by the law."""
     streams: Streams
     _of_slot: dict[int, int] = field(default_factory=dict)
-    """The device forced in each slot that was looked at, `_NOBODY` in those that are not empty."""
+    """The device forced in slots that were looked at, `_NOBODY` in those that are not empty."""
 
     def __call__(self, ids: Integers, slots: Integers) -> Booleans:
         """Whether each device is available in its slot, [n]."""
@@ -38,13 +44,18 @@ class Forced:
             there[absent] = ids[absent] == self._forced(slots[absent])
         return there
 
-    def count(self, slots: int) -> int:
-        """How many of the slots 0 to ``slots`` - 1 the law leaves empty."""
-        return int(np.count_nonzero(self._forced(np.arange(slots)) != _NOBODY))
+    def count(self, slots: int) -> int | None:
+        """How many of the slots 0 to ``slots`` - 1 the law leaves empty; None for more slots than can be looked at."""
+        if slots * self.device_count > _MOST:
+            return None
+        parts = (np.arange(first, min(first + _KEPT, slots)) for first in range(0, slots, _KEPT))
+        return sum(int(np.count_nonzero(self._forced(part) != _NOBODY)) for part in parts)
 
     def _forced(self, slots: Integers) -> Integers:
         """The device forced in each slot, or `_NOBODY`, [n]."""
         wanted, place = np.unique(slots, return_inverse=True)
+        if len(self._of_slot) > _KEPT:
+            self._of_slot.clear()
         new = np.array([slot for slot in wanted.tolist() if slot not in self._of_slot], dtype=np.int64)
         size = max(1, _AT_ONCE // self.device_count)
         for first in range(0, len(new), size):

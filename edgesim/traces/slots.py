@@ -1,19 +1,23 @@
 """Availability that changes only at the edges of slots, each slot a function of device and slot number."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
+from edgesim.traces.search import Search
 
 SLOT_LIMIT = 100_000
-"""How many slots ahead a change is searched for before the search is given up."""
+"""How many slots ahead the end of a stay is searched for; slots of each device in which its next stay is."""
+
+DRAW_LIMIT = 2**24
+"""Draws up to which a search for a stay goes on in any case: some seconds."""
 
 _AT_ONCE = 2**18
-"""Most draws evaluated at once while searching for the ends of stays, which bounds the memory."""
+"""Most draws evaluated at once in a search, which bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,9 @@ class Slots:
     """Whether devices, [n], are available in slots, [n]; a pure function."""
     remedy: str
     """Advice for an error message when too few devices are ever available."""
+    skip: Callable[[Integers, Integers], Integers] | None = None
+    """The first slot at or after a given one, [n], in which each device, [n], has a chance; None if it always has."""
+    search: Search = field(default_factory=Search)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""
@@ -43,45 +50,74 @@ class Slots:
         last = slot + SLOT_LIMIT
         if np.isfinite(horizon_s):
             last = np.minimum(last, self._slot(np.nextafter(horizon_s, -np.inf)))
-        staying, ahead = np.flatnonzero(here & (slot < last)), 1
-        while len(staying):
-            ahead = max(1, min(ahead, _AT_ONCE // len(staying), int((last - slot)[staying].max())))
-            block = slot[staying, np.newaxis] + np.arange(1, ahead + 1)
-            there = self.in_slot(np.repeat(ids[staying], ahead), block.ravel()).reshape(block.shape)
-            there |= block > last[staying, np.newaxis]
-            gone = ~there.all(axis=1)
-            until_s[staying[gone]] = block[gone, np.argmin(there[gone], axis=1)] * self.slot_s
-            slot[staying] += ahead
-            staying = staying[~gone & (slot[staying] < last[staying])]
-            ahead *= 2
+        staying = np.flatnonzero(here & (slot < last))
+        slot += 1
+        for first_s, ended in self._searched(staying, ids, slot, last, there=False):
+            until_s[ended] = first_s
         return until_s
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` (a scalar or [n]) at which each device is available, [n].
 
-        Raises `EdgesimError` for a device that is not available within `SLOT_LIMIT` slots.
+        inf if that is not within ``search.limit_s``. Raises `EdgesimError` for a search of too many slots.
         """
         when_s = np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)).copy()
         slot = np.broadcast_to(self._slot(t_s), len(ids)).copy()
         away = np.flatnonzero(~self.in_slot(ids, slot))
-        for _ in range(SLOT_LIMIT):
-            if not len(away):
-                return when_s
-            slot[away] += 1
-            when_s[away] = slot[away] * self.slot_s
-            away = away[~self.in_slot(ids[away], slot[away])]
-        raise self._never(f"device {ids[away[0]]} is", float(np.min(t_s)))
+        last = np.broadcast_to(self._slot(np.asarray(t_s) + self.search.limit_s), len(ids))
+        when_s[away] = np.inf
+        slot += 1
+        for first_s, back in self._searched(away, ids, slot, last, there=True):
+            when_s[back] = first_s
+        return when_s
+
+    def _searched(
+        self, open_: Integers, ids: Integers, slot: Integers, last: Integers, there: bool
+    ) -> Iterator[tuple[Floats, Integers]]:
+        """Starts of the first slots, up to ``last`` [n], in which devices are available (``there``) or are not, [k].
+
+        Each comes with the positions [k] in ``ids`` [n] of its devices. The search is for the positions ``open_`` and
+        begins at ``slot`` [n], which it changes.
+        """
+        ahead, looked_at, steps = 1, 0, self.search.begin("a device available" if there else "")
+        while len(open_):
+            if there and self.skip is not None:
+                slot[open_] = self.skip(ids[open_], slot[open_])
+            open_ = open_[slot[open_] <= last[open_]]
+            if not len(open_):
+                return
+            ahead = max(1, min(ahead, _AT_ONCE // len(open_), int((last - slot)[open_].max()) + 1))
+            block = slot[open_, np.newaxis] + np.arange(ahead)
+            found = self.in_slot(np.repeat(ids[open_], ahead), block.ravel()).reshape(block.shape) == there
+            found &= block <= last[open_, np.newaxis]
+            hit = found.any(axis=1)
+            yield block[hit, np.argmax(found[hit], axis=1)] * self.slot_s, open_[hit]
+            slot[open_] += ahead
+            looked_at += block.size
+            if there and looked_at > max(DRAW_LIMIT, SLOT_LIMIT * len(ids)) and not hit.all():
+                raise self._never(f"device {ids[open_[~hit][0]]} is", int(slot[open_].max()))
+            open_ = open_[~hit]
+            ahead *= 2
+            steps.step(float(block[0, -1]) * self.slot_s)
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """As `Availability` says, slot by slot; raises `EdgesimError` after `SLOT_LIMIT` slots."""
+        """As `Availability` says; inf if the instant is not within ``search.limit_s``.
+
+        Raises `EdgesimError` for a search of too many slots.
+        """
         if count > self.device_count:
             return np.inf
-        ids = np.arange(self.device_count)
-        first = int(self._slot(t_s))
-        for slot in range(first, first + SLOT_LIMIT):
-            if np.count_nonzero(self.in_slot(ids, np.broadcast_to(np.int64(slot), len(ids)))) >= count:
+        first, steps, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
+        for begin, there in self._blocks(first, int(self._slot(t_s + self.search.limit_s)) + 1, count):
+            enough = np.flatnonzero(there.sum(axis=1) >= count)
+            if len(enough):
+                slot = begin + int(enough[0])
                 return t_s if slot == first else slot * self.slot_s
-        raise self._never(f"{count} of {self.device_count} devices at once are", t_s)
+            looked_at += there.size
+            if looked_at > max(DRAW_LIMIT, SLOT_LIMIT * self.device_count):
+                raise self._never(f"{count} of {self.device_count} devices at once are", begin + len(there))
+            steps.step(begin * self.slot_s)
+        return np.inf
 
     def next_change(self, t_s: float) -> float:
         """The start of the next slot."""
@@ -93,9 +129,23 @@ class Slots:
 
     def empty_slots(self, t_s: float, until_s: float) -> int:
         """How many slots from that of ``t_s`` to the one before that of ``until_s`` have nobody available."""
-        ids = np.arange(self.device_count)
-        slots = range(int(self._slot(t_s)), int(self._slot(until_s)))
-        return sum(not self.in_slot(ids, np.broadcast_to(np.int64(slot), len(ids))).any() for slot in slots)
+        first, end = int(self._slot(t_s)), int(self._slot(until_s))
+        return end - first - sum(int(there.any(axis=1).sum()) for _, there in self._blocks(first, end, 1))
+
+    def _blocks(self, slot: int, end: int, count: int) -> Iterator[tuple[int, Booleans]]:
+        """Numbers of first slots, and who is available in the slots from there on, [slots, devices], up to ``end``.
+
+        Slots in which fewer than ``count`` devices have a chance may be left out.
+        """
+        ids, ahead = np.arange(self.device_count), 1
+        while slot < end:
+            if self.skip is not None:
+                slot = int(np.partition(self.skip(ids, np.full(len(ids), slot)), count - 1)[count - 1])
+            ahead = max(1, min(ahead, _AT_ONCE // len(ids), end - slot))
+            if slot < end:
+                slots = np.repeat(np.arange(slot, slot + ahead), len(ids))
+                yield slot, self.in_slot(np.tile(ids, ahead), slots).reshape(ahead, len(ids))
+            slot, ahead = slot + ahead, 2 * ahead
 
     def _slot(self, t_s: ArrayLike) -> Integers:
         """The slot of each instant; slot k begins exactly at the floating-point product k ``slot_s``."""
@@ -105,8 +155,8 @@ class Slots:
         slots = slots - (slots * self.slot_s > instants_s)
         return np.asarray(slots + ((slots + 1) * self.slot_s <= instants_s))
 
-    def _never(self, what: str, t_s: float) -> EdgesimError:
+    def _never(self, what: str, slot: int) -> EdgesimError:
         return EdgesimError(
-            f"availability: {what} never available in {SLOT_LIMIT} slots from {t_s:g} s on; "
-            f"{self.remedy} or lower round.min_candidates"
+            f"availability: {what} not available up to {slot * self.slot_s:g} s, and the search took too many slots of "
+            f"{self.slot_s:g} s; {self.remedy}, or lower round.min_candidates or availability.search_s"
         )

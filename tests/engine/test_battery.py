@@ -207,7 +207,7 @@ def test_a_search_for_devices_that_never_meet_gives_up_with_one_line(monkeypatch
             second = np.floor(t_s)
             return np.where(second % 2 == ids, t_s, second + 1)
 
-    monkeypatch.setattr("edgesim.engine.check_in.STEP_LIMIT", 50)
+    monkeypatch.setattr("edgesim.engine.check_in.CHARGED_LIMIT", 50)
     batteries = Batteries(1.0, 0.5, 1.0, np.ones(2), np.zeros(2), np.zeros(2))
     with pytest.raises(EdgesimError, match="never 2 of 2 devices available and charged at once; lower"):
         next_time_with(2, Alternating(), batteries, np.arange(2), 0.0)

@@ -128,7 +128,7 @@ def test_batteries_are_charged_while_the_server_waits_and_one_that_never_is_ends
     assert np.all(rounds["candidates"] <= counts[slots])
     assert np.any(rounds["candidates"] < counts[slots])
     result, rounds, _ = run(tmp_path / "empty", 60, devices=battery, min_candidates=6)
-    assert result.reason == "fewer than 6 devices are ever available and charged again"
+    assert result.reason.startswith("fewer than 6 devices are ever available and charged again, as far as ")
     assert 0 < len(rounds) < 60
 
 

@@ -150,7 +150,7 @@ def test_a_run_that_nobody_is_left_for_ends_and_says_so(tmp_path):
     gone = {"model": "arrival", "at_start": 4, "leave_after_rounds": 3, "leave_every_rounds": 1}
     found, result, _ = run(tmp_path / "run", gone, 20, devices=4)
     assert found.sum(axis=0).tolist() == [4, 4, 4, 3, 2, 1]
-    assert result.reason == "fewer than 1 devices are ever available again"
+    assert result.reason.startswith("fewer than 1 devices are ever available again, as far as was searched")
 
 
 def test_a_programme_is_followed_and_one_of_too_few_rounds_is_refused_before_anything_is_written(tmp_path):

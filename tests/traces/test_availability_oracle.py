@@ -240,7 +240,7 @@ def ask_slots(rng: np.random.Generator, model: str, times: int) -> int:
     if model == "solar":
         drawn = streams.uniform("availability", *pairs) < law.probability(pairs[0], pairs[1] * slot_s, streams)  # type: ignore[attr-defined]
     else:
-        drawn = law.in_slot(*pairs, streams)  # type: ignore[attr-defined]
+        drawn = law.law(DEVICES, streams)(*pairs)  # type: ignore[attr-defined]
     present = drawn.reshape(LAID_OUT, DEVICES)
     stays = []
     for device in range(DEVICES):

@@ -125,11 +125,14 @@ def test_more_devices_than_there_are_never_come() -> None:
 
 def test_a_wait_beyond_all_reason_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SLOT_LIMIT", 50)
-    with pytest.raises(
-        EdgesimError, match=r"20 of 20 devices .* never available in 50 slots .* raise availability\.probability"
-    ):
+    monkeypatch.setattr(module, "DRAW_LIMIT", 50)
+    said = (
+        r"20 of 20 devices at once are not available up to .* s, .* too many slots of 0\.7 s; raise availability\.prob"
+    )
+    with pytest.raises(EdgesimError, match=said):
         bernoulli(0.01).next_time_with(20, 0.0)
-    with pytest.raises(EdgesimError, match=r"device \d+ is never available .*; raise availability\.probability"):
+    said = r"device \d+ is not available up to .* s, .* too many slots of 0\.7 s; raise availability\.probability"
+    with pytest.raises(EdgesimError, match=said):
         bernoulli(0.001).next_available(np.arange(20), 0.0)
 
 

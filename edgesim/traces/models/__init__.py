@@ -1,6 +1,7 @@
 """The registry of availability models: drawn at random, programmed or recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from edgesim.config import AvailabilityConfig
@@ -19,6 +20,7 @@ from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.models.round_robin import RoundRobin
 from edgesim.traces.models.solar import Solar
 from edgesim.traces.models.table import Table
+from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
 from edgesim.validation import options_of
 
@@ -36,13 +38,20 @@ MODELS: dict[str, type[Model]] = {
 
 
 def make_availability(
-    config: AvailabilityConfig, device_count: int, streams: Streams, stop_at_s: float | None = None
+    config: AvailabilityConfig,
+    device_count: int,
+    streams: Streams,
+    stop_at_s: float | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Availability:
     """The model that the config names; raises `EdgesimError` for an unknown name, a bad option or a bad file.
 
-    If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well.
+    If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``tell`` is told of
+    searches for the next available device that take long.
     """
     made = _checked(config.model, config.options).make(device_count, streams)
+    if isinstance(made, ByRounds | Slots):
+        return replace(made, search=Search(config.searched_s, tell))
     return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable) else made
 
 
@@ -55,10 +64,11 @@ def facts(availability: Availability) -> dict[str, Any]:
 
 
 def empty_slots(availability: Availability, waited: int, t_end_s: float) -> int | None:
-    """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced; None without slots.
+    """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced.
 
     ``waited`` is the number of such slots that the server has let pass while no round was open. By rounds these are all
     of them; with slots in seconds, slots within a round, in which devices may still be at work, are not among them.
+    None without slots, and for more slots than can be looked at.
     """
     if not isinstance(availability, ByRounds | Slots):
         return None

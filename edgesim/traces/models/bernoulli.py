@@ -3,6 +3,7 @@
 With rounds as slots this is the timed-random participation of the DPFL benchmark.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Annotated, Self
 
@@ -50,12 +51,16 @@ class Bernoulli(Slotted):
         path = find("traces", self.file, ".parquet")
         return read_cells(path, lambda cells: (cells >= 0) & (cells <= 1), "a probability from 0 to 1")
 
-    def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
-        """Whether each device is available in its slot, [n]."""
+    def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
+        """As `Slotted`: a draw for each device and slot."""
         rates = self._rates
         last_row, last_column = rates.shape[0] - 1, rates.shape[1] - 1
-        chance = rates[np.minimum(ids, last_row), np.minimum(slots, last_column)]
-        return np.asarray(streams.uniform("availability", ids, slots) < chance)
+
+        def in_slot(ids: Integers, slots: Integers) -> Booleans:
+            chance = rates[np.minimum(ids, last_row), np.minimum(slots, last_column)]
+            return np.asarray(streams.uniform("availability", ids, slots) < chance)
+
+        return in_slot
 
     def remedy(self) -> str:
         """Advice to raise the probability."""

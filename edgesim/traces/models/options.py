@@ -1,5 +1,6 @@
 """The base classes of the availability models' options."""
 
+from collections.abc import Callable
 from typing import Literal, Self
 
 import numpy as np
@@ -55,8 +56,8 @@ class Slotted(Model):
             raise ValueError("slot_s is the length of slots in seconds, not of slots = 'rounds'; remove one of them")
         return self
 
-    def in_slot(self, ids: Integers, slots: Integers, streams: Streams) -> Booleans:
-        """Whether each device is available in its slot, counted from 0, [n]."""
+    def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:
+        """Of devices, [n], and slots, [n], counted from 0: whether each device is available in its slot, [n]."""
         raise NotImplementedError
 
     def remedy(self) -> str:
@@ -73,11 +74,9 @@ class Slotted(Model):
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """Availability in slots of either kind, from the same draws."""
-
-        def in_slot(ids: Integers, slots: Integers) -> Booleans:
-            return self.in_slot(ids, slots, streams)
-
-        law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
+        law = self.law(device_count, streams)
+        if self.if_empty == "force":
+            law = Forced(device_count, law, streams)
         if self.slots is not None:
             return ByRounds(device_count, law, self.remedy())
         return Slots(device_count, slot_length_s(self.slot_s), law, self.remedy())

@@ -12,9 +12,10 @@ as in the afternoon. The shapes of the distributions are our choice.
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 from scipy.special import betaincinv
 
 from edgesim.arrays import Floats, Integers
@@ -36,6 +37,10 @@ _SHARE_IN_LENGTHS = 0.5
 """A device that is online four times as much as another comes twice as often and stays twice as long."""
 _LOST_TO_RHYTHM = 0.09
 """Part of the share that a rhythm of 1 would cost, measured: nights cannot be filled by as much as days are emptied."""
+_LEAST_SHARE = 1e-4
+"""Of a device's time online; its gaps take at least as much."""
+_MOST_SESSIONS = 20_000
+"""Of a device in the middle of both spreads: those of four years at 90 a week. They are drawn one after another."""
 _BLOCK = 64
 """Sessions of one index of the stream."""
 
@@ -49,7 +54,7 @@ class Renewal(Repeated):
 
     length_s: Seconds = Field(WEEK_S, ge=1e-6)
     """Time laid down; then it begins again."""
-    online_share: float = Field(0.2026, gt=0, lt=1)
+    online_share: float = Field(0.2026, ge=_LEAST_SHARE, lt=1)
     """Mean share of time online over the devices."""
     sessions_per_week: Factor = Field(90.0, gt=0)
     """Of a device in the middle of both spreads, time online and rate; the median over all is a tenth below."""
@@ -57,6 +62,16 @@ class Renewal(Repeated):
     """How much sooner devices come at night than by day: the rate swings by this share around its mean."""
     peak_h: float = Field(3.0, ge=0, lt=24)
     """Hour of the day at which they come soonest."""
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> Self:
+        sessions = self.sessions_per_week * (self.length_s + DAY_S) / WEEK_S
+        if sessions > _MOST_SESSIONS:
+            raise ValueError(
+                f"sessions_per_week ({self.sessions_per_week:g}) and length_s ({self.length_s:g}) make {sessions:.3g} "
+                f"sessions of a device; expected at most {_MOST_SESSIONS:,}"
+            )
+        return self
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The table of the sessions, which are drawn as far in time as questions go."""
@@ -126,7 +141,7 @@ class Renewal(Repeated):
         normal = streams.normal("availability-device", ids, 1)
         mean_share = min(self.online_share * (1 + _LOST_TO_RHYTHM * self.rhythm**2), 0.999)
         other_shape = _SPREAD_OF_SHARE * (1 / mean_share - 1)
-        share = np.clip(betaincinv(_SPREAD_OF_SHARE, other_shape, draws[:, 0]), 1e-4, 1 - 1e-4)
+        share = np.clip(betaincinv(_SPREAD_OF_SHARE, other_shape, draws[:, 0]), _LEAST_SHARE, 1 - _LEAST_SHARE)
         relative = share / betaincinv(_SPREAD_OF_SHARE, other_shape, 0.5)
         rate = self.sessions_per_week * np.exp(_RATE_LOG_STD * normal) * relative ** (1 - _SHARE_IN_LENGTHS)
         cycle_s = WEEK_S / rate

@@ -5,6 +5,7 @@ p_i(t) = peak max(0, cos 2 pi (t / day - phase_i)), with phase_i uniform over th
 with one draw each, so that a device can leave in the middle of a round; with ``day_rounds`` they are rounds.
 """
 
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,9 @@ from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.forced import Forced
 from edgesim.traces.models.options import DAY_S, IfEmpty, Model, need_rounds, slot_length_s
 from edgesim.traces.slots import Slots
+
+_EXACT = 2**50
+"""Slots up to which rounding moves an instant by less than a slot."""
 
 
 class Solar(Model):
@@ -62,6 +66,22 @@ class Solar(Model):
             begin = np.asarray(slots * (slot_s or 1.0), dtype=np.float64)
             return streams.uniform("availability", ids, slots) < self.probability(ids, begin, streams)
 
-        law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
-        remedy = f"raise availability.peak ({self.peak:g})"
-        return ByRounds(device_count, law, remedy) if slot_s is None else Slots(device_count, slot_s, law, remedy)
+        forces, remedy = self.if_empty == "force", f"raise availability.peak ({self.peak:g})"
+        law = Forced(device_count, in_slot, streams) if forces else in_slot
+        if slot_s is None:
+            return ByRounds(device_count, law, remedy)
+        # Anybody may be forced, at night too.
+        skip = None if forces else partial(_slot_of_day, streams, slot_s, self.day_s or DAY_S)
+        return Slots(device_count, slot_s, law, remedy, skip)
+
+
+def _slot_of_day(streams: Streams, slot_s: float, day_s: float, ids: Integers, slots: Integers) -> Integers:
+    """The slots themselves, [n]; where it is night for a device, one of the last two slots before that of its dawn.
+
+    A device's night lasts from a quarter to three quarters of a day after its noon: its probability is 0.
+    """
+    phase = streams.uniform("availability-phase", ids)
+    turns = slots * slot_s / day_s - phase
+    dawn = np.floor((np.floor(turns) + 0.75 + phase) * day_s / slot_s)
+    is_night = (np.abs(turns % 1 - 0.5) < 0.25) & (slots < _EXACT)
+    return np.where(is_night, np.maximum(dawn.astype(np.int64) - 2, slots), slots)

@@ -1,0 +1,151 @@
+"""Searches for the next available device: exact, over nights and long absences alike, and limited in simulated time."""
+
+import numpy as np
+import pytest
+
+import edgesim.traces.search as module
+from edgesim.config import YEAR_S, AvailabilityConfig
+from edgesim.errors import EdgesimError
+from edgesim.streams import Streams
+from edgesim.traces.chains import Chains
+from edgesim.traces.models import make_availability
+from edgesim.traces.models.solar import Solar
+from edgesim.traces.search import Search
+from edgesim.traces.slots import Slots
+
+
+class Counted(Streams):
+    """Streams that count the draws of availability in slots."""
+
+    drawn = 0
+
+    def uniform(self, name, devices, round=0, count=None, first_pair=0):
+        if name == "availability":
+            self.drawn += np.broadcast(devices, round).size
+        return super().uniform(name, devices, round, count, first_pair)
+
+
+def forward(join: float, leave: float, seed: int, slots: int) -> list[bool]:
+    """One chain from its first slot on, one slot after another, as the law of the draws says."""
+    draws = Streams(seed).uniform("availability", 3, np.arange(slots), count=2)
+    there = bool(draws[0, 1] < join / (join + leave))
+    states = [there]
+    for forgets, draw in draws[1:]:
+        if join + leave <= 1:
+            there = bool(draw < join / (join + leave)) if forgets < join + leave else there
+        else:
+            rest = 2 - join - leave
+            there = bool(draw < (1 - leave) / rest) if forgets < rest else not there
+        states.append(there)
+    return states
+
+
+@pytest.mark.parametrize(
+    ("join", "leave"), [(0.2, 0.2), (0.01, 0.02), (0.9, 0.8), (0.99, 0.98), (0.5, 0.5), (0.001, 5e-4)]
+)
+def test_a_chain_is_the_same_forward_backward_in_blocks_and_from_what_is_remembered(join: float, leave: float) -> None:
+    truth = np.array(forward(join, leave, 5, 3000))
+    chains, rng = Chains(np.full(4, join), np.full(4, leave), Streams(5)), np.random.default_rng(2)
+    assert 0 < truth.mean() < 1
+    for _ in range(80):
+        slots = rng.integers(0, rng.choice([3, 60, 3000]), rng.integers(1, 40))
+        assert chains(np.full(len(slots), 3), slots).tolist() == truth[slots].tolist()
+        block = np.arange(first := rng.integers(0, 2900), first + 100)
+        assert chains(np.tile([1, 3], 100), np.repeat(block, 2))[1::2].tolist() == truth[block].tolist()
+
+
+def test_to_follow_a_chain_that_hardly_ever_changes_takes_a_draw_for_each_slot() -> None:
+    streams = Counted(1)
+    chains = Chains(np.full(3, 1e-5), np.full(3, 1e-5), streams)
+    for slot in range(2000):
+        chains(np.arange(3), np.full(3, slot))
+    assert streams.drawn < 3 * 2 * 2000
+
+
+def test_the_state_of_a_chain_that_never_forgets_is_refused_in_one_line() -> None:
+    chains = Chains(np.full(1, 1e-300), np.full(1, 1e-300), Streams(1))
+    with pytest.raises(EdgesimError, match="goes back over more slots than can be looked at; raise join_probability"):
+        chains(np.array([0]), np.array([10**15]))
+
+
+@pytest.mark.parametrize(("day_s", "slot_s"), [(60.5, 1.0), (1000.0, 0.7), (10.0, 9.0), (3.0, 7.0), (500.0, 1 / 3)])
+def test_the_next_day_of_a_solar_device_is_that_of_a_look_at_every_slot(day_s: float, slot_s: float) -> None:
+    ids, slots = np.arange(5), np.arange(6000)
+    made = Solar(day_s=day_s, slot_s=slot_s, peak=0.2).make(5, Streams(3))
+    there = np.stack([made.available(ids, (slot + 0.5) * slot_s) for slot in slots])
+    for begin in range(0, 4000, 37):
+        t_s = (begin + 0.25) * slot_s
+        first = begin + np.argmax(there[begin:], axis=0)
+        assert made.next_available(ids, t_s).tolist() == [t_s if k == begin else k * slot_s for k in first.tolist()]
+        for count in (1, 2):
+            assert there[begin:].sum(axis=1).max() >= count
+            enough = begin + int(np.argmax(there[begin:].sum(axis=1) >= count))
+            assert made.next_time_with(count, t_s) == (t_s if enough == begin else enough * slot_s)
+        assert made.empty_slots(t_s, (begin + 900) * slot_s) == int((~there[begin : begin + 900].any(axis=1)).sum())
+
+
+@pytest.mark.parametrize("slot_s", [1000.0, 1.0, 0.001])
+def test_a_search_through_a_night_of_years_takes_as_many_draws_however_short_the_slots_are(slot_s: float) -> None:
+    streams, day_s = Counted(4), 8 * YEAR_S
+    made = Solar(day_s=day_s, slot_s=slot_s).make(1, streams)
+    phase = float(streams.uniform("availability-phase", np.array([0]))[0])
+    dusk_s, dawn_s = (phase + 0.2501) * day_s, (phase + 0.75) * day_s
+    for ask in (lambda: made.next_available(np.array([0]), dusk_s)[0], lambda: made.next_time_with(1, dusk_s)):
+        streams.drawn = 0
+        # By dawn the chance rises from nothing, as the cosine: within a thousandth of the day somebody was there.
+        assert dawn_s < ask() < dawn_s + max(1e-3 * day_s, 5 * slot_s)
+        assert streams.drawn < 10**6
+    assert made.empty_slots(dusk_s, dusk_s + 0.3 * day_s) == int(made._slot(dusk_s + 0.3 * day_s) - made._slot(dusk_s))
+
+
+def test_a_periodic_device_comes_at_its_phase_of_any_later_period() -> None:
+    period_s, on_s = 3 * YEAR_S, 1e6
+    made = make_availability(AvailabilityConfig(model="periodic", period_s=period_s, on_s=on_s), 7, Streams(9))
+    ids = np.arange(7)
+    phase_s = period_s * Streams(9).uniform("availability-phase", ids)
+    for t_s in (0.0, 1e8, 2.5e8, 9e9):
+        passed_s = (t_s - phase_s) % period_s
+        expected_s = np.where(passed_s < on_s, t_s, t_s - passed_s + period_s)
+        assert made.next_available(ids, t_s) == pytest.approx(expected_s, abs=1e-5)
+        assert made.next_time_with(1, t_s) == pytest.approx(expected_s.min(), abs=1e-5)
+
+
+RARE = {"model": "bernoulli", "probability": 1e-4, "slot_s": 10.0}
+
+
+def test_nobody_comes_any_more_behind_the_limit_and_just_before_it_somebody_does() -> None:
+    config = AvailabilityConfig.model_validate({**RARE, "search_s": 1e7})
+    ids = np.arange(3)
+    back_s = make_availability(config, 3, Streams(8)).next_available(ids, 5.0)
+    together_s = float(back_s.min())
+    assert 5.0 < together_s < np.sort(back_s)[1] < 1e7
+    for search_s, comes in ((together_s, True), (together_s - 20.0, False)):
+        made = make_availability(config.model_copy(update={"search_s": search_s}), 3, Streams(8))
+        assert made.next_available(ids, 5.0).tolist() == [
+            t_s if comes and t_s == together_s else np.inf for t_s in back_s.tolist()
+        ]
+        assert made.next_time_with(1, 5.0) == (together_s if comes else np.inf)
+
+
+def test_thirty_years_are_searched_unless_the_config_says_otherwise() -> None:
+    assert AvailabilityConfig().searched_s == Search().limit_s == 30 * 365.25 * 86_400
+    assert AvailabilityConfig(search_s=5.0).searched_s == 5.0
+    assert "search_s" not in AvailabilityConfig().model_dump(exclude_none=True)
+
+
+def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    made = make_availability(AvailabilityConfig.model_validate(RARE), 3, Streams(8), tell=told.append)
+    assert isinstance(made, Slots)
+    made.next_time_with(1, 0.0)
+    assert told == []
+    monkeypatch.setattr(module, "_SECONDS_BEFORE_WORDS", 0.0)
+    made.next_time_with(1, 0.0)
+    assert told[0] == "looking for 1 devices available, at 0 years"
+    assert len(told) < 40
+    told.clear()
+    made.next_available(np.arange(3), 0.0)
+    assert told[-1].startswith("looking for a device available, at ")
+    told.clear()
+    made.available_until(np.arange(3), 0.0)
+    assert told == []
