@@ -7,11 +7,10 @@ are looked up by name, and scalars and arrays are copied out of bytes.
 import io
 import math
 import pickle
-import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
@@ -92,7 +91,14 @@ for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
     _ARRAYS[_module, "_reconstruct"] = _Callable(lambda *_: _Array())
 
 
-class _RestrictedUnpickler(pickle.Unpickler):
+class _RestrictedUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
+    """Python's unpickler in Python: that in C makes its memo table as long as a file says, and hashes any key.
+
+    A tuple of tuples that are one another many times over is small, but hashing it takes for ever.
+    """
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+
     def __init__(self, file: IO[bytes], allowed: dict[tuple[str, str], _Callable]) -> None:
         super().__init__(file, encoding="latin1")
         self._allowed = allowed
@@ -102,6 +108,32 @@ class _RestrictedUnpickler(pickle.Unpickler):
             return self._allowed[module, name]
         except KeyError:
             raise _RefusedError(f"{module}.{name}") from None
+
+    def _set_item(self) -> None:
+        _check_keys(self.stack[-2:-1])
+        self.load_setitem()
+
+    def _set_items(self) -> None:
+        _check_keys(self.stack[::2])
+        self.load_setitems()
+
+    def _make_dict(self) -> None:
+        _check_keys(self.stack[::2])
+        self.load_dict()
+
+    def _add_items(self) -> None:
+        raise _RefusedError("a set")
+
+    def _make_frozen_set(self) -> None:
+        raise _RefusedError("a frozenset")
+
+    dispatch |= {pickle.SETITEM[0]: _set_item, pickle.SETITEMS[0]: _set_items, pickle.DICT[0]: _make_dict}
+    dispatch |= {pickle.ADDITEMS[0]: _add_items, pickle.FROZENSET[0]: _make_frozen_set}
+
+
+def _check_keys(keys: list[Any]) -> None:
+    if not (_ATOMS | _NUMBERS).issuperset(map(type, keys)):
+        raise _RefusedError("a dict with keys that are no numbers or texts")
 
 
 @dataclass
@@ -148,24 +180,11 @@ def load_plain(file: IO[bytes], arrays: bool = False) -> Any:
         raise pickle.UnpicklingError(f"asks for {error}, but only {kinds} are read") from None
 
 
-def _check_memo(content: bytes) -> None:
-    """Refuse a pickle with a memo index above its own length: the unpickler's memo table gets as long as the index."""
-    for opcode, number, _ in pickletools.genops(content):
-        if opcode.name in ("LONG_BINPUT", "PUT") and isinstance(number, int) and number > len(content):
-            raise pickle.UnpicklingError(f"has the memo index {number}, beyond its own {len(content)} bytes")
-
-
 def read_plain(path: Path, arrays: bool = False) -> Any:
     """`load_plain` of a file; raises `EdgesimError` that names the file."""
     try:
-        size = path.stat().st_size
-        check_fits(size, str(path))
-        with path.open("rb") as file:
-            if not arrays:
-                return load_plain(file)
-            content = file.read(size)
-        _check_memo(content)
-        return load_plain(io.BytesIO(content), arrays)
+        check_fits(path.stat().st_size, str(path))
+        return load_plain(io.BytesIO(path.read_bytes()), arrays)
     except EdgesimError:
         raise
     except OSError as error:

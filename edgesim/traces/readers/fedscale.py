@@ -3,6 +3,7 @@
 Lai et al., "FedScale: Benchmarking Model and System Performance of Federated Learning at Scale", ICML 2022.
 """
 
+import reprlib
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,12 +16,20 @@ from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import Texts, models_of, texts
 from edgesim.files.table_facts import LONGEST_S
+from edgesim.files.memory import check_fits
 from edgesim.files.unpickle import read_plain
 from edgesim.traces.intervals import joined
 from edgesim.traces.readers.results import Recorded, RecordedAvailability
 
 TRAINING_PER_INFERENCE = 3.0
 """FedScale's own rule: a training step takes three times as long as inference."""
+
+_SHORT = reprlib.Repr()
+"""The whole of a list of lists that are one another many times over could not be printed."""
+_SHORT.maxlong = _SHORT.maxstring = _SHORT.maxother = 130
+
+_BYTES_PER_PERIOD = 64
+"""Of memory that reading takes."""
 
 
 def read_fedscale(path: Path) -> Recorded:
@@ -63,7 +72,7 @@ def _number(value: Any) -> float:
 def _shown(value: Any) -> str:
     """The beginning of a value, for messages."""
     try:
-        return f"{value!r:.60}"
+        return f"{_SHORT.repr(value):.60}"
     except ValueError:
         # Python refuses to print integers of more than 4,300 digits.
         return "an integer too long to print"
@@ -102,6 +111,8 @@ def _behaviour(path: Path, keys: list[int], records: list[Any]) -> RecordedAvail
     if short.any():
         row = int(np.argmax(short))
         _refuse(path, keys[row], "inactive", f"as many instants as active has, {counts[row]}")
+    # One list may be that of many clients.
+    check_fits(int(counts.sum()) * _BYTES_PER_PERIOD, f"{path}: active")
     device = np.repeat(np.arange(len(keys)), counts)
     start_s, end_s = (_flat(path, keys, lists[field], device, field) for field in ("active", "inactive"))
     place = np.arange(len(device)) - np.repeat(np.cumsum(counts) - counts, counts)

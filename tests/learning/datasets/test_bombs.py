@@ -1,6 +1,7 @@
 """Files that ask for more memory than there is: refused by what they say, before anything is allocated."""
 
 import gzip
+import io
 import pickle
 import struct
 import tracemalloc
@@ -14,8 +15,10 @@ from PIL import Image
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
+from edgesim.files.unpickle import load_plain
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.idx import read_array
+from edgesim.traces.readers.fedscale import read_fedscale
 
 
 def refusal(act) -> str:
@@ -80,23 +83,61 @@ def test_cifar_labels_that_hold_one_list_many_times_over_are_refused(tmp_path: P
     assert said == f"{tmp_path / 'train'}: fine_labels are not integers from 0 to 99"
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (
-            b"\x80\x02}r" + struct.pack("<I", 2**26) + b".",
-            "has the memo index 67108864, beyond its own 9 bytes",
-        ),
-        (b"}p67108864\n.", "has the memo index 67108864, beyond its own 12 bytes"),
-        (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".", "expected 4611686018427387904 bytes"),
-    ],
-    ids=["memo", "memo as text", "length"],
-)
-def test_a_pickle_that_asks_for_a_huge_table_or_text_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
-    for name in ("train", "test"):
-        (tmp_path / name).write_bytes(content)
+HUGE = {
+    "memo": (b"\x80\x02}r" + struct.pack("<I", 2**26) + b".", "has no entry", "expected a dict of clients"),
+    "memo as text": (b"}p67108864\n.", "has no entry", "expected a dict of clients"),
+    "length": (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".", *["not a pickle of plain data: "] * 2),
+}
+"""Pickles of one small object with a table or a text of a size that the file makes up; what CIFAR and FedScale say."""
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_pickle_that_asks_for_a_huge_table_or_text_is_refused(name: str, tmp_path: Path) -> None:
+    content, of_cifar, of_fedscale = HUGE[name]
+    for file in ("train", "test"):
+        (tmp_path / file).write_bytes(content)
     line = refusal(lambda: load_dataset(DataConfig(dataset="cifar100", folder=str(tmp_path))))
-    assert line.startswith(f"{tmp_path / 'train'}: not a pickle of plain data: {said}")
+    assert line.startswith(f"{tmp_path / 'train'}: {of_cifar}")
+    assert refusal(lambda: read_fedscale(tmp_path / "train")).startswith(f"{tmp_path / 'train'}: {of_fedscale}")
+
+
+def doubled(levels: int, kind: type) -> object:
+    """A few hundred bytes in a pickle; to look through it takes 2^levels steps."""
+    value: object = kind((1,))
+    for _ in range(levels):
+        value = kind((value, value))
+    return value
+
+
+def as_keys(value: object) -> bytes:
+    """A pickle of a dict with a key that this process cannot even hash, written by hand."""
+    return pickle.dumps([value], 2)[:-1].replace(b"\x80\x02]q\x00", b"\x80\x02}q\x00", 1).removesuffix(b"a") + b"Ns."
+
+
+@pytest.mark.parametrize("arrays", [False, True])
+def test_a_pickle_with_keys_that_take_for_ever_to_hash_is_refused(arrays: bool) -> None:
+    assert load_plain(io.BytesIO(as_keys("a")), arrays) == {"a": None}
+    with pytest.raises(pickle.UnpicklingError, match="a dict with keys that are no numbers or texts"):
+        load_plain(io.BytesIO(as_keys(doubled(60, tuple))), arrays)
+
+
+def test_a_record_that_takes_for_ever_to_print_is_refused_in_a_short_line(tmp_path: Path) -> None:
+    path = tmp_path / "client_behave_trace"
+    path.write_bytes(pickle.dumps({1: {"active": [], "inactive": [], "finish_time": doubled(60, list)}}))
+    said = refusal(lambda: read_fedscale(path))
+    assert said.startswith(f"{path}: client 1: finish_time: expected a finite number above 0 (got [[")
+    assert len(said) < 300
+
+
+def test_a_list_that_is_that_of_very_many_clients_is_refused_where_it_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, instants = tmp_path / "client_behave_trace", list(range(1000))
+    record = {"active": instants, "inactive": instants, "finish_time": 1000}
+    path.write_bytes(pickle.dumps(dict.fromkeys(range(1000), record)))
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr("edgesim.files.memory.free_bytes", lambda: 10**7)
+    assert refusal(lambda: read_fedscale(path)) == f"{path}: active: needs 0.064 GB of memory, and 0.01 GB are free"
 
 
 def test_a_gzipped_idx_file_is_unpacked_no_further_than_its_header_says(tmp_path: Path) -> None:
