@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ class DecodedFiles:
 
         def state(half: str, file: str) -> Iterator[bytes]:
             found = os.stat(f"{root}/{file}")
+            if not stat.S_ISREG(found.st_mode):
+                raise EdgesimError(f"{self.root / file}: expected a file (got a pipe, a device or a folder)")
             change = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
             yield f"{half} {change} {file}\n".encode(errors="surrogateescape")
 

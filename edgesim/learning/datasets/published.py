@@ -1,6 +1,9 @@
 """Data sets that torchvision publishes: where their files lie, and fetching them when that is asked for."""
 
+import tarfile
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +84,7 @@ def _download(published: Published, folder: Path) -> None:
             target.mkdir(parents=True, exist_ok=True)
             for file in (Path(part) / published.subfolder).iterdir():
                 file.replace(target / file.name)
-    except (OSError, RuntimeError) as error:  # of the disk, of the network, of a wrong sum
+    # Of the disk, of the network, of a wrong sum, of an archive that is broken or has members outside of its folder.
+    except (OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         reason = " ".join(str(error).split())
         raise EdgesimError(f"data.download: {published.name} could not be fetched into {folder}: {reason}") from None

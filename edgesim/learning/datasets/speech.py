@@ -4,6 +4,7 @@ Below the root lies ``WORD/FILE.wav``. What ``testing_list.txt`` names is for te
 fifth of each word. Folders whose names begin with an underscore (``_background_noise_``) hold no words.
 """
 
+import io
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,7 +94,8 @@ class Recordings(DecodedFiles):
                 # A chunk that SciPy does not know holds no sound; a file that is cut off is refused.
                 warnings.filterwarnings("error", "Reached EOF", wavfile.WavFileWarning)
                 warnings.filterwarnings("ignore", "Chunk", wavfile.WavFileWarning)
-                rate_hz, samples = wavfile.read(path)
+                # From memory SciPy reads no more than there is, however much a header says.
+                rate_hz, samples = wavfile.read(io.BytesIO(path.read_bytes()))
         except Exception as error:
             # SciPy raises whatever a broken header leads to.
             raise EdgesimError(f"{path}: not a readable wav file: {str(error) or type(error).__name__}") from None

@@ -1,5 +1,7 @@
 import inspect
+import os
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -195,3 +197,29 @@ def test_suffixes_in_capitals_count(words):
     (words / "left/2.wav").rename(words / "left/2.WAV")
     after = load(words)
     assert len(after.train_labels) + len(after.test_labels) == len(before.train_labels) + len(before.test_labels)
+
+
+@pytest.mark.parametrize("kind", [b"RIFF", b"RF64"])
+def test_a_recording_whose_header_says_more_than_it_holds_is_read_no_further_than_it_goes(words, kind):
+    path, whole = words / "up" / "3.wav", [np.array(part) for part in load(words).images]
+    content = bytearray(path.read_bytes())
+    at = content.index(b"data") + 4
+    content[at : at + 4] = struct.pack("<I", 2**32 - 2)
+    if kind == b"RF64":
+        sizes = struct.pack("<QQQI", len(content) + 28, 2**62, 2**61, 0)
+        content[:12] = b"RF64" + b"\xff" * 4 + b"WAVE" + b"ds64" + struct.pack("<I", len(sizes)) + sizes
+    path.write_bytes(content)
+    tracemalloc.start()
+    try:
+        read = load(words).images
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+    assert all(np.array_equal(part, before) for part, before in zip(read, whole, strict=True))
+
+
+def test_a_recording_that_is_a_pipe_is_refused_and_not_waited_for(words):
+    (words / "up" / "3.wav").unlink()
+    os.mkfifo(words / "up" / "3.wav")
+    with pytest.raises(EdgesimError, match=r"up/3.wav: expected a file \(got a pipe, a device or a folder\)"):
+        load(words).images
