@@ -8,7 +8,6 @@ from typing import Annotated
 
 import tomli_w
 import typer
-from rich.console import Console
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
@@ -26,8 +25,9 @@ from edgesim.migration import in_old_keys, migrated
 from edgesim.runs.records import read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import trace_command
+from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
-from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.terminal.show import print_run, print_study
 from edgesim.traces.models import MODELS
@@ -71,7 +71,7 @@ def run(
     """Simulate one run."""
     settings = load(config, set_ or [])
     folder = out or Path("runs") / config.stem
-    console = Console()
+    console = PlainConsole()
     with bar(console, transient=True) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
         result = simulation.run(
@@ -79,9 +79,7 @@ def run(
             folder,
             on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
             on_start=lambda what: progress.update(task, text=what),
-            on_note=lambda _, note: progress.console.print(
-                f"note: {note}", style="yellow", highlight=False, markup=False
-            ),
+            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
             fresh=fresh,
         )
     if result.status != "finished":
@@ -100,9 +98,9 @@ def run(
 def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Print what a run (or a study) did."""
     if (run / "study.json").is_file():
-        print_study(run, Console())
+        print_study(run, PlainConsole())
     else:
-        print_run(run, Console())
+        print_run(run, PlainConsole())
 
 
 @app.command()
@@ -119,13 +117,13 @@ def plot(
     from edgesim.plots.groups import beyond_labels
 
     folder = runs[0] / "plots" if len(runs) == 1 else runs[0].parent / "comparison"
-    console = Console(stderr=True)
+    console = PlainConsole(stderr=True)
     with console.status("drawing the figures"):
         paths = draw(runs, out or folder, round_)
     if len(runs) > 1 and (told := beyond_labels(runs_of(runs))):
         console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
     for path in paths:
-        print(path)
+        say(path)
 
 
 @app.command()
@@ -170,7 +168,7 @@ def list_() -> None:
         "datasets": [*DATASETS, "FILE.npz", "FOLDER", "none"],
     }
     for kind, names in rows.items():
-        print(f"{kind}: {', '.join(names)}")
+        say(f"{kind}: {', '.join(names)}")
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from edgesim.plots.album import Album
 from edgesim.plots.differences import draw_differences
 from edgesim.plots.gallery import draw
 from edgesim.terminal import plain
+from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import start as start
 from edgesim.terminal.show import print_study
 from edgesim.terminal.show_differences import print_differences
@@ -134,7 +135,7 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
     (knob, reference value) in ``against``, the paired differences of the other values from it are printed, drawn and
     written to ``differences-KNOB.csv``. ``answers`` are findings, one or two sentences each, printed at the end.
     """
-    console = Console()
+    console = PlainConsole()
     differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
     print_study(study_folder, console)
     for knob, reference in against:
@@ -143,7 +144,7 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
         figures = draw([study_folder], study_folder / "plots")
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
     for answer in answers:
-        console.print(answer, highlight=False, markup=False)
+        console.print(answer, highlight=False)
     stop_if_failed(study_folder, console)
 
 
@@ -153,7 +154,7 @@ def stop_if_failed(study_folder: Path, console: Console) -> None:
     failed = [f"{run['folder']}: {run['reason']}" for run in runs if run["status"] != "finished"]
     if failed:
         told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
-        console.print(told, markup=False, highlight=False)
+        console.print(told, highlight=False)
         sys.exit(1)
 
 

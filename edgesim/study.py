@@ -33,6 +33,7 @@ from edgesim.runs.feasibility import check_files
 from edgesim.runs.processes import Alone, cores, end_with_parent, no_interrupts
 from edgesim.runs.records import write_whole
 from edgesim.selection import resolve_options
+from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.progress import Display, Listener, Message, expected_rounds
 
 Knob = str | float | bool
@@ -174,7 +175,7 @@ def run_study(
     a config names does not exist, or another process is writing there; and afterwards if no run finished. If no run
     could begin, nothing is left on disk.
     """
-    console = console or Console()
+    console = console or PlainConsole()
     resolve_options(study.reference, {})
     if study.target is not None and not 0 < study.target <= 1:
         raise EdgesimError(f"target: expected an accuracy above 0 and at most 1 (got {study.target!r})")

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.band_use import Steps, band_use
 from edgesim.analysis.runs import Run
+from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.plots.gantt import round_drawn
 
@@ -33,7 +34,8 @@ def draw_band_use(run: Run, round: int | None = None) -> Figure:
             use = band_use(own, float(station.bandwidth_hz), reshared=run.sharing == "reshared")
             mean = use.mean(0.0, float(rounds["t_end_s"].iloc[-1]))
             _draw(axes, use, shown, mean)
-            axes.set_title((f"({style.letter(i)}) {station.name}, " if several else "") + f"mean of the run {mean:.2f}")
+            place = f"({style.letter(i)}) {figure_text(station.name)}, " if several else ""
+            axes.set_title(f"{place}mean of the run {mean:.2f}")
         grid[-1].set_xlabel("simulated time (s)")
         style.name_run(figure, run.folder.name)
         figure.supylabel("share of the band in use (1)", fontsize=8)

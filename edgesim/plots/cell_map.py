@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.runs import Run
+from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
@@ -20,6 +21,7 @@ def draw_cell_map(run: Run) -> Figure:
     devices = run.devices
     devices = devices[devices["frame"] == devices["frame"].max()]
     stations = run.stations
+    stations["name"] = stations["name"].map(figure_text)
     activities = run.activities
     of_rounds = activities[activities["round"].isin(run.rounds["round"])]
     shares = scheduled_share(of_rounds, devices["device"].to_numpy(), len(run.rounds))
@@ -61,7 +63,7 @@ def draw_cell_map(run: Run) -> Figure:
         axes.set(aspect="equal", xlabel="east of the centre (m)", ylabel="north of the centre (m)")
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
         marks = [_mark("^", style.PALETTE["vermilion"])]
-        marks += [_mark(_MARKS[station], "#666666") for station in with_devices["station"]]
+        marks += [_mark(_MARKS[station % len(_MARKS)], "#666666") for station in with_devices["station"]]
         style.legend_below(figure, marks, labels)
     return figure
 

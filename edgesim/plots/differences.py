@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.differences import MEASURES, Difference
 from edgesim.analysis.summary import TO_TARGET
+from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.plots.groups import labels_of, panels_of, quantity
 from edgesim.plots.intervals import drawn_interval
@@ -66,7 +67,7 @@ def draw_differences(found: Sequence[Difference], reference: str) -> Figure:
         every[0].set_yticks(range(len(rows)), names)
         every[0].set_ylim(len(rows) - 0.5, -0.5)
         for axes in every[:: style.abreast(len(every))]:
-            axes.set_ylabel(f"against {reference}")
+            axes.set_ylabel(f"against {figure_text(reference)}")
         if several:
             marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles]
             style.legend_below(figure, marks, titles)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgesim.analysis.runs import Knob, Run
+from edgesim.files.plain_text import figure_text
 
 _TITLE_KNOB = "tmax_s"
 
@@ -81,7 +82,7 @@ def _distinguishing(runs: Sequence[Run]) -> list[str]:
 def _label(run: Run, needed: Sequence[str], one_policy: bool) -> str:
     parts = [knob_text(name, run.knobs[name]) for name in needed if name in run.knobs]
     if not (one_policy and parts):
-        parts.insert(0, str(run.knobs.get("policy", "all runs")))
+        parts.insert(0, figure_text(str(run.knobs.get("policy", "all runs"))))
     return ", ".join(parts)
 
 
@@ -151,16 +152,16 @@ def quantity(name: str, largest: float = 0.0) -> Quantity:
     stem, _, suffix = name.rpartition("_")
     if unit is None:
         unit = _UNITS.get(suffix, "1") if stem else "1"
-    text = text or (name if unit == "1" else stem.replace("_", " "))
+    text = text or figure_text(name if unit == "1" else stem.replace("_", " "))
     return Quantity(text, "MHz", 1e-6) if unit == "Hz" and largest >= 1e6 else Quantity(text, unit, 1.0)
 
 
 def knob_text(name: str, value: Knob) -> str:
     """A knob's value as written in titles and legends: ``known``, ``bandwidth = 20 MHz``."""
     if isinstance(value, str):
-        return value
+        return figure_text(value)
     if isinstance(value, bool):
-        return f"{name} = {str(value).lower()}"
+        return f"{figure_text(name)} = {str(value).lower()}"
     what = quantity(name, abs(value))
     return f"{_SYMBOLS.get(name, what.name)} = {value * what.factor:g}" + (
         "" if what.unit in ("1", "count") else f" {what.unit}"

@@ -18,6 +18,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.textpath import TextPath
 
 from edgesim.files.paths import own_file, system_errors
+from edgesim.files.plain_text import figure_text
 
 COLUMN_IN = 3.5
 PAGE_IN = 7.16
@@ -249,7 +250,7 @@ def legend_below(figure: Figure, handles: Sequence[Any], texts: Sequence[str]) -
 
 def name_run(figure: Figure, name: str) -> None:
     """Write the name of the run above all panels."""
-    figure.suptitle(folded(name, 0.85 * figure.get_figwidth()), fontsize=8)
+    figure.suptitle(folded(figure_text(name), 0.85 * figure.get_figwidth()), fontsize=8)
 
 
 def show_error_bars(errors: ErrorbarContainer) -> None:

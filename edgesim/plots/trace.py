@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from edgesim.arrays import Floats
+from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.traces.session_statistics import Anatomy
 
@@ -38,12 +39,12 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
     recorded; if recordings differ in length, a thin line shows the share of all devices that is still recorded.
     ``published`` marks what FedDance reports.
     """
-    labels = list(traces)
+    labels, texts = list(traces), list(map(figure_text, traces))
     styles = style.line_styles(labels)
     over_time = {label: _over_time(trace) for label, trace in traces.items()}
     apart = [label for label, (*_, recorded) in over_time.items() if recorded[-1] < 0.99]
     notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
-    with style.figure(style.PAGE_IN, 5.2, [*labels, *notes]) as figure:
+    with style.figure(style.PAGE_IN, 5.2, [*texts, *notes]) as figure:
         layout = [["sessions", "durations"], ["gaps", "hours"], ["time", "time"]]
         parts: dict[str, Axes] = figure.subplot_mosaic(layout)
         sessions, durations, gaps, hours, time = parts.values()
@@ -84,7 +85,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
             axes.set_ylim(0, 1.02)
         handles = [Line2D([], [], **styles[label].line()) for label in labels]
         handles += [Line2D([], [], color=style.PALETTE["black"], **look) for look in notes.values()]
-        style.legend_below(figure, handles, [*labels, *notes])
+        style.legend_below(figure, handles, [*texts, *notes])
     return figure
 
 
@@ -122,7 +123,7 @@ def draw_capacity(tables: Mapping[str, tuple[Floats, Floats]]) -> Figure:
     """Capacity over time of each trace, as (times in s, bit/s from there on); at most `MOST_TABLES` of them."""
     names = list(tables)[:MOST_TABLES]
     with style.figure(*style.panel_size(len(names), 1.6)) as figure:
-        for axes, name in zip(style.panel_grid(figure, names), names, strict=True):
+        for axes, name in zip(style.panel_grid(figure, list(map(figure_text, names))), names, strict=True):
             t_s, bps = _by_second(*tables[name])
             axes.step(t_s, bps / 1e6, where="post", color=style.PALETTE["blue"], linewidth=0.6)
             axes.set(xlabel="time (s)", ylabel="capacity (Mbit/s)")

@@ -6,6 +6,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from edgesim.files.plain_text import printable
 from edgesim.registry import did_you_mean
 
 _ALIKE = 0.7
@@ -26,7 +27,8 @@ class Command(TyperCommand):
             if isinstance(option, str) and hasattr(error, "possibilities"):
                 known = [name for parameter in self.params for name in parameter.opts]
                 error.possibilities = []
-                error.message = f"No such option: {option}{self.remedy(option) or did_you_mean(option, known, _ALIKE)}"
+                remedy = self.remedy(option) or did_you_mean(option, known, _ALIKE)
+                error.message = f"No such option: {printable(option)}{remedy}"
             raise
 
     def remedy(self, option: str) -> str:

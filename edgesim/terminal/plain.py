@@ -9,6 +9,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import check_path
+from edgesim.files.plain_text import printable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +37,11 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def say(what: object) -> None:
+    """Print a line, or several, in which names of strangers are shown as text."""
+    print(printable(str(what)))
+
+
 def _stop(message: str, status: int) -> NoReturn:
-    print(message, file=sys.stderr)
+    print(printable(message, keep=""), file=sys.stderr)
     sys.exit(status)

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from edgesim.config import RunConfig
 from edgesim.engine.server import Progress as RoundDone
+from edgesim.files.plain_text import printable
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 _SECONDS_BEFORE_LINES = 2.0
@@ -95,9 +96,15 @@ class Bars(Progress):
     line_due_s = math.inf
     """By the monotonic clock."""
 
-    def update(self, task_id: TaskID, *arguments: Any, **changes: Any) -> None:
+    def add_task(self, description: str, **facts: Any) -> TaskID:
+        """Add a bar, with the field ``text``."""
+        return super().add_task(printable(description, keep=""), **facts)
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
         """Change a bar."""
-        super().update(task_id, *arguments, **changes)
+        if "text" in changes:
+            changes["text"] = printable(changes["text"], keep="")
+        super().update(task_id, **changes)
         now_s = time.monotonic()
         if now_s >= self.line_due_s:
             self.line_due_s = now_s + _SECONDS_BETWEEN_LINES
@@ -188,7 +195,7 @@ class Display:
         if message.note_about not in self._noted:
             self._noted.add(message.note_about)
             text = f"{message.run}: {message.text}"
-            self._console.print(text, highlight=False, markup=False, style="yellow")
+            self._console.print(text, highlight=False, style="yellow")
 
     def ended(self, run: str, status: str, reason: str) -> None:
         """Note that a run has ended; a failure is printed at once if any run has had a round, else as soon as one has.
@@ -212,7 +219,7 @@ class Display:
         """From now on the display prints failures: a run has had a round, or the user stopped the study."""
         self._goes_on = True
         for line in self._held:
-            self._console.print(line, highlight=False, markup=False, style="red")
+            self._console.print(line, highlight=False, style="red")
         self._held.clear()
 
     def _advance(self, run: str, rounds: int) -> None:

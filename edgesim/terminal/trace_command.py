@@ -5,14 +5,14 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.files.device_keys import models_in_short
 from edgesim.files.table_facts import Unobserved
-from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.table_text import print_whole
 from edgesim.terminal.trace_tables import anatomy_table, capacity_table, links_table, not_observed, profile_table
 from edgesim.traces.convert import convert, need_availability, settle
@@ -76,7 +76,7 @@ def convert_(
                 "capacity"
             )
         made = convert_links(sources, target, format_, links or "*", length_s)
-        print(f"{target}: {_in_short(made)}\n{_links_keys(target, made)}")
+        say(f"{target}: {_in_short(made)}\n{_links_keys(target, made)}")
         return
     recorded = convert(
         sources[0],
@@ -91,15 +91,15 @@ def convert_(
         phones=None if phones is None else _with_models(phones),
         model_map=model_map,
     )
-    print(f"{target}: {_in_short(recorded)}")
+    say(f"{target}: {_in_short(recorded)}")
     if isinstance(recorded, Capacity):
-        print(_environment_keys(target, recorded))
+        say(_environment_keys(target, recorded))
     elif isinstance(recorded, LinkRows):
-        print(_links_keys(target, recorded))
+        say(_links_keys(target, recorded))
     elif isinstance(recorded, Profile):
-        print(f'In a config: devices.profile = "{target}"')
+        say(f'In a config: devices.profile = "{target}"')
     else:
-        print(f'In a config:\n[availability]\nmodel = "table"\nfile = "{target}"\nafter_end = "wrap"')
+        say(f'In a config:\n[availability]\nmodel = "table"\nfile = "{target}"\nafter_end = "wrap"')
 
 
 @app.command()
@@ -125,18 +125,18 @@ def show(
     recorded = read_recording(path, format_, **options)
     counts_as = _counts_as(unobserved)
     need_availability(path, recorded, observed)
-    console = Console()
+    console = PlainConsole()
     folder = out or Path("runs") / f"trace-{path.stem}"
     if isinstance(recorded, RecordedAvailability):
         found = anatomy(settle(recorded, observed, counts_as))
         print_whole(console, anatomy_table({path.stem: found}))
         if found.intervals.models is not None:
-            print(models_in_short(found.intervals.models))
+            say(models_in_short(found.intervals.models))
         figure, name = draw_anatomy({path.stem: found}), "anatomy"
     elif isinstance(recorded, Profile):
         print_whole(console, profile_table(path.stem, recorded))
         for note in _notes(recorded):
-            print(note)
+            say(note)
         figure, name = draw_profile(recorded.s_per_sample, recorded.link_bps), "profile"
     elif isinstance(recorded, LinkRows):
         print_whole(console, links_table(path.stem, recorded))
@@ -146,7 +146,7 @@ def show(
         print_whole(console, capacity_table(recorded))
         figure, name = draw_capacity(recorded.tables), "capacity"
     for drawn in style.save(figure, folder / name):
-        print(drawn)
+        say(drawn)
 
 
 @app.command(name="fetch")
@@ -158,7 +158,7 @@ def fetch_(
     """Download a public recording, checked against its checksum."""
     path = fetch(name, out)
     original = ORIGINALS[name]
-    print(f"{path}: {original.size:,} bytes of {original.repository} ({original.licence}); checksum right")
+    say(f"{path}: {original.size:,} bytes of {original.repository} ({original.licence}); checksum right")
 
 
 def _environment_keys(target: Path, capacity: Capacity) -> str:

@@ -15,8 +15,8 @@ from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import Texts, models_of, texts
-from edgesim.files.table_facts import LONGEST_S
 from edgesim.files.memory import check_fits
+from edgesim.files.table_facts import LONGEST_S
 from edgesim.files.unpickle import read_plain
 from edgesim.traces.intervals import joined
 from edgesim.traces.readers.results import Recorded, RecordedAvailability

@@ -222,4 +222,4 @@ def test_a_recording_that_is_a_pipe_is_refused_and_not_waited_for(words):
     (words / "up" / "3.wav").unlink()
     os.mkfifo(words / "up" / "3.wav")
     with pytest.raises(EdgesimError, match=r"up/3.wav: expected a file \(got a pipe, a device or a folder\)"):
-        load(words).images
+        load(words).digest_images()
