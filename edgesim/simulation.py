@@ -30,7 +30,7 @@ from edgesim.files.paths import system_errors
 from edgesim.learning import partitions
 from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation, make_federation
-from edgesim.learning.interface import Learner
+from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
 from edgesim.runs import feasibility, processes, records
 from edgesim.runs.inputs import VERSION, code_modules, input_digests
@@ -282,6 +282,10 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         return "was unfinished"
     if fresh:
         return "finished before"
+    files = [f"{name}.parquet" for name in records.SCHEMAS]
+    files += [] if config.learning.training == "none" else [MODEL_FILE]
+    if lacking := [name for name in files if not (folder / name).is_file()]:
+        return f"lacked {lacking[0]}"
     # Older runs have the version as a fact of its own and not among the hashes.
     then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
     # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.

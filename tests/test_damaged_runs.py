@@ -11,8 +11,10 @@ import pytest
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.analysis.runs import read_study
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.plots.gallery import draw
 from edgesim.runs import records
 from edgesim.terminal.show import print_run
 
@@ -104,6 +106,24 @@ DAMAGES = {
     "text for numbers": ("activities", all_of("energy_j", "x"), "expected numbers (got string)"),
     "numbers for text": ("activities", all_of("activity", 1), "expected texts (got int64)"),
     "work of no kind": ("activities", all_of("activity", "x"), "row 1: expected download, compute, upload (got 'x')"),
+    "an outcome of no kind": (
+        "activities",
+        all_of("outcome", "x"),
+        "expected done, late, dropped, cancelled, uns",
+    ),
+    "no outcome": ("activities", all_of("outcome", None, pa.string()), "row 1 has no value; expected texts"),
+    "negative band": ("activities", all_of("bandwidth_hz", -1.0), "finite numbers, 0 or more (got -1.0)"),
+    "endless band": ("activities", all_of("bandwidth_hz", float("inf")), "finite numbers, 0 or more (got inf)"),
+    "negative bits": ("rounds", all_of("bits_up", -5e-324), "column 'bits_up': expected finite numbers, 0 or more"),
+    "bits that are none": ("rounds", all_of("bits_down", float("nan")), "column 'bits_down': expected finite"),
+    "negative joules": ("activities", all_of("energy_j", -3), "finite numbers, 0 or more (got -3"),
+    "negative time away": ("activities", all_of("away_s", -3.5), "finite numbers, 0 or more (got -3.5)"),
+    "too accurate": ("rounds", all_of("test_accuracy", 1.5), "column 'test_accuracy': expected numbers from 0 to 1"),
+    "backwards work": (
+        "activities",
+        all_of("t_end_s", 0.0),
+        "row 2: expected an instant not before t_start_s",
+    ),
     "too large": ("rounds", all_of("arrived", 2**40), "expected integers that fit int32"),
     "negative": ("updates", all_of("staleness", -5, pa.int32()), "expected 0 or more (got -5)"),
     "no value": ("metrics", all_of("value", None, pa.float64()), "row 1 has no value; expected numbers"),
@@ -173,6 +193,43 @@ def test_a_run_json_with_other_facts_is_refused_by_key_of_show_and_of_run(folder
     path.write_text(json.dumps({key: value for key, value in facts.items() if value is not ...}))
     for act in (show, lambda run: simulation.why_run(run, simulation.complete(parse(CONFIG, "test")))):
         assert f"run.json: {expected}" in refusal(folder, act)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"status": 1}', "{}", None])
+def test_a_folder_whose_run_json_is_broken_is_not_drawn(folder, text):
+    if text is None:
+        (folder / "run.json").unlink()
+    else:
+        (folder / "run.json").write_text(text)
+    assert "run.json" in refusal(folder, lambda run: draw([run], run / "plots"))
+    assert not (folder / "plots").exists()
+
+
+@pytest.mark.parametrize("name", [f"{table}.parquet" for table in records.SCHEMAS])
+def test_a_finished_run_that_lacks_a_table_is_run_again(folder, name):
+    (folder / name).unlink()
+    result = simulation.run(parse(CONFIG, "test"), folder)
+    assert (result.reused, result.restarted) == (False, f"lacked {name}")
+    assert (folder / name).is_file()
+    assert simulation.run(parse(CONFIG, "test"), folder).reused
+
+
+def test_a_finished_run_that_lacks_its_model_is_run_again(tmp_path):
+    data = {"dataset": "digits", "partition": "iid", "samples_per_device": 4}
+    config = parse({**CONFIG, "rounds": 1, "data": data, "learning": {"pretrain": False, "steps": 1}}, "test")
+    simulation.run(config, tmp_path / "run")
+    assert simulation.run(config, tmp_path / "run").reused
+    (tmp_path / "run/model.safetensors").unlink()
+    assert simulation.run(config, tmp_path / "run").restarted == "lacked model.safetensors"
+    assert (tmp_path / "run/model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("name", ["../run", "/tmp", "a/b", "..", ".", ""])
+def test_a_plan_whose_runs_lie_outside_of_its_folder_is_refused(tmp_path, name):
+    entry = {"folder": name, "knobs": {"policy": "random"}, "seed": 1, "status": "finished"}
+    plan = {"name": "s", "target": None, "reference": "random", "runs": [entry]}
+    (tmp_path / "study.json").write_text(json.dumps(plan))
+    assert "runs[0]: folder: expected the name of a folder in the study's" in refusal(tmp_path, read_study)
 
 
 @pytest.mark.parametrize("text", ["[1]", "null", "[" * 200_000, "{", "\ud800".encode("utf-8", "surrogatepass")])

@@ -50,6 +50,10 @@ class TrainingRound(Knowledge, Gradients, Protocol):
         """Promises of devices that begin to compute, [n]; nothing runs yet. A device asked again has the same one."""
 
 
+MODEL_FILE = "model.safetensors"
+"""The global model in a run's folder."""
+
+
 class Learner(Protocol):
     """The global model over a run; between averages of several servers, what their average would be."""
 
@@ -93,7 +97,7 @@ class Learner(Protocol):
         """End the frame of the rounds opened last; the next may start from the best model of this one."""
 
     def save(self, folder: Path) -> None:
-        """Write the global model as ``model.safetensors``; timing-only runs have none to write."""
+        """Write the global model as `MODEL_FILE`; timing-only runs have none to write."""
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning; asked before the first round and after the last."""

@@ -27,7 +27,7 @@ from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
@@ -281,9 +281,9 @@ class TorchLearner:
         self._in_frame = False
 
     def save(self, folder: Path) -> None:
-        """Write the global model as ``model.safetensors``."""
+        """Write the global model as `MODEL_FILE`."""
         self.model.load(self.global_weights)
-        save_file(self.model.state(), own_file(folder / "model.safetensors"))
+        save_file(self.model.state(), own_file(folder / MODEL_FILE))
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning, with the device state as it is now."""

@@ -38,6 +38,7 @@ from edgesim.plots.scheduled import draw_scheduled
 from edgesim.plots.staleness import draw_staleness, has_stale_updates
 from edgesim.plots.training_loss import draw_training_loss, has_training_loss
 from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
+from edgesim.runs.records import read_run
 
 MOST_PANELS = 6
 """Above this, or `MOST_SERIES`, figures with a line or bar per series are not drawn: they would be unreadable."""
@@ -77,6 +78,8 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     runs = study.finished if study else runs_of(paths)
     if not runs:
         raise EdgesimError(f"{paths[0]}: no run of the study is finished; run the study first")
+    for run in runs:
+        read_run(run.folder)
     if out.parent in paths:
         refuse_link(out)
     style.make_folder(out)

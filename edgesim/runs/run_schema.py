@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,7 +66,10 @@ _FINITE = {"t_start_s", "t_end_s", "x_m", "y_m"}
 _FAR = 1e300
 """Above any real value of a table, and low enough that the sum of two does not overflow."""
 
+_NOT_NEGATIVE = {"bits", "bits_up", "bits_down", "bandwidth_hz", "energy_j", "away_s", "wall_s", "a_s"}
+_SHARES = {"test_accuracy", "macro_f1", "accuracy"}
 _ACTIVITIES = ("download", "compute", "upload")
+_OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused")
 
 _TWICE = " is in an earlier row; expected it once"
 
@@ -84,9 +88,11 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     if table == "metrics":
         _check_idle(frame, path)
     if table == "activities":
-        _refuse_value(path, frame["activity"], ~frame["activity"].isin(_ACTIVITIES), ", ".join(_ACTIVITIES))
+        for name, values in (("activity", _ACTIVITIES), ("outcome", _OUTCOMES)):
+            _refuse_value(path, frame[name], ~frame[name].isin(values), ", ".join(values))
+        _check_spans(frame, path, 0.0)
     if table == "rounds":
-        _check_spans(frame, path)
+        _check_spans(frame, path, np.nextafter(0.0, 1.0))
     if table in _ONCE:
         keys = frame[_ONCE[table]]
         _refuse(path, keys.duplicated(), lambda row: ", ".join(f"{key} {keys[key][row]}" for key in keys) + _TWICE)
@@ -112,23 +118,26 @@ def _column(rows: pa.Table, field: pa.Field, table: str, where: str) -> pa.Chunk
         row = pc.index(pc.is_null(column), True).as_py() + 1
         raise EdgesimError(f"{where}: row {row} has no value; expected {expected}")
     whole = pa.types.is_integer(field.type)
-    if column.null_count < len(column) and (whole or field.name in _FINITE):
+    if column.null_count < len(column) and (whole or field.name in _FINITE | _NOT_NEGATIVE | _SHARES):
         least, most = pc.min_max(column).as_py().values()
         nan = not whole and pc.any(pc.is_nan(column)).as_py()
-        if nan or least < (0 if whole else -_FAR) or most > _FAR:
-            wanted = "0 or more" if whole else f"finite numbers, at most {_FAR:g} from 0"
-            got = "nan" if nan else least if abs(least) > most else most
-            raise EdgesimError(f"{where}: expected {wanted} (got {got})")
+        low, high, wanted = -_FAR, _FAR, f"finite numbers, at most {_FAR:g} from 0"
+        if whole or field.name in _NOT_NEGATIVE:
+            low, wanted = 0.0, "0 or more" if whole else "finite numbers, 0 or more"
+        elif field.name in _SHARES:
+            low, high, wanted = 0.0, 1.0, "numbers from 0 to 1"
+        if nan or least < low or most > high:
+            raise EdgesimError(f"{where}: expected {wanted} (got {'nan' if nan else least if least < low else most})")
     if pa.types.is_list(field.type) and len(set(pc.unique(pc.list_value_length(column)).to_pylist())) > 1:
         raise EdgesimError(f"{where}: expected the same number of classes in every row")
     return column
 
 
-def _check_spans(rows: pd.DataFrame, path: Path) -> None:
-    """Refuse rounds that end before they begin, or not after the start of the run; raises `EdgesimError`."""
+def _check_spans(rows: pd.DataFrame, path: Path, least_s: float) -> None:
+    """Refuse rows that end before they begin, or before ``least_s``; raises `EdgesimError`."""
     start_s, end_s = rows["t_start_s"], rows["t_end_s"]
-    expected = "expected an instant above 0, not before t_start_s"
-    bad = (end_s < start_s) | (end_s <= 0)
+    expected = f"expected an instant{' above 0,' if least_s else ''} not before t_start_s"
+    bad = (end_s < start_s) | (end_s < least_s)
     _refuse(f"{path}: column 't_end_s'", bad, lambda row: f"{expected} ({start_s[row]:g}) (got {end_s[row]:g})")
 
 

@@ -96,15 +96,15 @@ class Bars(Progress):
     line_due_s = math.inf
     """By the monotonic clock."""
 
-    def add_task(self, description: str, **facts: Any) -> TaskID:
+    def add_task(self, description: str, *arguments: Any, **facts: Any) -> TaskID:
         """Add a bar, with the field ``text``."""
-        return super().add_task(printable(description, keep=""), **facts)
+        return super().add_task(printable(description, keep=""), *arguments, **facts)
 
-    def update(self, task_id: TaskID, **changes: Any) -> None:
+    def update(self, task_id: TaskID, *arguments: Any, **changes: Any) -> None:
         """Change a bar."""
         if "text" in changes:
             changes["text"] = printable(changes["text"], keep="")
-        super().update(task_id, **changes)
+        super().update(task_id, *arguments, **changes)
         now_s = time.monotonic()
         if now_s >= self.line_due_s:
             self.line_due_s = now_s + _SECONDS_BETWEEN_LINES
