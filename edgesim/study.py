@@ -5,17 +5,16 @@ A study's folder holds one folder per run, ``study.json`` (the plan and how each
 
 import itertools
 import json
+import os
+import time
 import traceback
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
-from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from edgesim.config_file import parse_with, set_key, set_value
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import Alone, cores, end_with_parent, no_interrupts
+from edgesim.runs.processes import Alone, cores, hear_sigterm, start_process, uninterrupted
 from edgesim.runs.records import write_whole
 from edgesim.selection import resolve_options
 from edgesim.terminal.console import PlainConsole
@@ -39,6 +38,9 @@ from edgesim.terminal.progress import Display, Listener, Message, expected_round
 Knob = str | float | bool
 
 _NAMES_FILES = {"availability", "devices", "radio", "topology"}
+
+_PATIENCE_S = 8.0
+"""How long the runs of a study that is stopped have for closing their tables, before their processes are killed."""
 
 
 @dataclass(frozen=True)
@@ -282,85 +284,113 @@ class _Pools:
     def run_all(self, jobs: int) -> None:
         """Run all runs that have not ended, ``jobs`` at a time."""
         pending = [run for run in self.study.runs if run.folder not in self.endings]
-        suspects: list[PlannedRun] = []
-        while pending:
-            in_flight = self._run_pool(pending, jobs)
-            left = [run for run in pending if run.folder not in self.endings and run not in in_flight]
-            if len(left) == len(pending):
-                raise EdgesimError(
-                    "the worker processes of the study ended before their first run; call run_study under "
-                    "if __name__ == '__main__', and check that there is memory left"
-                )
-            pending = left
-            suspects += in_flight
-        # A killed worker ends its whole pool: each run that was in flight is tried once more in a pool of its own.
-        for run in suspects:
-            self._run_pool([run], 1)
-            if run.folder not in self.endings:
+        # Perhaps there was too little memory: each run whose process was killed is tried once more, alone.
+        for run in self._run_pool(pending, jobs) if pending else []:
+            if self._run_pool([run], 1):
                 self.end(run.folder, Ending("failed", "its process was killed (out of memory?)"))
 
     def _run_pool(self, runs: Sequence[PlannedRun], jobs: int) -> list[PlannedRun]:
-        """Run in a pool of processes; returns the runs that were in flight if a process was killed, else nothing."""
-        # "spawn": a forked copy of a process in which torch or BLAS threads run can hang.
-        context = get_context("spawn")
-        queue: Queue[Message] = context.Queue()
-        stop = context.Event()
-        workers = min(jobs, len(runs))
-        common = self.study.target, max(1, cores() // workers)
-        with ProcessPoolExecutor(workers, context, _connect, (queue, stop)) as pool:
-            futures: dict[Future[Ending], str] = {}
-            with no_interrupts():
-                for run in runs:
-                    folder = self.out / run.folder
-                    futures[pool.submit(_run_one, run.config, folder, *common, run.folder in self.anew)] = run.folder
-            waiting = set(futures)
+        """Run in several processes; returns the runs whose process was killed.
+
+        Raises `EdgesimError` if a process ends before any run has begun.
+        """
+        waiting, killed = deque(runs), []
+        share = max(1, cores() // min(jobs, len(runs)))
+        processes: dict[Connection, BaseProcess] = {}
+        at_work: dict[Connection, PlannedRun] = {}
+
+        def give(connection: Connection) -> None:
+            run = at_work[connection] = waiting.popleft()
+            with suppress(OSError):
+                # A process that has ended is noticed when it is listened to.
+                connection.send((run.config, self.out / run.folder, self.study.target, share, run.folder in self.anew))
+
+        def listen(connection: Connection) -> bool:
+            """Take one message; returns whether the process lives."""
             try:
-                while waiting:
-                    done, waiting = wait(waiting, timeout=0.1)
-                    self.display.listen(queue)
-                    self._collect(done, futures)
-            except KeyboardInterrupt:
-                # The workers see this event and end within a round.
-                stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-                self._collect({future for future in waiting if not future.cancelled()}, futures)
-                raise
-        self.display.listen(queue)
-        return [run for run in runs if run.folder not in self.endings and self.display.has_started(run.folder)]
+                said = connection.recv()
+            except (EOFError, OSError):
+                killed.append(at_work.pop(connection))
+                return False
+            if isinstance(said, Message):
+                self.display.show(said)
+            else:
+                self.end(at_work.pop(connection).folder, said)
+            return True
 
-    def _collect(self, done: set[Future[Ending]], folders: Mapping[Future[Ending], str]) -> None:
-        for future in done:
-            if not isinstance(future.exception(), BrokenProcessPool):
-                self.end(folders[future], future.result())
+        try:
+            while waiting or at_work:
+                while waiting and len(at_work) < jobs:
+                    idle = [connection for connection in processes if connection not in at_work]
+                    if not idle:
+                        process, connection = start_process(_serve, name="edgesim study", daemon=False)
+                        processes[connection] = process
+                        idle = [connection]
+                    give(idle[0])
+                for connection in _heard(at_work, None):
+                    if not listen(connection):
+                        processes.pop(connection).join()
+                        if not any(self.display.has_started(run.folder) for run in runs):
+                            raise EdgesimError(
+                                "the worker processes of the study ended before their first run; call run_study under "
+                                "if __name__ == '__main__', and check that there is memory left"
+                            )
+        except KeyboardInterrupt:
+            for connection, run in at_work.items():
+                begun = self.display.has_started(run.folder)
+                (processes[connection].terminate if begun else processes[connection].kill)()
+            until_s = time.monotonic() + _PATIENCE_S
+            while at_work and (left_s := until_s - time.monotonic()) > 0:
+                for connection in _heard(at_work, left_s):
+                    listen(connection)
+            raise
+        finally:
+            for connection, process in processes.items():
+                process.kill()
+                process.join()
+                connection.close()
+        return killed
 
 
-class _Worker:
-    """State of a worker process between runs: the queue for news, and whether the user has stopped the study."""
-
-    queue: "Queue[Message]"
-    stop: Event
+def _heard(connections: Iterable[Connection], timeout_s: float | None) -> list[Connection]:
+    """Connections through which something came, or whose process has ended; waits for the first of them."""
+    return [ready for ready in wait(list(connections), timeout_s) if isinstance(ready, Connection)]
 
 
-def _connect(queue: "Queue[Message]", stop: Event) -> None:
-    _Worker.queue, _Worker.stop = queue, stop
-    # Otherwise the pool's processes would wait for work for ever after their parent was killed.
-    end_with_parent()
+def _serve(connection: Connection) -> None:
+    """Run what comes through a connection, one run after another, until it is closed or one is interrupted."""
+
+    def send(message: Message | Ending) -> None:
+        try:
+            connection.send(message)
+        except OSError:
+            # The parent has gone.
+            os._exit(1)
+
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        hear_sigterm()
+        status = ""
+        while status != "interrupted":
+            config, folder, target, share, fresh = connection.recv()
+            ending = _run_one(config, folder, target, share, fresh, send)
+            status = ending.status
+            with uninterrupted():
+                send(ending)
 
 
-def _run_one(config: RunConfig, folder: Path, target: float | None, share: int, fresh: bool) -> Ending:
-    """One run in a worker process on its share of cores; every error becomes an ending, so that the others finish."""
-    if _Worker.stop.is_set():
-        return Ending("not run", "stopped by the user")
-    listener = Listener(folder.name, config, _Worker.queue, _Worker.stop)
-    listener.on_start("start")
+def _run_one(
+    config: RunConfig, folder: Path, target: float | None, share: int, fresh: bool, send: Callable[[Message], None]
+) -> Ending:
+    """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
+    listener = Listener(folder.name, config, send)
     try:
+        listener.on_start("start")
         result = simulation.run(
             config, folder, listener.on_round, listener.on_start, target, share, listener.on_note, fresh
         )
     except EdgesimError as error:
         return Ending("failed", str(error), fields=error.fields)
     except KeyboardInterrupt:
-        _Worker.stop.set()
         return Ending("interrupted", "stopped by the user")
     except Exception as error:
         traceback.print_exc()

@@ -3,13 +3,14 @@
 import os
 import runpy
 import signal
-from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 import typer
 from hypothesis import settings
 from typer.testing import CliRunner
+
+from edgesim.study import _run_one
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
@@ -32,35 +33,18 @@ def _own_cache(tmp_path_factory):
     patch.undo()
 
 
-class _Here:
-    """In place of a pool of processes: calls run at once, in this process."""
-
-    def __init__(self, workers, context, initializer, arguments):
-        initializer(*arguments)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
-
-    def submit(self, function, *arguments):
-        done = Future()
-        try:
-            done.set_result(function(*arguments))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
-    def shutdown(self, **how):
-        pass
+def _run_here(pools, runs, jobs):
+    """In place of several processes: runs at once, in this process."""
+    for run in runs:
+        given = run.config, pools.out / run.folder, pools.study.target, 1, run.folder in pools.anew
+        pools.end(run.folder, _run_one(*given, pools.display.show))
+    return []
 
 
 @pytest.fixture
 def studies_here(monkeypatch):
     """Studies without processes of their own, of which each would load the libraries anew."""
-    monkeypatch.setattr("edgesim.study.ProcessPoolExecutor", _Here)
-    monkeypatch.setattr("edgesim.study.end_with_parent", lambda: None)
+    monkeypatch.setattr("edgesim.study._Pools._run_pool", _run_here)
 
 
 @pytest.fixture

@@ -1,12 +1,17 @@
-"""Processor cores, worker processes, and the lock of a folder that one process writes to."""
+"""Processor cores, child processes, signals, and the lock of a folder that one process writes to."""
 
+import ctypes
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import parent_process
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from edgesim.errors import EdgesimError
 
@@ -16,17 +21,100 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+"""Signals that ask a process to end: Ctrl-C, and what `kill`, batch systems and containers send."""
+
+
+def sigterm_interrupts() -> None:
+    """From now on SIGTERM raises KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles it."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 @contextmanager
-def no_interrupts() -> Iterator[None]:
-    """Processes started within this context ignore Ctrl-C: their parent ends them."""
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C and SIGTERM within this context take effect at its end, so that no table is written in part."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    came: list[int] = []
+    # A handler that is no function of Python cannot be put back.
+    known = [number for number in _ENDING if signal.getsignal(number) is not None]
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in known}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+def start_process(
+    target: Callable[..., None], *arguments: Any, name: str, daemon: bool
+) -> tuple[BaseProcess, Connection]:
+    """Start a process that calls ``target(connection, *arguments)``; the other end of that connection is returned.
+
+    The process is a new interpreter, since a forked copy of a process in which torch or BLAS threads run can hang. It
+    does not hear Ctrl-C and SIGTERM, which often go to all processes of a group: this process ends it. It ends itself
+    when this process does, even if that is killed.
+    """
+    context = get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_begin, args=(_Birth(), target, there, arguments), name=name, daemon=daemon)
+    if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing import resource_tracker
+
+        # It unblocks both signals when it starts.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    else:
+        process.start()
+    there.close()
+    return process, here
+
+
+def hear_sigterm() -> None:
+    """Let SIGTERM raise KeyboardInterrupt in this process of `start_process`, once; what follows is ignored."""
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+
+class _Birth:
+    """The first argument of a process: when it arrives there, before the target's libraries are loaded for seconds, the
+    system is asked to kill the process when its parent ends (Linux only; elsewhere `_begin` sees to that)."""
+
+    def __init__(self) -> None:
+        self.parent = os.getpid()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if sys.platform == "linux":
+            set_death_signal = 1
+            ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+            if os.getppid() != state["parent"]:
+                os._exit(1)
+
+
+def _begin(_: _Birth, target: Callable[..., None], connection: Connection, arguments: tuple[Any, ...]) -> None:
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+    target(connection, *arguments)
 
 
 class Alone:
@@ -58,15 +146,3 @@ class Alone:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-
-def end_with_parent() -> None:
-    """From now on this process ends when its parent process ends, even if the parent was killed."""
-    parent = parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()

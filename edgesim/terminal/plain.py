@@ -10,19 +10,21 @@ from typing import NoReturn, ParamSpec, TypeVar
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import check_path
 from edgesim.files.plain_text import printable
+from edgesim.runs.processes import sigterm_interrupts
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """Turn bad input into one line on stderr and the error's status, and Ctrl-C into status 130.
+    """Turn bad input into one line on stderr and the error's status, and Ctrl-C or SIGTERM into status 130.
 
     Paths among the command's arguments are checked first: those that the file system cannot have are bad input too.
     """
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        sigterm_interrupts()
         try:
             for name, value in inspect.signature(command).bind_partial(*args, **kwargs).arguments.items():
                 for path in value if isinstance(value, list) else [value]:

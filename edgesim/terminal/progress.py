@@ -4,10 +4,8 @@ import math
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.queues import Queue
-from multiprocessing.synchronize import Event
-from queue import Empty
 from types import TracebackType
 from typing import Any, Self
 
@@ -38,35 +36,30 @@ class Message:
 
 @dataclass
 class Listener:
-    """Sends a run's news through a queue, at most a few times a second."""
+    """Sends a run's news, at most a few times a second."""
 
     run: str
     config: RunConfig
-    queue: "Queue[Message]"
-    stop: Event
+    send: Callable[[Message], None]
     rounds: int = 0
     """Rounds done."""
     sent_s: float = 0.0
     """When news of a round was last sent, by the monotonic clock."""
 
     def on_start(self, what: str) -> None:
-        """Send what the run is preparing or looking for; raises KeyboardInterrupt when the study is to stop."""
-        if self.stop.is_set():
-            raise KeyboardInterrupt
-        self.queue.put(Message(self.run, self.rounds, what))
+        """Send what the run is preparing or looking for."""
+        self.send(Message(self.run, self.rounds, what))
 
     def on_note(self, about: str, note: str) -> None:
         """Send a note that the user should read."""
-        self.queue.put(Message(self.run, 0, note, about))
+        self.send(Message(self.run, 0, note, about))
 
     def on_round(self, done: RoundDone) -> None:
-        """Send that the run finished a round; raises KeyboardInterrupt when the study is to stop."""
-        if self.stop.is_set():
-            raise KeyboardInterrupt
+        """Send that the run finished a round."""
         now_s, self.rounds = time.monotonic(), rounds_done(self.config, done)
         if now_s - self.sent_s >= _SECONDS_BETWEEN_MESSAGES:
             self.sent_s = now_s
-            self.queue.put(Message(self.run, self.rounds, describe(done)))
+            self.send(Message(self.run, self.rounds, describe(done)))
 
 
 def describe(done: RoundDone) -> str:
@@ -170,25 +163,18 @@ class Display:
         """Whether a run has sent news."""
         return run in self._bars
 
-    def listen(self, queue: "Queue[Message]") -> None:
-        """Show all news that are in the queue."""
-        while True:
-            try:
-                message = queue.get_nowait()
-            except Empty:
-                return
-            if message.note_about:
-                self._note(message)
-                continue
-            if message.run in self._status:
-                continue
-            if message.run not in self._bars:
-                total = self._rounds[message.run]
-                self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
-            self._progress.update(self._bars[message.run], completed=message.rounds, text=message.text)
-            self._advance(message.run, message.rounds)
-            if message.rounds:
-                self._get_on()
+    def show(self, message: Message) -> None:
+        """Show news of a run."""
+        if message.note_about:
+            self._note(message)
+            return
+        if message.run not in self._bars:
+            total = self._rounds[message.run]
+            self._bars[message.run] = self._progress.add_task(f"  {message.run}", total=total, text="")
+        self._progress.update(self._bars[message.run], completed=message.rounds, text=message.text)
+        self._advance(message.run, message.rounds)
+        if message.rounds:
+            self._get_on()
 
     def _note(self, message: Message) -> None:
         """Print a note, unless another run of the study has sent one on the same subject."""

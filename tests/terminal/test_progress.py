@@ -1,5 +1,4 @@
 import io
-from queue import Queue
 
 import pytest
 from rich.console import Console
@@ -13,12 +12,10 @@ ROUNDS = {"a": 400, "b": 400, "c": 400, "d": 400}
 def last_line(news: dict[str, int], endings: dict[str, str], error: type[BaseException] | None) -> str:
     """What stands there once a study is over: rounds told of by running runs, how runs ended, what ended the study."""
     file = io.StringIO()
-    queue: Queue[Message] = Queue()
     try:
         with Display(Console(file=file, width=200), "study", ROUNDS) as display:
             for run, rounds in news.items():
-                queue.put(Message(run, rounds, ""))
-            display.listen(queue)
+                display.show(Message(run, rounds, ""))
             for run, status in endings.items():
                 display.ended(run, status, "a reason")
             if error:
@@ -44,12 +41,10 @@ def test_the_count_tells_the_rounds_done_and_the_runs_that_finished(news, ending
 
 def test_a_note_about_one_thing_is_told_once_by_the_run_that_gave_it_first():
     file = io.StringIO()
-    queue: Queue[Message] = Queue()
-    for news in [("a", "range", "3 devices are far"), ("b", "range", "5 devices are far"), ("b", "band", "too many")]:
-        run, about, text = news
-        queue.put(Message(run, 0, text, about))
+    news = [("a", "range", "3 devices are far"), ("b", "range", "5 devices are far"), ("b", "band", "too many")]
     with Display(Console(file=file, width=200), "study", ROUNDS) as display:
-        display.listen(queue)
+        for run, about, text in news:
+            display.show(Message(run, 0, text, about))
         assert not display.has_started("a")
     said = file.getvalue()
     assert "a: 3 devices are far" in said
@@ -82,14 +77,11 @@ def test_where_no_terminal_shows_a_bar_a_line_on_stderr_stands_for_it_after_2_s_
 
 
 def test_where_no_terminal_shows_a_bar_a_study_tells_how_far_it_is(at, capsys):
-    queue: Queue[Message] = Queue()
     with Display(Console(file=io.StringIO(), width=200), "study", ROUNDS) as display:
         display.ended("a", "finished", "")
         at(3.0)
-        queue.put(Message("b", 40, ""))
-        display.listen(queue)
-        queue.put(Message("b", 41, ""))
-        display.listen(queue)
+        display.show(Message("b", 40, ""))
+        display.show(Message("b", 41, ""))
     assert capsys.readouterr().err == "study 400/1600 rounds, 1 of 4 runs finished\n"
 
 

@@ -50,7 +50,6 @@ Report = Literal["ready"] | Failure | Done
 class Share:
     """What a process gets from its parent."""
 
-    connection: Connection
     build: Callable[[], nn.Module]
     data: DeviceData
     mixed: bool
@@ -61,22 +60,21 @@ class Share:
     """Where to write the update of a job, [P], in shared memory."""
 
 
-def serve(share: Share) -> None:
-    """Train every job that comes through the connection; ends when the parent does."""
+def serve(connection: Connection, share: Share) -> None:
+    """Train every job that comes through the connection, until it is closed."""
     cpu = torch.device("cpu")
     with reproducible(cpu):
         loop = LoopBackEnd(FlatModel(share.build(), cpu, share.mixed), share.data, share.algorithm)
         try:
-            share.connection.send("ready")
+            connection.send("ready")
             while True:
-                share.connection.send(_train(loop, share))
+                connection.send(_train(loop, share, *connection.recv()))
         except (EOFError, OSError):
             # The parent has gone.
             return
 
 
-def _train(loop: LoopBackEnd, share: Share) -> Report:
-    job, given, velocity = share.connection.recv()
+def _train(loop: LoopBackEnd, share: Share, job: Job, given: Arrays, velocity: Arrays) -> Report:
     try:
         result = loop.train(replace(job, given=tensors_of(given) | {"start": share.start}, **tensors_of(velocity)))
     except EdgesimError as error:

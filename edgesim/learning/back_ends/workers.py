@@ -17,7 +17,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, Result, wanted
 from edgesim.learning.tensors import DeviceData
-from edgesim.runs.processes import no_interrupts
+from edgesim.runs.processes import start_process
 
 
 @dataclass(eq=False)
@@ -55,7 +55,6 @@ class WorkersBackEnd:
 
         Raises `EdgesimError` where no process can be started, and `NoSharedMemory`.
         """
-        context = multiprocessing.get_context("spawn")
         if multiprocessing.current_process().daemon:
             raise EdgesimError("learning.back_end: 'workers' cannot be used in a daemonic process; use 'loop'")
         self._loop = LoopBackEnd(model, data, algorithm)
@@ -63,14 +62,10 @@ class WorkersBackEnd:
         self._end = weakref.finalize(self, _end, self._workers)
         try:
             for number in range(1, count + 1):
-                here, there = context.Pipe()
                 start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
-                share = Share(there, build, data, model.mixed, algorithm, start, update)
-                process = context.Process(target=serve, args=(share,), name=f"edgesim worker {number}", daemon=True)
-                with no_interrupts():
-                    process.start()
-                there.close()
-                self._workers.append(_Worker(number, process, here, start, update))
+                share = Share(build, data, model.mixed, algorithm, start, update)
+                process, connection = start_process(serve, share, name=f"edgesim worker {number}", daemon=True)
+                self._workers.append(_Worker(number, process, connection, start, update))
         except RuntimeError as error:
             self.close()
             # Torch names the file that did not become as large as it should, in several sentences.
@@ -167,7 +162,7 @@ class WorkersBackEnd:
 
 def _end(workers: list[_Worker]) -> None:
     for worker in workers:
-        worker.process.terminate()
+        worker.process.kill()
     for worker in workers:
         worker.process.join()
         worker.connection.close()
