@@ -323,8 +323,9 @@ class _Pools:
                 while waiting and len(at_work) < jobs:
                     idle = [connection for connection in processes if connection not in at_work]
                     if not idle:
-                        process, connection = start_process(_serve, name="edgesim study", daemon=False)
-                        processes[connection] = process
+                        with uninterrupted():
+                            process, connection = start_process(_serve, name="edgesim study", daemon=False)
+                            processes[connection] = process
                         idle = [connection]
                     give(idle[0])
                 for connection in _heard(at_work, None):

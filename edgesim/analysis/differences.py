@@ -14,7 +14,7 @@ from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.statistics import Interval, holm, mean_interval, paired_t_p, reading
 from edgesim.analysis.summary import Measures, measure_rounds
 from edgesim.arrays import Floats
-from edgesim.files.paths import own_file
+from edgesim.runs.records import write_whole
 
 WORDS = {
     "scheduled": ("fewer", "more"),
@@ -127,7 +127,7 @@ def differences_table(study_folder: Path, knob: str, reference: str, *, write: b
     if write:
         files = [] if table.empty else [study_folder / f"{name}.csv"]
         for path in files:
-            table.to_csv(own_file(path), index=False, lineterminator="\n")
+            write_whole(path, table.to_csv(index=False, lineterminator="\n"))
         made.note(name, digest, files, [path.name for path in files])
     return table
 

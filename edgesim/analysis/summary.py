@@ -15,8 +15,7 @@ from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
 from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_file
-from edgesim.runs.records import read_run
+from edgesim.runs.records import read_run, write_whole
 
 TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
 TO_STAY = ("rounds_to_stay", "seconds_to_stay")
@@ -159,7 +158,7 @@ def write_summary(study_folder: Path) -> Path:
     path = study_folder / "summary.csv"
     made, digest = Made(study_folder), digest_of_study(read_study(study_folder))
     if made.current("summary", digest) is None:
-        summarise(study_folder).to_csv(own_file(path), index=False, lineterminator="\n")
+        write_whole(path, summarise(study_folder).to_csv(index=False, lineterminator="\n"))
         made.note("summary", digest, [path])
     return path
 

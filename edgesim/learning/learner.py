@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -281,9 +282,16 @@ class TorchLearner:
         self._in_frame = False
 
     def save(self, folder: Path) -> None:
-        """Write the global model as `MODEL_FILE`."""
+        """Write the global model as `MODEL_FILE`, whole or not at all; raises `EdgesimError`."""
         self.model.load(self.global_weights)
-        save_file(self.model.state(), own_file(folder / MODEL_FILE))
+        path = folder / MODEL_FILE
+        part = own_file(path.with_name(f"{path.name}.part"))
+        try:
+            save_file(self.model.state(), part)
+            part.replace(path)
+        except (OSError, SafetensorError) as error:
+            part.unlink(missing_ok=True)
+            raise EdgesimError(f"{path}: cannot be written: {error}") from None
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning, with the device state as it is now."""

@@ -269,11 +269,11 @@ def make_folder(folder: Path) -> None:
 def save(figure: Figure, stem: Path) -> list[Path]:
     """Write ``stem.png`` (300 dpi) and ``stem.svg``; the same figure gives the same bytes every time.
 
-    Raises `EdgesimError` where the folder cannot be made.
+    Raises `EdgesimError` where the folder cannot be made, or a file not written.
     """
     make_folder(stem.parent)
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
-    with paper():
+    with paper(), system_errors(f"{stem}: the figure cannot be written"):
         figure.savefig(own_file(png), dpi=300, metadata={"Software": None})
         # The layout is done by now, and doing it again would take as long as drawing.
         figure.set_layout_engine("none")

@@ -57,7 +57,7 @@ def start_process(
 
     The process is a new interpreter, since a forked copy of a process in which torch or BLAS threads run can hang. It
     does not hear Ctrl-C and SIGTERM, which often go to all processes of a group: this process ends it. It ends itself
-    when this process does, even if that is killed.
+    when this process does, even if that is killed. Start it within `uninterrupted`, since a half-started one complains.
     """
     context = get_context("spawn")
     here, there = context.Pipe()

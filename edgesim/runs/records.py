@@ -8,7 +8,8 @@ import itertools
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file, system_errors
 from edgesim.files.text_file import read_json, read_toml
-from edgesim.runs.processes import Alone
+from edgesim.runs.processes import Alone, uninterrupted
 from edgesim.runs.run_schema import SCHEMAS, checked
 
 SCHEMA_VERSION = 2
@@ -66,6 +67,8 @@ class RunWriter:
                 raise
         self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
         self._flushed_s = time.monotonic()
+        self._whole = True
+        """Whether no batch of a stream was written in part."""
 
     def _begin(self, config: Mapping[str, Any]) -> None:
         """Write the first files, replacing those of an unfinished run that is run again."""
@@ -86,10 +89,23 @@ class RunWriter:
             return
         self._pending[table].append(columns)
         if table == "rounds" and time.monotonic() - self._flushed_s >= _FLUSH_S:
-            self._flush()
+            with self._writing():
+                self._flush()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Nothing interrupts what is written here; raises `EdgesimError` where the disk is full, or fails."""
+        kept = "; the rounds written before can be read, and the next start runs it again"
+        with uninterrupted(), system_errors(f"{self.folder}: cannot be written", kept):
+            try:
+                yield
+            except OSError:
+                self._whole = False
+                raise
 
     def _flush(self) -> None:
-        for name, schema in SCHEMAS.items():
+        # Those of ``rounds`` come last: where they are, all rows of their rounds are.
+        for name, schema in sorted(SCHEMAS.items(), key=lambda table: table[0] == "rounds"):
             pending = self._pending[name]
             if pending:
                 arrays = [_column(field, pending) for field in schema]
@@ -103,6 +119,16 @@ class RunWriter:
 
         ``cut`` is whether it was broken off, so that the rows of a round that was being recorded are dropped.
         """
+        self._run |= {"status": status, **facts}
+        try:
+            with self._writing():
+                if self._whole:
+                    self._close_tables(cut)
+                self._write_run()
+        finally:
+            self._alone.release()
+
+    def _close_tables(self, cut: bool) -> None:
         self._flush()
         for name in SCHEMAS:
             self._streams[name].close()
@@ -118,9 +144,6 @@ class RunWriter:
             part.replace(self.folder / f"{name}.parquet")
         for name in SCHEMAS:
             (self.folder / f"{name}.arrow").unlink()
-        self._run |= {"status": status, **facts}
-        self._write_run()
-        self._alone.release()
 
     def _write_run(self) -> None:
         write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
@@ -143,10 +166,16 @@ def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file that is never seen half-written."""
+    """Write a text file that is never seen half-written; raises OSError that names it."""
     part = own_file(path.with_name(path.name + ".part"))
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        # Writing to an open file, which a full disk refuses, names none.
+        error.filename = str(path)
+        raise
 
 
 def read_table(folder: Path | str, table: str) -> pd.DataFrame:

@@ -19,6 +19,8 @@ R = TypeVar("R")
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn bad input into one line on stderr and the error's status, and Ctrl-C or SIGTERM into status 130.
 
+    What the system refuses is one line too: a full disk, a folder that is read-only.
+
     Paths among the command's arguments are checked first: those that the file system cannot have are bad input too.
     """
 
@@ -33,6 +35,9 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except EdgesimError as error:
             _stop(f"error: {error}", error.status)
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            _stop(f"error: {place}{error.strerror or error}", EdgesimError.status)
         except KeyboardInterrupt:
             _stop("stopped; what was finished is kept", 130)
 

@@ -366,8 +366,7 @@ def run_folder(draw: Draw, folder: Path, whole: Path) -> list[str]:
             path.unlink()
         elif what == "edit" and path.suffix == ".parquet" and path.stem in SCHEMAS:
             _edit(draw, path)
-        elif what == "edit" and path.name == "run.json":
-            facts = json.loads(path.read_text())
+        elif what == "edit" and path.name == "run.json" and (facts := _facts(path)):
             facts[draw(st.sampled_from(sorted(facts)))] = draw(ODD.filter(lambda value: value == value))
             path.write_text(json.dumps(facts))
         elif path.suffix in (".json", ".toml"):
@@ -377,6 +376,15 @@ def run_folder(draw: Draw, folder: Path, whole: Path) -> list[str]:
     shutil.copy(whole / "config.toml", folder / "run.toml")
     words: str = draw(st.sampled_from(["show out", "show out", "plot out", "run run.toml --out out"]))
     return words.split()
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    """What a ``run.json`` holds; nothing if an earlier change has broken it."""
+    try:
+        facts = json.loads(path.read_text())
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def _edit(draw: Draw, path: Path) -> None:

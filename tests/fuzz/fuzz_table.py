@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 from fuzz_inputs import BASE, KINDS, attempt
 from fuzz_outcomes import GOOD
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from edgesim import simulation
@@ -25,7 +25,13 @@ def tried(kind: str, count: int, draws: int, whole: Path) -> tuple[Counter[str],
     ends: Counter[str] = Counter()
     faults: dict[str, str] = {}
 
-    @settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     @hypothesis.seed(draws)
     @given(st.data())
     def one(data: st.DataObject) -> None:

@@ -17,7 +17,7 @@ from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, Result, wanted
 from edgesim.learning.tensors import DeviceData
-from edgesim.runs.processes import start_process
+from edgesim.runs.processes import start_process, uninterrupted
 
 
 @dataclass(eq=False)
@@ -64,8 +64,9 @@ class WorkersBackEnd:
             for number in range(1, count + 1):
                 start, update = (torch.empty_like(model.weights).share_memory_() for _ in range(2))  # type: ignore[no-untyped-call]
                 share = Share(build, data, model.mixed, algorithm, start, update)
-                process, connection = start_process(serve, share, name=f"edgesim worker {number}", daemon=True)
-                self._workers.append(_Worker(number, process, connection, start, update))
+                with uninterrupted():
+                    process, connection = start_process(serve, share, name=f"edgesim worker {number}", daemon=True)
+                    self._workers.append(_Worker(number, process, connection, start, update))
         except RuntimeError as error:
             self.close()
             # Torch names the file that did not become as large as it should, in several sentences.

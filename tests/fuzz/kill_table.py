@@ -1,0 +1,317 @@
+"""What is left of runs and studies that are killed: ``python tests/fuzz/kill_table.py --kills 200 --stops 50``.
+
+A victim is a start of edgesim in a session of its own, which gets a signal at a random moment between its start and its
+end: SIGKILL alone, to one of its processes or to all of them; SIGTERM or Ctrl-C, to it alone (as `kill` does) or to all
+(as a terminal and batch systems do). Then its folder is looked at, and it is started again: most starts are the next
+victim, every `NEXT`th goes on to its end. One victim of `COLD` is started as typed, as are those that go on to their
+end; the others are forked from this process, which has loaded the libraries, so that they do not spend most of their
+life in that. Prints each fault, and a table by kind and signal.
+"""
+
+import argparse
+import atexit
+import json
+import os
+import random
+import runpy
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+import edgesim.cli
+import edgesim.learning.learner
+import edgesim.scenario  # noqa: F401 - loaded here, once
+from edgesim.runs.records import read_run, read_table
+
+GONE_S = 10.0
+NEXT = 10
+COLD = 10
+SHM = Path("/dev/shm")
+
+RUN = """
+seed = 1
+rounds = 12
+devices.count = 6
+round = { payload_bits = 2e6, tmax_s = 1.0 }
+data = { dataset = "own.npz", partition = "iid", samples_per_device = 4 }
+learning = { back_end = "workers", workers = 2, pretrain = false, epochs = 8, batch_size = 1 }
+"""
+STUDY = """
+import tomllib
+from pathlib import Path
+from edgesim.scenario import plain_errors
+from edgesim.study import Study, grid, run_study
+
+@plain_errors
+def main():
+    base = tomllib.loads(Path("run.toml").read_text())
+    run_study(Study("s", grid(base, {"learning.workers": [1], "round.tmax_s": [1.0, 1.2]}, [0])), Path("out"), jobs=2)
+
+if __name__ == "__main__":
+    main()
+"""
+KILLS = ("SIGKILL", "SIGKILL to a child", "SIGKILL to all")
+STOPS = ("SIGTERM", "Ctrl-C", "SIGTERM to all", "Ctrl-C to all")
+
+
+def prepared(folder: Path) -> Path:
+    """A folder with what both kinds of victims read."""
+    some = np.random.default_rng(0)
+    pixels, classes = some.integers(0, 255, (40, 4, 4), dtype=np.uint8), np.arange(40) % 4
+    np.savez(folder / "own.npz", train_images=pixels, train_labels=classes, test_images=pixels, test_labels=classes)
+    (folder / "run.toml").write_text(RUN)
+    (folder / "study.py").write_text(STUDY)
+    return folder
+
+
+def start(kind: str, folder: Path, cold: bool) -> int:
+    """Start a victim in a folder, in a new session; what it says goes to the file ``said`` there."""
+    words = ["edgesim", "run", "run.toml", "--out", "out"] if kind == "run" else [str(folder / "study.py")]
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        os.chdir(folder)
+        said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        if cold:
+            os.execv(sys.executable, [sys.executable, *(["-m"] if kind == "run" else []), *words])
+        sys.argv = words
+        code = 0
+        try:
+            if kind == "run":
+                runpy.run_module("edgesim", run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(words[0], run_name="__main__")
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1 if end.code else 0
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    except KeyboardInterrupt:
+        # Before the command itself or behind it.
+        os._exit(130)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(99)
+
+
+def wait_for(pid: int, until_s: float) -> int | None:
+    """The status of a victim, as `subprocess` gives it; None if it lives at that time."""
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() >= until_s:
+            return None
+        time.sleep(0.01)
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session that have not ended (zombies have)."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def send(victim: int, what: str, some: random.Random) -> None:
+    """Send a signal of `KILLS` or `STOPS`."""
+    number = {"SIGK": signal.SIGKILL, "SIGT": signal.SIGTERM, "Ctrl": signal.SIGINT}[what[:4]]
+    targets = [victim]
+    if what.endswith("to all"):
+        targets = members(victim)
+    elif what.endswith("to a child"):
+        targets = [some.choice([pid for pid in members(victim) if pid != victim] or targets)]
+    for pid in targets:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def shared() -> set[str]:
+    """Names of torch's and Python's shared memory and semaphores that no living process has."""
+    names = {path.name for path in SHM.glob("*") if path.name.startswith(("torch_", "sem.", "psm_"))}
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        if names:
+            try:
+                text = maps.read_text()
+            except OSError:
+                continue
+            names = {name for name in names if name not in text}
+    return names
+
+
+@dataclass
+class Victim:
+    """What became of one victim."""
+
+    moment: str
+    """How far it was: what was in its folder."""
+    gone_s: float
+    """Seconds until none of its processes lived any more."""
+    faults: list[str] = field(default_factory=list)
+
+
+def kill_one(kind: str, folder: Path, what: str, after_s: float, cold: bool, some: random.Random) -> Victim:
+    """Start a victim, send it a signal after a time, and say what is wrong with what it leaves."""
+    before = shared()
+    pid = start(kind, folder, cold)
+    status = wait_for(pid, time.monotonic() + after_s)
+    if status is None:
+        send(pid, what, some)
+    sent_s = time.monotonic()
+    faults = []
+    # A study goes on to its end where one of its processes was killed.
+    until_s = sent_s + (120.0 if what == "SIGKILL to a child" else GONE_S)
+    status = wait_for(pid, until_s) if status is None else status
+    while (alive := members(pid)) and time.monotonic() < until_s:
+        time.sleep(0.02)
+    gone_s = time.monotonic() - sent_s
+    if alive:
+        faults.append(f"{len(alive)} processes live after {until_s - sent_s:g} s")
+        for one in alive:
+            os.kill(one, signal.SIGKILL)
+        status = wait_for(pid, time.monotonic() + 60) if status is None else status
+    said = (folder / "said").read_text(errors="replace")
+    if "Traceback" in said:
+        faults.append(f"traceback: {said}")
+    allowed = {0, -signal.SIGKILL} if what in ("SIGKILL", "SIGKILL to all") else {0, 1, 2, -signal.SIGKILL}
+    # While the libraries load SIGTERM ends a process by itself, and Ctrl-C may let Python end as by SIGINT.
+    allowed = allowed if what in KILLS else {0, 130, -signal.SIGTERM, -signal.SIGINT}
+    if status not in allowed:
+        faults.append(f"status {status}: {said.strip().splitlines()[-1:]}")
+    if left := shared() - before:
+        faults.append(f"left in {SHM}: {sorted(left)}")
+    runs = sorted(path.parent for path in (folder / "out").rglob("config.toml"))
+    for run in runs:
+        faults += unreadable(run)
+        if status == 130 and what in STOPS and (ended := status_of(run)) not in ("interrupted", "finished"):
+            faults.append(f"{run.name} is {ended!r} after status 130")
+    return Victim(moment_of(folder / "out"), gone_s, faults)
+
+
+def status_of(run: Path) -> str:
+    """The status of a run, empty if it has none yet."""
+    return str(read_run(run)["status"]) if (run / "run.json").is_file() else ""
+
+
+def unreadable(run: Path) -> Iterator[str]:
+    """What is wrong with the tables of a run that was broken off: every round in ``rounds`` must be there, whole."""
+    if not any((run / f"rounds.{suffix}").is_file() for suffix in ("arrow", "parquet")):
+        return
+    try:
+        rounds, activities = read_table(run, "rounds"), read_table(run, "activities")
+    except Exception as error:
+        yield f"{run.name} cannot be read: {error!r}"
+        return
+    if rounds["round"].tolist() != list(range(1, len(rounds) + 1)):
+        yield f"{run.name} has the rounds {rounds['round'].tolist()}"
+    sent = activities[activities["activity"] == "compute"].groupby("round").size()
+    for number, selected in zip(rounds["round"], rounds["selected"], strict=True):
+        if sent.get(number, 0) != selected:
+            yield f"{run.name}, round {number}: {sent.get(number, 0)} devices computed of {selected} selected"
+
+
+def moment_of(out: Path) -> str:
+    """How far a run or study was."""
+    if not any(out.rglob("run.json")):
+        return "before the run"
+    states = [json.loads(path.read_text())["status"] for path in out.rglob("run.json")]
+    if all(state == "finished" for state in states):
+        return "after its end"
+    rounds = [path for path in out.rglob("rounds.*") if path.stat().st_size > 5000]
+    return "in its rounds" if rounds or "interrupted" in states else "at its beginning"
+
+
+def whole(kind: str, folder: Path) -> list[str]:
+    """Start in a folder, as typed, and wait for the end: what is wrong with it."""
+    status = wait_for(start(kind, folder, cold=True), time.monotonic() + 600)
+    said = (folder / "said").read_text(errors="replace")
+    faults = [f"the next start ended with {status}: {said.strip().splitlines()[-1:]}"] if status != 0 else []
+    for run in (path.parent for path in (folder / "out").rglob("config.toml")):
+        faults += unreadable(run)
+        if status_of(run) != "finished" or len(read_table(run, "rounds")) != 12:
+            faults.append(f"the next start left {run.name} {status_of(run)!r}")
+        if any(run.glob("*.part")) or any(run.glob("*.arrow")):
+            faults.append(f"the next start left {sorted(path.name for path in run.iterdir())}")
+    return faults
+
+
+def play(kind: str, whats: list[str], folder: Path, some: random.Random) -> Iterator[tuple[str, Victim]]:
+    """Kill a victim for each signal; every `NEXT`th of them is followed by a start that goes on to its end."""
+    lasts_s = 0.0
+    for number, what in enumerate(["", *whats]):
+        if not what:
+            began_s = time.monotonic()
+            status = wait_for(start(kind, folder, cold=False), began_s + 600)
+            lasts_s = time.monotonic() - began_s
+            shutil.rmtree(folder / "out", ignore_errors=True)
+            if status:
+                raise SystemExit(f"{kind} does not even run: {(folder / 'said').read_text()}")
+            continue
+        victim = kill_one(kind, folder, what, some.uniform(0.0, lasts_s), number % COLD == 0, some)
+        if number % NEXT == 0 or number == len(whats):
+            victim.faults += whole(kind, folder)
+            shutil.rmtree(folder / "out", ignore_errors=True)
+        elif victim.moment == "after its end":
+            shutil.rmtree(folder / "out", ignore_errors=True)
+        yield what, victim
+
+
+def main() -> None:
+    """Kill, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200, help="number of SIGKILLs")
+    parser.add_argument("--stops", type=int, default=50, help="number of SIGTERMs and Ctrl-Cs")
+    parser.add_argument("--draws", type=int, default=0, help="seed of the moments")
+    wanted = parser.parse_args()
+    some = random.Random(wanted.draws)
+    table: dict[tuple[str, str], Counter[str]] = {}
+    slowest: dict[tuple[str, str], float] = {}
+    signals = [KILLS[k % len(KILLS)] for k in range(wanted.kills)] + [STOPS[k % 4] for k in range(wanted.stops)]
+    some.shuffle(signals)
+    # Studies cost twice as much.
+    cut = len(signals) * 2 // 3
+    # No `TemporaryDirectory`, which the victims that are forked would remove at their end.
+    folder = prepared(Path(tempfile.mkdtemp()))
+    try:
+        for kind, whats in (("run", signals[:cut]), ("study", signals[cut:])):
+            for what, victim in play(kind, whats, folder, some):
+                counts = table.setdefault((kind, what), Counter())
+                counts |= Counter({one: counts[one] + 1 for one in ("victims", victim.moment)})
+                counts["faults"] += len(victim.faults)
+                table[kind, what] = counts
+                slowest[kind, what] = max(slowest.get((kind, what), 0.0), victim.gone_s)
+                for fault in victim.faults:
+                    print(f"{kind}, {what}, {victim.moment}: {fault}", flush=True)
+    finally:
+        shutil.rmtree(folder)
+    columns = ["victims", "before the run", "at its beginning", "in its rounds", "after its end", "faults"]
+    print("| victim | signal | " + " | ".join(columns) + " | gone after s |")
+    print("| --- " * (len(columns) + 3) + "|")
+    for (kind, what), counts in sorted(table.items()):
+        cells = " | ".join(str(counts[column]) for column in columns)
+        print(f"| {kind} | {what} | {cells} | {slowest[kind, what]:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
