@@ -251,7 +251,9 @@ def _make_learner(config: RunConfig, federation: Federation, streams: Streams, c
         from edgesim.learning.timing_only import TimingOnlyLearner
 
         return TimingOnlyLearner(config, federation, streams)
-    from edgesim.learning.learner import make_learner
+    # Torch, interrupted while it loads, would stay in pieces for the rest of this process.
+    with processes.uninterrupted():
+        from edgesim.learning.learner import make_learner
 
     return make_learner(config, federation, streams, cores)
 
