@@ -32,7 +32,9 @@ def system_errors(told: str, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EdgesimError(f"{told}: {error.strerror or error}{remedy}") from None
+        # Arrow's errors have a number, and a text of their own.
+        reason = error.strerror or (os.strerror(error.errno) if error.errno else error)
+        raise EdgesimError(f"{told}: {reason}{remedy}") from None
 
 
 def own_file(path: Path) -> Path:

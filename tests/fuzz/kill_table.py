@@ -203,7 +203,12 @@ def kill_one(kind: str, folder: Path, what: str, after_s: float, cold: bool, som
     allowed = allowed if what in KILLS else {0, 130, -signal.SIGTERM, -signal.SIGINT}
     if status not in allowed:
         faults.append(f"status {status}: {said.strip().splitlines()[-1:]}")
-    if left := shared() - before:
+    left = shared() - before
+    if left:
+        # What others have between making it and using it.
+        time.sleep(1.0)
+        left &= shared()
+    if left:
         faults.append(f"left in {SHM}: {sorted(left)}")
     runs = sorted(path.parent for path in (folder / "out").rglob("config.toml"))
     for run in runs:
@@ -304,6 +309,8 @@ def main() -> None:
     parser.add_argument("--stops", type=int, default=50, help="number of SIGTERMs and Ctrl-Cs")
     parser.add_argument("--draws", type=int, default=0, help="seed of the moments")
     wanted = parser.parse_args()
+    # A shell that starts this in the background leaves it deaf to Ctrl-C, and so the victims.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     some = random.Random(wanted.draws)
     table: dict[tuple[str, str], Counter[str]] = {}
     slowest: dict[tuple[str, str], float] = {}
@@ -319,6 +326,7 @@ def main() -> None:
             counts.update(["victims", victim.moment])
             counts["faults"] += len(victim.faults)
             slowest[place.kind, what] = max(slowest.get((place.kind, what), 0.0), victim.gone_s)
+            print(number + 1, place.kind, what, victim.moment, f"{victim.gone_s:.1f} s", file=sys.stderr, flush=True)
             for fault in victim.faults:
                 print(f"{place.kind}, {what}, {victim.moment}: {fault}", flush=True)
     finally:
