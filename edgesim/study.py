@@ -213,11 +213,13 @@ def run_study(
             pools.run_all(jobs or cores())
     finally:
         began = any((out / run.folder).exists() for run in study.runs)
-        if began:
-            _write_plan(study, out, endings)
-        else:
-            _remove_empty(made)
-        alone.release()
+        try:
+            if began:
+                _write_plan(study, out, endings)
+            else:
+                _remove_empty(made)
+        finally:
+            alone.release()
     if all(ending.status != "finished" for ending in endings.values()):
         what = f"{out}: no run finished" if began else "no run could begin"
         first = next(iter(endings.values()))

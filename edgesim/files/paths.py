@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +33,8 @@ def system_errors(told: str, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Arrow's errors have a number, and a text of their own.
-        reason = error.strerror or (os.strerror(error.errno) if error.errno else error)
+        # Arrow puts words of its own before those of the system.
+        reason = re.sub(r".*\[errno \d+\] ", "", error.strerror or str(error))
         raise EdgesimError(f"{told}: {reason}{remedy}") from None
 
 
