@@ -486,12 +486,15 @@ def test_a_study_that_is_killed_takes_its_processes_with_it(long_study):
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_a_study_with_readable_runs(tmp_path, long_study):
+@pytest.mark.parametrize(("send", "number"), [("killpg", "SIGINT"), ("killpg", "SIGTERM"), ("kill", "SIGTERM")])
+def test_ctrl_c_and_sigterm_end_a_study_with_readable_runs(send, number, tmp_path, long_study):
     process, runs = long_study
-    os.killpg(process.pid, signal.SIGINT)
+    getattr(os, send)(process.pid, getattr(signal, number))
     output, _ = process.communicate(timeout=60)
-    assert process.returncode != 0
+    assert process.returncode == 130
+    assert output.splitlines()[-1] == b"stopped; what was finished is kept"
     assert b"Traceback" not in output
+    assert is_empty(process.pid)
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
     plan = json.loads((tmp_path / "study/study.json").read_text())
     assert "finished" not in [run["status"] for run in plan["runs"]]

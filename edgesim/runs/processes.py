@@ -1,6 +1,5 @@
 """Processor cores, child processes, signals, and the lock of a folder that one process writes to."""
 
-import ctypes
 import os
 import signal
 import sys
@@ -61,7 +60,7 @@ def start_process(
     """
     context = get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_begin, args=(_Birth(), target, there, arguments), name=name, daemon=daemon)
+    process = context.Process(target=_begin, args=(target, there, arguments), name=_Name(name), daemon=daemon)
     if hasattr(signal, "pthread_sigmask"):
         from multiprocessing import resource_tracker
 
@@ -90,22 +89,22 @@ def hear_sigterm() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
 
-class _Birth:
-    """The first argument of a process: when it arrives there, before the target's libraries are loaded for seconds, the
-    system is asked to kill the process when its parent ends (Linux only; elsewhere `_begin` sees to that)."""
+class _Name(str):
+    """The name of a process: the first that it reads, before it loads the main module and its libraries for seconds.
 
-    def __init__(self) -> None:
-        self.parent = os.getpid()
+    Reading it asks the system to kill the process when its parent ends (Linux; elsewhere `_begin` sees to that later).
+    """
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if sys.platform == "linux":
-            set_death_signal = 1
-            ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-            if os.getppid() != state["parent"]:
-                os._exit(1)
+    def __reduce__(self) -> tuple[Any, ...]:
+        if sys.platform != "linux":
+            return str, (str(self),)
+        # Nothing but Python's own modules can be imported at that moment.
+        set_death_signal = f"__import__('ctypes').CDLL(None).prctl(1, {int(signal.SIGKILL)})"
+        parent_lives = f"__import__('os').getppid() == {os.getpid()} or __import__('os')._exit(1)"
+        return eval, (f"[{set_death_signal}, {parent_lives}, {str(self)!r}][-1]",)
 
 
-def _begin(_: _Birth, target: Callable[..., None], connection: Connection, arguments: tuple[Any, ...]) -> None:
+def _begin(target: Callable[..., None], connection: Connection, arguments: tuple[Any, ...]) -> None:
     parent = parent_process()
     assert parent is not None
 

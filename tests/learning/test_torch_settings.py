@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -16,6 +19,16 @@ def test_settings_hold_within_and_are_restored_after():
         assert torch.are_deterministic_algorithms_enabled() == before[1]
     finally:
         torch.set_num_threads(before[0])
+
+
+@pytest.mark.slow
+def test_deterministic_algorithms_do_not_load_torch_s_compiler_which_takes_seconds():
+    words = (
+        "import sys, torch; from edgesim.learning.torch_settings import reproducible as r\n"
+        "with r(torch.device('cpu')): print(torch.are_deterministic_algorithms_enabled(), 'torch._inductor' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout == "True False\n"
 
 
 @pytest.mark.parametrize("fails", [lambda: torch.empty(1 << 60), lambda: bytearray(1 << 62)])

@@ -1,0 +1,143 @@
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+from edgesim.runs import records
+from edgesim.runs.processes import uninterrupted
+from edgesim.terminal.plain import plain_errors
+
+
+@pytest.fixture(autouse=True)
+def _handlers():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_within_takes_effect_at_the_end_once_and_the_handlers_are_as_before(number):
+    done = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def write():
+        signal.raise_signal(number)
+        with uninterrupted():
+            signal.raise_signal(number)
+            done.append("inner")
+        done.append("outer")
+
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        write()
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(number) is signal.default_int_handler
+    with uninterrupted():
+        pass
+
+
+def test_a_process_that_is_deaf_to_ctrl_c_stays_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with uninterrupted():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+def test_threads_which_get_no_signals_write_as_ever():
+    done = []
+
+    def write():
+        with uninterrupted():
+            done.append(1)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    thread.join()
+    assert done == [1]
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(capsys):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    @plain_errors
+    def command():
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(SystemExit) as end:
+        command()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "stopped; what was finished is kept\n"
+
+
+def test_rows_that_are_written_when_ctrl_c_comes_are_there_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_FLUSH_S", 0.0)
+    writer = records.RunWriter(tmp_path, {}, {})
+    real, batches = records.pa.record_batch, []
+
+    def record_batch(*arguments, **options):
+        batches.append(1)
+        if len(batches) == 4:
+            # Those of `metrics` are on the disk, those of the same round in `rounds` are not yet.
+            signal.raise_signal(signal.SIGINT)
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(records.pa, "record_batch", record_batch)
+
+    def write():
+        for number in (1, 2):
+            writer.write("metrics", {"round": [number], "name": ["a"], "key": [""], "value": [0.5]})
+            writer.write("rounds", {"round": [number]})
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    writer.close("interrupted", cut=True)
+    for name in ("rounds", "metrics"):
+        assert pq.read_table(tmp_path / f"{name}.parquet")["round"].to_pylist() == [1, 2]
+    assert records.read_run(tmp_path)["status"] == "interrupted"
+
+
+PARENT = """
+import time
+from edgesim.runs.processes import start_process
+
+def target(connection):
+    pass
+
+if __name__ == "__mp_main__":
+    # In the child, in which this stands for libraries that take their time.
+    print("loads", flush=True)
+    time.sleep(60)
+if __name__ == "__main__":
+    process, connection = start_process(target, name="child", daemon=True)
+    print(process.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process that still loads")
+def test_a_process_that_still_loads_its_libraries_ends_with_its_parent(tmp_path):
+    (tmp_path / "parent.py").write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True)
+    said = {parent.stdout.readline().strip() for _ in range(2)}
+    assert "loads" in said
+    (child,) = map(int, said - {"loads"})
+    assert not is_gone(child)
+    parent.kill()
+    parent.communicate()
+    deadline_s = time.monotonic() + 10
+    while not is_gone(child):
+        assert time.monotonic() < deadline_s, "the child outlives its parent"
+        time.sleep(0.05)
