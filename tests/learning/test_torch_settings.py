@@ -24,8 +24,9 @@ def test_settings_hold_within_and_are_restored_after():
 @pytest.mark.slow
 def test_deterministic_algorithms_do_not_load_torch_s_compiler_which_takes_seconds():
     words = (
-        "import sys, torch; from edgesim.learning.torch_settings import reproducible as r\n"
-        "with r(torch.device('cpu')): print(torch.are_deterministic_algorithms_enabled(), 'torch._inductor' in sys.modules)"
+        "import sys, torch; from edgesim.learning.torch_settings import reproducible\n"
+        "with reproducible(torch.device('cpu')):\n"
+        "    print(torch.are_deterministic_algorithms_enabled(), 'torch._inductor' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout == "True False\n"
