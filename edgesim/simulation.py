@@ -35,6 +35,7 @@ from edgesim.migration import migrated
 from edgesim.runs import feasibility, processes, records
 from edgesim.runs.inputs import VERSION, code_modules, input_digests
 from edgesim.runs.notes import end_notes, start_notes
+from edgesim.runs.run_schema import SCHEMAS
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import make_selector, resolve_options
 from edgesim.streams import Streams
@@ -284,7 +285,7 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
         return "was unfinished"
     if fresh:
         return "finished before"
-    files = [f"{name}.parquet" for name in records.SCHEMAS]
+    files = [f"{name}.parquet" for name in SCHEMAS]
     files += [] if config.learning.training == "none" else [MODEL_FILE]
     if lacking := [name for name in files if not (folder / name).is_file()]:
         return f"lacked {lacking[0]}"

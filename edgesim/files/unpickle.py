@@ -97,6 +97,10 @@ class _RestrictedUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
     A tuple of tuples that are one another many times over is small, but hashing it takes for ever.
     """
 
+    stack: list[Any]
+    load_setitem: Callable[[], None]
+    load_setitems: Callable[[], None]
+    load_dict: Callable[[], None]
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
 
     def __init__(self, file: IO[bytes], allowed: dict[tuple[str, str], _Callable]) -> None:

@@ -176,14 +176,14 @@ def test_clipped_gradients_and_lasting_momentum_are_the_same_in_a_stack_and_not_
 
 
 @pytest.fixture(scope="module")
-def processes():
+def start_process():
     with one_process() as made:
         yield made
 
 
 @each_variant
-def test_processes_bring_the_very_bits_of_the_loop(pair, options, processes, monkeypatch):
-    monkeypatch.setattr(workers, "multiprocessing", processes)
+def test_processes_bring_the_very_bits_of_the_loop(pair, options, start_process, monkeypatch):
+    monkeypatch.setattr(workers, "start_process", start_process)
     learner = new_learner(make_config(pair, options=options, back_end="workers", workers=1))
     back_end = learner.back_end
     while not back_end._workers[0].started:

@@ -76,7 +76,8 @@ def serve(connection: Connection, share: Share) -> None:
 
 def _train(loop: LoopBackEnd, share: Share, job: Job, given: Arrays, velocity: Arrays) -> Report:
     try:
-        result = loop.train(replace(job, given=tensors_of(given) | {"start": share.start}, **tensors_of(velocity)))
+        given_here = tensors_of(given) | {"start": share.start}
+        result = loop.train(replace(job, given=given_here, velocity=tensors_of(velocity).get("velocity")))
     except EdgesimError as error:
         return Failure(error)
     share.update.copy_(result.update)
