@@ -12,10 +12,8 @@ Entry = TypeVar("Entry")
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
     """``, did you mean 'NAME'?`` with the most similar known name, whatever its capitals; empty if none is near."""
     lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(name, known, 1, cutoff) or [
-        lower[one] for one in difflib.get_close_matches(name.lower(), lower, 1, cutoff)
-    ]
-    return f", did you mean {near[0]!r}?" if near else ""
+    near = difflib.get_close_matches(name.lower(), lower, 1, cutoff)
+    return f", did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -> Entry:
