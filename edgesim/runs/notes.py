@@ -12,6 +12,8 @@ from edgesim.engine.decision import exceed
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.partitions import make_partition
+from edgesim.learning.partitions.listed import Listed
 from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 
 Notes = dict[str, str]
@@ -27,7 +29,11 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
     ``samples`` is the number of samples whose time each device takes in a round, [devices]. The draws are those of the
     run itself.
     """
-    notes = {"range": _beyond_the_law(world), "overfull": _overfull(world, backhaul, accounts, samples)}
+    notes = {
+        "range": _beyond_the_law(world),
+        "overfull": _overfull(world, backhaul, accounts, samples),
+        "listed": _left_out(world.config),
+    }
     return {about: note for about, note in notes.items() if note}
 
 
@@ -45,6 +51,17 @@ def end_notes(config: RunConfig, before: Notes, totals: Totals, empty_slots: int
         "empty slots": _empty(config, empty_slots),
     }
     return told | {about: note for about, note in notes.items() if note}
+
+
+def _left_out(config: RunConfig) -> str:
+    partition = make_partition(config.data)
+    further = partition.further_devices(config.devices.count) if isinstance(partition, Listed) else 0
+    if not further:
+        return ""
+    return (
+        f"data.partition_options.file lists samples of {further} device{'s'[: further > 1]} beyond devices.count "
+        f"({config.devices.count}), which the run leaves out: raise devices.count to have them"
+    )
 
 
 def _beyond_the_law(world: World) -> str:

@@ -16,11 +16,16 @@ DEVICE, SAMPLE = "device", "sample"
 class Listed(Partition):
     """Rows of a device and a sample's place in the training set, both from 0; no draws.
 
-    A sample may lie on several devices or on none.
+    A sample may lie on several devices or on none. Further devices of the file are left out.
     """
 
     file: str = Field(min_length=1)
     """Path, or name of a file under ``partitions/``: CSV or Parquet with the columns device and sample."""
+
+    def further_devices(self, device_count: int) -> int:
+        """How many devices of the file a run of ``device_count`` leaves out."""
+        device = numbers_of(read_columns(find("partitions", self.file, ".parquet"), (DEVICE,))[DEVICE])
+        return int(np.count_nonzero(np.unique(device) >= device_count))
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
@@ -34,10 +39,9 @@ class Listed(Partition):
         path = find("partitions", self.file, ".parquet")
         frame = read_columns(path, (DEVICE, SAMPLE))
         values = {name: numbers_of(frame[name]) for name in (DEVICE, SAMPLE)}
-        for name, most in ((DEVICE, device_count - 1), (SAMPLE, len(labels) - 1)):
+        for name, most in ((DEVICE, 2**31 - 1), (SAMPLE, len(labels) - 1)):
             broken = ~((values[name] >= 0) & (values[name] <= most) & (values[name] == np.floor(values[name])))
-            told = " (devices.count - 1)" if name == DEVICE else ""
-            refuse_rows(path, frame, name, broken, f"a whole number from 0 to {most}{told}")
+            refuse_rows(path, frame, name, broken, f"a whole number from 0 to {most}")
         device, sample = (values[name].astype(np.int64) for name in (DEVICE, SAMPLE))
         order = np.lexsort((sample, device))
         device, sample = device[order], sample[order]

@@ -13,7 +13,7 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.partitions.listed import Listed
-from edgesim.runs.records import read_table
+from edgesim.runs.records import read_run, read_table
 from edgesim.streams import Streams
 
 ROWS = pd.DataFrame({"device": [1, 0, 1, 2, 0, 2], "sample": [7, 9, 0, 7, 3, 8]})
@@ -39,6 +39,7 @@ def divided(file: str, devices: int = 3, size: int | None = None) -> list[list[i
 def test_each_device_holds_the_samples_of_its_rows_in_ascending_order(tmp_path: Path, kind: str) -> None:
     file = written(tmp_path, ROWS.assign(note=1), kind)
     assert divided(file) == [[3, 9], [0, 7], [7, 8]]
+    assert divided(file, devices=2) == [[3, 9], [0, 7]]
 
 
 def row(number: int, kind: str) -> str:
@@ -52,9 +53,8 @@ def row(number: int, kind: str) -> str:
         ("sample", 2, -1, "sample: expected a whole number from 0 to 9 (got -1"),
         ("sample", 2, 1.5, "sample: expected a whole number from 0 to 9 (got 1.5"),
         ("sample", 2, np.nan, "sample: expected a whole number from 0 to 9 (got nan"),
-        ("device", 2, -3, "device: expected a whole number from 0 to 2 (devices.count - 1) (got -3"),
-        ("device", 2, 3, "device: expected a whole number from 0 to 2 (devices.count - 1) (got 3"),
-        ("device", 2, 1e30, "device: expected a whole number from 0 to 2 (devices.count - 1) (got 1e+30"),
+        ("device", 2, -3, "device: expected a whole number from 0 to 2147483647 (got -3"),
+        ("device", 2, 1e30, "device: expected a whole number from 0 to 2147483647 (got 1e+30"),
         ("sample", 2, 7, "sample: expected each sample of a device once (got 7"),
     ],
 )
@@ -128,3 +128,18 @@ def test_a_column_that_is_given_twice_is_one_line(tmp_path: Path, kind: str) -> 
         pq.write_table(pa.table([column] * 3, names=["device", "sample", "device"]), path)
     with pytest.raises(EdgesimError, match=rf"^{path}: column 'device' is given 2 times; expected it once$"):
         divided(str(path))
+
+
+@pytest.mark.parametrize(("devices", "told"), [(3, None), (2, "of 1 device beyond"), (1, "of 2 devices beyond")])
+def test_a_run_of_fewer_devices_than_the_file_has_says_so(
+    tmp_path: Path, kind: str, devices: int, told: str | None
+) -> None:
+    values = {
+        "rounds": 1,
+        "devices": {"count": devices},
+        "data": {"partition": "listed", "partition_options": {"file": written(tmp_path, ROWS, kind)}},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    note = read_run(tmp_path / "run")["notes"].get("listed")
+    assert (note is None) if told is None else (told in note)
