@@ -91,17 +91,16 @@ for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
     _ARRAYS[_module, "_reconstruct"] = _Callable(lambda *_: _Array())
 
 
-class _RestrictedUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
+_InPython: Any = vars(pickle)["_Unpickler"]
+
+
+class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
     """Python's unpickler in Python: that in C makes its memo table as long as a file says, and hashes any key.
 
     A tuple of tuples that are one another many times over is small, but hashing it takes for ever.
     """
 
-    stack: list[Any]
-    load_setitem: Callable[[], None]
-    load_setitems: Callable[[], None]
-    load_dict: Callable[[], None]
-    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_InPython.dispatch)
 
     def __init__(self, file: IO[bytes], allowed: dict[tuple[str, str], _Callable]) -> None:
         super().__init__(file, encoding="latin1")
