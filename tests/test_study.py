@@ -494,7 +494,7 @@ def test_ctrl_c_and_sigterm_end_a_study_with_readable_runs(send, number, tmp_pat
     assert process.returncode == 130
     assert output.splitlines()[-1] == b"stopped; what was finished is kept"
     assert b"Traceback" not in output
-    assert is_empty(process.pid)
+    wait_until(lambda: is_empty(process.pid), "processes outlive their study")
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
     plan = json.loads((tmp_path / "study/study.json").read_text())
     assert "finished" not in [run["status"] for run in plan["runs"]]
