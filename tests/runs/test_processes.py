@@ -76,16 +76,20 @@ def test_sigterm_ends_a_command_as_ctrl_c_does(capsys):
 def test_rows_that_are_written_when_ctrl_c_comes_are_there_once(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "_FLUSH_S", 0.0)
     writer = records.RunWriter(tmp_path, {}, {})
-    real, batches = records.pa.record_batch, []
 
-    def record_batch(*arguments, **options):
-        batches.append(1)
-        if len(batches) == 4:
-            # Those of `metrics` are on the disk, those of the same round in `rounds` are not yet.
-            signal.raise_signal(signal.SIGINT)
-        return real(*arguments, **options)
+    class Sink:
+        """Ctrl-C comes when a batch has just been written."""
 
-    monkeypatch.setattr(records.pa, "record_batch", record_batch)
+        def __init__(self, sink):
+            self.sink, self.close, self.flushes = sink, sink.close, 0
+
+        def flush(self):
+            self.sink.flush()
+            self.flushes += 1
+            if self.flushes == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    writer._sinks["metrics"] = Sink(writer._sinks["metrics"])
 
     def write():
         for number in (1, 2):
@@ -136,7 +140,7 @@ def test_a_process_that_still_loads_its_libraries_ends_with_its_parent(tmp_path)
     (child,) = map(int, said - {"loads"})
     assert not is_gone(child)
     parent.kill()
-    parent.communicate()
+    parent.wait()
     deadline_s = time.monotonic() + 10
     while not is_gone(child):
         assert time.monotonic() < deadline_s, "the child outlives its parent"
