@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -124,7 +124,10 @@ def run(
     )
     work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     feasibility.check_policy(config, selector, federation.class_count)
-    with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
+    with (
+        closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner,
+        ExitStack() as held,
+    ):
         accounts = learner.accounts
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
@@ -136,6 +139,8 @@ def run(
             on_note(about, note)
         learner.prepare(on_start)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
+        # From here until its end is told below, a run that is interrupted would count as running.
+        held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts)
         parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples, charged)
         server, report = Server(parts, on_round), parts.report
@@ -143,6 +148,7 @@ def run(
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
+            held.close()
             counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
             write_stations(writer, world, backhaul)
             write_devices(writer, config, world.population, sizes, counts)

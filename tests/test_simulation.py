@@ -1,6 +1,7 @@
 """Whole runs: the promises that a user of the simulator relies on."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from edgesim import simulation
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.runs.records import SCHEMAS, read_config, read_run, read_table
+from edgesim.runs.records import SCHEMAS, RunWriter, read_config, read_run, read_table
 
 PAPER_CNN_BITS = 17_881_664.0
 
@@ -344,6 +345,21 @@ def test_an_output_path_that_cannot_be_a_folder_is_refused(tmp_path):
     for out in (tmp_path / "file", tmp_path / "file/run"):
         with pytest.raises(EdgesimError, match="choose another --out"):
             simulation.run(config(training="none"), out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_again(number, tmp_path, monkeypatch):
+    begin = RunWriter._begin
+    monkeypatch.setattr(RunWriter, "_begin", lambda *given: (begin(*given), signal.raise_signal(number)))
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            simulation.run(config(training="none"), tmp_path)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert read_run(tmp_path)["status"] == "interrupted"
+    monkeypatch.undo()
+    assert simulation.run(config(training="none"), tmp_path).restarted == "was unfinished"
 
 
 def test_a_run_killed_before_its_status_was_written_is_run_again(tmp_path):
