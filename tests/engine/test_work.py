@@ -117,3 +117,18 @@ def test_a_copy_of_a_task_goes_on_as_the_task_itself_from_any_phase(sharing, int
     assert {"broadcast", "download", "compute", "wait", "upload", "backhaul", "ended"} <= seen
     if interruption == "pause":
         assert {("away", "download"), ("away", "compute"), ("away", "upload")} <= seen
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_nothing_more_comes_of_tasks_that_are_broken_off_in_any_phase(sharing):
+    seen = set()
+    for seed in range(40):
+        cell = Cell(seed, "pause", sharing)
+        cell.clock.run(0.1 + seed % 8 * 0.2)
+        seen |= {task.phase for task in cell.tasks}
+        for work in cell.works:
+            work.break_off("cancelled")
+        rows, heard = cell.rows(), list(cell.heard)
+        cell.clock.run()
+        assert (cell.rows(), cell.heard) == (rows, heard), seed
+    assert {"broadcast", "download", "compute", "wait", "upload", "backhaul", "away"} <= seen
