@@ -229,13 +229,13 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Kn
 def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
     if not isinstance(entry, dict):
         raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and status")
-    knobs, name = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
-    if name != Path(name).name or name in ("", ".."):
-        raise EdgesimError(f"{where}: folder: expected the name of a folder in the study's (got {name!r})")
+    knobs, place = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
+    if place != Path(place).name or place in ("", ".."):
+        raise EdgesimError(f"{where}: folder: expected the name of a folder in the study's (got {place!r})")
     for name, value in knobs.items():
         if not isinstance(value, str | int | float):
             raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
-    run = Run(folder / name, knobs, _field(entry, "seed", int, where))
+    run = Run(folder / place, knobs, _field(entry, "seed", int, where))
     return PlannedRun(run, _field(entry, "status", str, where))
 
 
