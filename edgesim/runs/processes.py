@@ -3,10 +3,11 @@
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -60,7 +61,7 @@ def start_process(
     """
     context = get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_begin, args=(target, there, arguments), name=_Name(name), daemon=daemon)
+    process = context.Process(target=_begin, args=(target, there, _Parcel(arguments)), name=_Name(name), daemon=daemon)
     if hasattr(signal, "pthread_sigmask"):
         from multiprocessing import resource_tracker
 
@@ -87,6 +88,30 @@ def hear_sigterm() -> None:
     signal.signal(signal.SIGTERM, interrupt)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+
+
+class _Parcel:
+    """Arguments of a process, which travel in a file without a name.
+
+    Python writes the arguments into a pipe, and would wait for ever where they do not fit into it and the process has
+    been killed before it read them.
+    """
+
+    def __init__(self, value: tuple[Any, ...]) -> None:
+        self.value = value
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this object
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if sys.platform == "win32":
+            return tuple, (self.value,)
+        reduction.ForkingPickler(self.file).dump(self.value)
+        self.file.seek(0)
+        return _unpack, (reduction.DupFd(self.file.fileno()),)
+
+
+def _unpack(fd: Any) -> Any:
+    with os.fdopen(fd.detach(), "rb") as file:
+        return reduction.ForkingPickler.loads(file.read())
 
 
 class _Name(str):

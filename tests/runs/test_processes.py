@@ -1,14 +1,16 @@
+import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from multiprocessing import util
 
 import pyarrow.parquet as pq
 import pytest
 
 from edgesim.runs import records
-from edgesim.runs.processes import uninterrupted
+from edgesim.runs.processes import start_process, uninterrupted
 from edgesim.terminal.plain import plain_errors
 
 
@@ -102,6 +104,33 @@ def test_rows_that_are_written_when_ctrl_c_comes_are_there_once(tmp_path, monkey
     for name in ("rounds", "metrics"):
         assert pq.read_table(tmp_path / f"{name}.parquet")["round"].to_pylist() == [1, 2]
     assert records.read_run(tmp_path)["status"] == "interrupted"
+
+
+def ends(connection, what):
+    pass
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_process_that_is_killed_before_it_reads_its_arguments_keeps_nobody_waiting(monkeypatch):
+    spawn = util.spawnv_passfds
+
+    def spawn_and_kill(path, words, fds):
+        pid = spawn(path, words, fds)
+        if any("spawn_main" in str(word) for word in words):
+            signal.pidfd_send_signal(os.pidfd_open(pid), signal.SIGKILL)
+        return pid
+
+    monkeypatch.setattr(util, "spawnv_passfds", spawn_and_kill)
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("the parent waits for ever"))
+    signal.alarm(20)
+    try:
+        process, connection = start_process(ends, bytes(1 << 20), name="child", daemon=True)
+    finally:
+        signal.alarm(0)
+    process.join()
+    with pytest.raises(EOFError):
+        connection.recv()
 
 
 PARENT = """
