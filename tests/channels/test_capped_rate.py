@@ -137,15 +137,12 @@ def test_a_re_shared_band_below_a_cap_ends_uploads_as_stepping_through_time_says
     clock, ends_s = Clock(), {}
     band = SharedBand(clock, 1e6, ShannonLink(NOISE_W_PER_HZ, 2.0))
 
-    def device(number, start_s, bits, snr_at_1_mhz):
-        yield clock.at(start_s, Kind.COMPUTED, number)
+    def device(number, bits, snr_at_1_mhz):
         upload = Upload(number, snr_at_1_mhz * 1e6 * NOISE_W_PER_HZ, 1.0, bits, np.inf, 0.0, clock.now)
-        band.begin(upload)
-        assert (yield upload.over)
-        ends_s[number] = clock.now
+        band.begin(upload, lambda through: ends_s.update({number: clock.now if through else np.nan}))
 
-    clock.process(device(0, 0.0, 3e6, 1e6))
-    clock.process(device(1, 1.0, 2e6, 1.0))
+    clock.call_at(0.0, Kind.COMPUTED, lambda _: device(0, 3e6, 1e6))
+    clock.call_at(1.0, Kind.COMPUTED, lambda _: device(1, 2e6, 1.0))
     clock.run()
     # Alone until 1 s: 2 Mbit. Then half the band each: the last Mbit of the strong one at 1 Mbit/s until 2 s.
     weak_bits = 2e6 - 0.5e6 * np.log2(3)
