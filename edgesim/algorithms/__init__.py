@@ -13,6 +13,8 @@ from edgesim.algorithms.fedavgm import FedAvgM
 from edgesim.algorithms.feddyn import FedDyn
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
+from edgesim.algorithms.flwf import Flwf
+from edgesim.algorithms.fpl import Fpl
 from edgesim.algorithms.merge_rules import FedAsync, FedBuff, MergeRule
 from edgesim.algorithms.mifa import Mifa
 from edgesim.algorithms.moon import Moon
@@ -31,6 +33,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "feddyn": FedDyn,
     "fedprox": FedProx,
     "fedyogi": FedYogi,
+    "flwf": Flwf,
+    "fpl": Fpl,
     "mifa": Mifa,
     "moon": Moon,
     "safa": Safa,
@@ -94,6 +98,15 @@ def check_fit(config: RunConfig) -> None:
     options = resolve_options(config.algorithm)
     for half in _halves(config.algorithm):
         half.check(_own_options(half, options), config)
+        takes_time = config.round.download_s != 0 or config.topology.file is not None
+        if half.bits_from_training and config.learning.training == "none" and takes_time:
+            raise EdgesimError(
+                f"algorithm.name: what the server of {config.algorithm.name!r} sends depends on what was trained, so "
+                "that learning.training = 'none' cannot tell how long downloads take; set round.download_s = 0 and no "
+                "topology.file, or train",
+                "algorithm.name",
+                "learning.training",
+            )
         name = next(name for name, kind in ALGORITHMS.items() if kind is half)
         merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
         for key, value, fit in (

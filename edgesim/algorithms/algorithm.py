@@ -45,11 +45,32 @@ class Sizes:
     """Trainable parameters; 0 in timing-only runs, where the number of bits may be all that is known."""
     devices: int
     """Of the whole run."""
+    classes: int = 0
+    features: int = 0
+    """Inputs of the model's last `torch.nn.Linear`; 0 where they are not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Devices:
+    """What is known of some devices without training."""
+
+    ids: Integers
+    """[n]."""
+    all_class_counts: Integers
+    """Samples of all devices of the run and each class, [N, C]; C is 0 without a data set."""
+
+    @property
+    def class_counts(self) -> Integers:
+        """Samples of each device and class, [n, C]."""
+        return self.all_class_counts[self.ids]
 
 
 @dataclass
 class State:
-    """State of the server; an algorithm may extend it by fields of tensors, arrays, numbers and dicts of these."""
+    """State of the server; an algorithm may extend it by fields of tensors, arrays, numbers and dicts of these.
+
+    Wherever tensors travel, NaN stands for a number that is not sent: tables of all classes then have one shape.
+    """
 
     weights: Tensor
     """The model that is sent and tested, [P]."""
@@ -139,6 +160,9 @@ class Trained:
     gradient: Callable[[], Tensor]
     """A pass over the device's whole data set: the gradient of its mean loss, weight decay included, at the start
     weights and in evaluation mode, [trainable]."""
+    outputs: Callable[[], tuple[Outputs, Tensor]]
+    """A pass over the device's whole data set, [n]: what the trained model makes of it in evaluation mode and without
+    gradient, and its labels [n]."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +194,8 @@ class Arrivals:
     """Devices that began to work in this round."""
     all_samples: Integers
     """Sizes of the data sets of all devices of the run, [N]."""
+    class_counts: Integers
+    """Samples of each device and class, [S, C]; C is 0 without a data set."""
     round_lr: float
     """Learning rate of the round in which they are merged."""
     updates: Tensor | None = None
@@ -183,7 +209,7 @@ class Arrivals:
 
     def rows(self, rows: Integers) -> Arrivals:
         """Some of the rows, in the order given; without tensors."""
-        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr")
+        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr", "class_counts")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
@@ -206,6 +232,9 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
+    bits_from_training: ClassVar[bool] = False
+    """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
+    downloads that take time."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
@@ -233,13 +262,13 @@ class Algorithm:
         """Records, of arrays and numbers, from which the methods below answer; made when ``round`` opens first."""
         return None
 
-    def download_bits(self, ids: Integers, round: int, ledger: Any) -> Floats:
+    def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
-        return np.full(len(ids), self.sizes.model_bits)
+        return np.full(len(devices.ids), self.sizes.model_bits)
 
-    def upload_bits(self, ids: Integers, round: int, ledger: Any) -> Floats:
+    def upload_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that each device sends, [n]."""
-        return np.full(len(ids), self.sizes.model_bits)
+        return np.full(len(devices.ids), self.sizes.model_bits)
 
     def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
         """Cost of jobs on so many ``samples`` [n] of data sets of ``sizes`` [n], as multiples of FedAvg's, [n].
@@ -309,7 +338,7 @@ class Algorithm:
         return Pull()
 
     def passes_over_all(self) -> bool:
-        """Whether `sent` asks for the gradient over the device's whole data set, whose samples its job then carries."""
+        """Whether `sent` asks for a pass over the device's whole data set, whose samples its job then carries."""
         return False
 
     def sent(self, trained: Trained) -> Sent:

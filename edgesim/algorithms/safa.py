@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Device, Half, State, normalised
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Device, Devices, Half, State, normalised
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.quantities import Count
 
@@ -83,9 +83,9 @@ class Safa(Algorithm):
         """Every device is up to date when the first round begins."""
         return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
 
-    def download_bits(self, ids: Integers, round: int, ledger: Versions) -> Floats:
+    def download_bits(self, devices: Devices, round: int, ledger: Versions) -> Floats:
         """Nothing for devices that go on with their own model, [n]."""
-        return np.where(ledger.tolerable(round)[ids], 0.0, super().download_bits(ids, round, ledger))
+        return np.where(ledger.tolerable(round)[devices.ids], 0.0, super().download_bits(devices, round, ledger))
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """Each device's share of the whole cache, [S]."""

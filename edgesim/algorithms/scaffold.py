@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import model_validator
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, Sent, State, Trained
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Options, Pull, Sent, State, Trained
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
@@ -84,13 +84,13 @@ class Scaffold(Algorithm):
                 "algorithm.option",
             )
 
-    def download_bits(self, ids: Integers, round: int, ledger: None) -> Floats:
+    def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The model and c, [n]."""
-        return 2 * super().download_bits(ids, round, ledger)
+        return 2 * super().download_bits(devices, round, ledger)
 
-    def upload_bits(self, ids: Integers, round: int, ledger: None) -> Floats:
+    def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
         """The update and, unless the server works it out, the change of c_i, [n]."""
-        return super().upload_bits(ids, round, ledger) * (1 if self.options.derive_control else 2)
+        return super().upload_bits(devices, round, ledger) * (1 if self.options.derive_control else 2)
 
     def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
         """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.algorithms import make_algorithm, make_merge_rule
-from edgesim.algorithms.algorithm import Arrivals, Sizes
+from edgesim.algorithms.algorithm import Arrivals, Devices, Sizes
 from edgesim.algorithms.staleness import weights
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
@@ -21,11 +21,16 @@ from edgesim.streams import Streams
 class Accounts:
     """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
-    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, parameters: int) -> None:
-        """``parameters`` is the number of trainable ones, which is ignored where ``round.payload_bits`` is a number."""
+    def __init__(
+        self, config: RunConfig, federation: Federation, streams: Streams, parameters: int, features: int
+    ) -> None:
+        """``parameters`` is the number of trainable ones, which is ignored where ``round.payload_bits`` is a number.
+
+        ``features`` is the number of inputs of the model's last linear layer, 0 where it is not known.
+        """
         given_bits = config.round.payload_bits
         self.model_bits = float(BITS_PER_PARAMETER * parameters if given_bits == "model" else given_bits)
-        sizes = Sizes(self.model_bits, parameters, config.devices.count)
+        sizes = Sizes(self.model_bits, parameters, config.devices.count, federation.class_count, features)
         self.algorithm = make_algorithm(config.algorithm, sizes, streams)
         self.rule = make_merge_rule(config.round)
         self._config = config
@@ -56,7 +61,8 @@ class Accounts:
 
     def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
         """What a method of the algorithm answers, [n]; raises `EdgesimError` for anything but a number of bits each."""
-        bits: Floats = getattr(self.algorithm, method)(ids, round, self.ledger)
+        devices = Devices(ids, self._federation.frames[self._frame].class_counts)
+        bits: Floats = getattr(self.algorithm, method)(devices, round, self.ledger)
         fine = (bits >= 0) & (bits < np.inf)
         if np.shape(bits) != ids.shape or not fine.all():
             told = f"an array of shape {np.shape(bits)} for {len(ids)} devices"
@@ -85,19 +91,20 @@ class Accounts:
         """The rows of a merge, without tensors; ``change`` [S] is `relative_change` where staleness looks at it."""
         ids = np.array([one.promise.device for one in used], dtype=np.int64)
         ages = np.array([one.staleness for one in used], dtype=np.int64)
-        sizes = self._federation.frames[self._frame].sizes
+        frame = self._federation.frames[self._frame]
         learning, rounds = self._config.learning, [one.promise.round for one in used]
         lr_in = {round: learning.lr_in(round) for round in set(rounds)}
         return Arrivals(
             ids=ids,
-            samples=sizes[ids],
+            samples=frame.sizes[ids],
             round=self._round,
             staleness=ages,
             age_weight=weights(self._config.staleness, ages, change),
             picked=np.array([one.picked for one in used], dtype=bool),
             lr=np.array([lr_in[round] for round in rounds], dtype=np.float64),
             began=began,
-            all_samples=sizes,
+            all_samples=frame.sizes,
+            class_counts=frame.class_counts[ids],
             round_lr=learning.lr_in(self._round),
         )
 

@@ -29,6 +29,8 @@ class FlatModel:
         heads = [layer for layer in module.modules() if isinstance(layer, nn.Linear) and _trains(layer)]
         self.head = heads[-1] if heads else None
         """The last `nn.Linear` that trains, if there is any."""
+        self.features = self.head.in_features if self.head else 0
+        """Inputs of the `head`."""
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         self._parameters = [parameter for _, parameter in named]
         buffers = [(name, b) for name, b in module.named_buffers() if b.is_floating_point()]

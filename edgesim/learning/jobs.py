@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from edgesim.algorithms.algorithm import Algorithm, Phase, Trained, whole
+from edgesim.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
 from edgesim.arrays import Integers
 from edgesim.errors import Diverged
 
@@ -140,13 +141,21 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
     return [(promise, promise.job) for promise in once if promise.job is not None]
 
 
-def finished(
-    algorithm: Algorithm, job: Job, trained: Result, velocity: Tensor, gradient: Callable[[], Tensor]
-) -> Result:
-    """What a job brought, with what its device sends and keeps beside the update; ``gradient`` as in `Trained`."""
+class Passes(Protocol):
+    """What a job can tell of the device's whole data set once it is trained, as `Trained` says."""
+
+    def gradient(self) -> Tensor:
+        """At the start weights, [trainable]."""
+
+    def outputs(self, update: Tensor) -> tuple[Outputs, Tensor]:
+        """Of the model trained by ``update``, [P], with the labels, [n]."""
+
+
+def finished(algorithm: Algorithm, job: Job, trained: Result, velocity: Tensor, passes: Passes) -> Result:
+    """What a job brought, with what its device sends and keeps beside the update."""
     if job.optimiser.persist_momentum:
         trained = replace(trained, velocity=velocity.clone())
-    sent = algorithm.sent(_trained(job, trained, gradient))
+    sent = algorithm.sent(_trained(job, trained, passes.gradient, partial(passes.outputs, trained.update)))
     if not (sent.up or sent.keeps):
         return trained
     return replace(trained, up=_apart(sent.up, trained.update), keeps=_apart(sent.keeps, trained.update))
@@ -154,16 +163,18 @@ def finished(
 
 def known(algorithm: Algorithm, job: Job, result: Result) -> dict[str, Tensor]:
     """What the server has of a device beside its update: what was sent, and what it works out itself."""
-    return {**result.up, **algorithm.derived(_trained(job, result, _of_the_device))}
+    return {**result.up, **algorithm.derived(_trained(job, result, _of_the_device, _of_the_device))}
 
 
-def _trained(job: Job, result: Result, gradient: Callable[[], Tensor]) -> Trained:
+def _trained(
+    job: Job, result: Result, gradient: Callable[[], Tensor], outputs: Callable[[], tuple[Outputs, Tensor]]
+) -> Trained:
     optimiser = job.optimiser
-    return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient)
+    return Trained(result.update, job.given, len(job.edges) - 1, optimiser.lr, optimiser.momentum, gradient, outputs)
 
 
-def _of_the_device() -> Tensor:
-    raise RuntimeError("only a device has the gradient of its data")
+def _of_the_device() -> NoReturn:
+    raise RuntimeError("only a device can pass over its data")
 
 
 def _apart(tensors: dict[str, Tensor], update: Tensor) -> dict[str, Tensor]:

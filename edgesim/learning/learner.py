@@ -81,7 +81,7 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
-            self.accounts = Accounts(config, federation, streams, self.model.trainable)
+            self.accounts = Accounts(config, federation, streams, self.model.trainable, self.model.features)
             algorithm = self.accounts.algorithm
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes

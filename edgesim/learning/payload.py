@@ -77,6 +77,18 @@ def model_module(model: str) -> str:
     return model.rpartition(".")[0] or models
 
 
+def feature_count(model: str, federation: Federation) -> int:
+    """Inputs of the last linear layer of a named model, F; 0 where model or images are not known without torch.
+
+    A class more has F more weights and one more bias.
+    """
+    counts = (PARAMETER_COUNTS | TORCHVISION_COUNTS).get(model)
+    if federation.dataset is None or counts is None:
+        return 0
+    shape = federation.dataset.image_shape
+    return counts(shape, 2) - counts(shape, 1) - 1
+
+
 def parameter_count(model: str, federation: Federation) -> int:
     """Trainable parameters of a named model for a federation's images.
 

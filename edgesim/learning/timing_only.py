@@ -12,7 +12,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.knowledge import CountKnowledge
-from edgesim.learning.payload import parameter_count
+from edgesim.learning.payload import feature_count, parameter_count
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
 
@@ -51,7 +51,8 @@ class TimingOnlyLearner:
         parameters = 0
         if config.round.payload_bits == "model":
             parameters = parameter_count(config.learning.model, federation)
-        self.accounts = Accounts(config, federation, streams, parameters)
+        features = feature_count(config.learning.model, federation)
+        self.accounts = Accounts(config, federation, streams, parameters, features)
         self._knowledge = federation, streams, config.learning
 
     def serve(self, server: Integers) -> None:
@@ -91,7 +92,10 @@ class TimingOnlyLearner:
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning."""
-        return {"back_end": "none"}
+        facts: dict[str, Any] = {"back_end": "none"}
+        if self.accounts.algorithm.bits_from_training:
+            facts["bits_down_notice"] = "the most that the server may send: without training it is not known"
+        return facts
 
     def close(self) -> None:
         """There is nothing to close."""

@@ -23,6 +23,7 @@ def arrive() -> Callable[..., Arrivals]:
             "picked": np.ones(count, dtype=bool),
             "lr": np.full(count, 0.1),
             "began": ids,
+            "class_counts": np.zeros((count, 0), dtype=np.int64),
             "all_samples": samples if all_samples is None else np.array(all_samples),
             "round_lr": 0.1,
             "separate": [update.clone() for update in updates],

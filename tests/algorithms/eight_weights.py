@@ -24,10 +24,22 @@ class Holder:
     images: Sequence[tuple[float, float]]
     labels: Sequence[int]
 
+    sizes = (2, 2)
+    """Classes, and features of the net."""
+
+    @property
+    def class_counts(self) -> list[int]:
+        """Images of each class."""
+        return [self.labels.count(label) for label in range(2)]
+
     @property
     def samples(self) -> int:
         """How many images it holds."""
         return len(self.labels)
+
+    def labelled_outputs(self, weights: Tensor) -> tuple[Outputs, Tensor]:
+        """What a model makes of its images, and their labels."""
+        return self.outputs(weights), torch.tensor(self.labels)
 
     def gradient(self, weights: Tensor) -> Tensor:
         """Of its mean cross-entropy, [8]."""

@@ -42,6 +42,7 @@ def gap(one, other):
     [
         ("fedprox", {"mu": 0.0}),
         ("moon", {"mu": 0.0}),
+        ("flwf", {"alpha": 0.0}),
         ("fedavgm", {"beta": 0.0}),
         ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
         ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
@@ -64,9 +65,9 @@ def test_fedprox_with_one_step_is_fedavg_whatever_its_strength(pattern):
 @each_pattern
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [(("fedavgm", {}), AVERAGE), (("moon", {}), AVERAGE)]
+    [((name, {}), AVERAGE) for name in ("fedavgm", "moon", "flwf", "fpl")]
     + [(("scaffold", {}), EQUALS), (("scaffold", {"option": "I"}), EQUALS)],
-    ids=["fedavgm", "moon", "scaffold II", "scaffold I"],
+    ids=["fedavgm", "moon", "flwf", "fpl", "scaffold II", "scaffold I"],
 )
 def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
     found, plain = models(kind, pattern), models(other, pattern)

@@ -35,6 +35,7 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
         lr=np.ones(len(ids)),
         began=np.array([*models, *failed], dtype=np.int64),
         all_samples=np.asarray(sizes),
+        class_counts=np.zeros((len(ids), 0), dtype=np.int64),
         round_lr=1.0,
         updates=torch.stack(changes) if changes else state.weights.new_empty((0, len(state.weights))),
         separate=changes,

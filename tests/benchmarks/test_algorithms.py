@@ -14,7 +14,7 @@ import torch
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS, make_algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Sizes, Trained
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Outputs, Sizes, Trained
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
@@ -138,7 +138,7 @@ class Server:
         start = updates.new_zeros(PARAMETERS)
         self.state, self.ledger = algorithm.start(start), algorithm.ledger(1)
         given = {"start": start, **self.state.shared, **algorithm.first_kept(start)}
-        trained = Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0])
+        trained = Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0], lambda: (Outputs(updates[0]), updates[0]))
         self.sent = algorithm.sent(trained).up.keys()
         # A state may hold the one while the other comes in.
         self.rows, self.spare = ([row.clone() for row in updates] for _ in range(2))
@@ -153,6 +153,7 @@ class Server:
             lr=np.full(UPDATES, 0.1),
             began=ids,
             all_samples=samples,
+            class_counts=np.zeros((UPDATES, 0), dtype=np.int64),
             round_lr=0.1,
             updates=updates,
             starts=[start] * UPDATES,

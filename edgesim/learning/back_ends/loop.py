@@ -1,7 +1,6 @@
 """The reference back end: one device after another."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 
@@ -11,7 +10,7 @@ from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
 from edgesim.learning.objective import Objective, has_own_loss
-from edgesim.learning.own_gradient import own_gradient
+from edgesim.learning.own_passes import OwnPasses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
 
@@ -53,8 +52,8 @@ class LoopBackEnd:
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
         trained = Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms)
-        gradient = partial(own_gradient, model, self._data, job)
-        return finished(self._algorithm, job, trained, self._velocity, gradient)
+        passes = OwnPasses(model, self._data, job)
+        return finished(self._algorithm, job, trained, self._velocity, passes)
 
     def close(self) -> None:
         """There is nothing to close."""

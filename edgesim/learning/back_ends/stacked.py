@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -22,7 +21,7 @@ from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.objective import has_own_loss
-from edgesim.learning.own_gradient import own_gradient
+from edgesim.learning.own_passes import OwnPasses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
@@ -153,8 +152,8 @@ class StackedBackEnd:
             if row not in bad_rows:
                 rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
                 trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
-                gradient = partial(own_gradient, model, self._data, job)
-                promise.result = finished(algorithm, job, trained, velocity[row], gradient)
+                passes = OwnPasses(model, self._data, job)
+                promise.result = finished(algorithm, job, trained, velocity[row], passes)
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}
 
     def _planned(self, edges: list[Integers], like: Tensor) -> tuple[Schedule, Tensor, Tensor]:

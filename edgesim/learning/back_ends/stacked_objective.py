@@ -36,7 +36,7 @@ class StackedObjective:
         Labels and ``shares``, the weights of rows in the loss, are [n S]; ``keys`` of dropout masks [S, calls, 2].
         """
         clients = images.shape[1]
-        given = {name: value if shared else value[:clients] for name, (value, shared) in self._given.items()}
+        given = {name: value[0] if shared else value[:clients] for name, (value, shared) in self._given.items()}
         in_dims = {name: None if shared else 0 for name, (_, shared) in self._given.items()}
         with torch.no_grad(), self._model.autocast():
             teachers = {

@@ -1,0 +1,139 @@
+"""Federated prototype learning: Huang et al., "Rethinking Federated Learning with Domain Shift", CVPR 2023.
+
+Beside its model the server sends prototypes, the mean features that devices found for each class, those that are alike
+as one cluster: features are drawn towards the prototypes of their class and away from all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Devices, Sent, State, Step, Trained
+from edgesim.algorithms.finch import finch
+from edgesim.algorithms.prototypes import (
+    BITS,
+    Senders,
+    class_means,
+    held,
+    of_own_classes,
+    pass_factor,
+    senders_of,
+)
+from edgesim.arrays import Floats, Integers
+from edgesim.quantities import Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FplOptions(AveragingOptions):
+    """Options of FPL."""
+
+    tau: Factor = Field(0.02, gt=0)
+    """Temperature of the contrast between prototypes."""
+    upcr: Literal["mean", "sum"] = "mean"
+    """Over the features of a sample, of its squared distance to its class's unbiased prototype: the paper sums, its
+    program and DPFL's take the mean."""
+
+
+class Fpl(Algorithm):
+    """FedAvg with two terms that look at prototypes in the local objective."""
+
+    Options: ClassVar[type[algorithm.Options]] = FplOptions
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    features: ClassVar[bool] = True
+    bits_from_training: ClassVar[bool] = True
+
+    def ledger(self, round: int) -> Senders:
+        """There are no prototypes yet."""
+        return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
+
+    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The model and the prototypes of all clusters, [n]."""
+        return super().download_bits(devices, round, ledger) + BITS * self.sizes.features * ledger.rows
+
+    def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The update and a prototype of each class that the device holds, [n]."""
+        return super().upload_bits(devices, round, ledger) + of_own_classes(devices, self.sizes.features)
+
+    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+        """One more forward pass over the device's data, [n]."""
+        return pass_factor(sizes, samples)
+
+    def passes_over_all(self) -> bool:
+        """Prototypes are of the whole data set."""
+        return True
+
+    def start(self, weights: Tensor) -> State:
+        """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
+        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy, and for samples whose class has prototypes what `_terms` says, as means over these, [n]."""
+        table = step.given["prototypes"]
+        has = held(table).any(-1)[step.labels].to(step.own.logits)
+        counted = (step.share * has).sum().clamp(min=1e-30)
+        return super().loss(step) + has / counted * self._terms(step, table)
+
+    def _terms(self, step: Step, table: Tensor) -> Tensor:
+        """Of each sample, [n]: -log of the share of its class in the sum of e^(cos(z, c) / tau) over all clusters c,
+        and the squared distance of z to its class's unbiased prototype, the mean of its clusters."""
+        import torch
+        from torch.nn.functional import cosine_similarity
+
+        z, there = step.own.features, held(table)
+        assert z is not None
+        rows = table.nan_to_num()
+        alike = cosine_similarity(z[:, None, None], rows[None], dim=-1) / self.options.tau
+        # Finite, so that rows which are not there have a gradient of 0 and not of NaN.
+        nothing = torch.finfo(z.dtype).min / 4
+        alike = alike.where(there, alike.new_tensor(nothing))
+        own = alike.gather(1, step.labels[:, None, None].expand(-1, 1, alike.shape[2]))[:, 0]
+        contrast = alike.flatten(1).logsumexp(1) - own.logsumexp(1)
+        unbiased = rows.sum(1) / there.sum(1, keepdim=True).clamp(min=1)
+        square = (z - unbiased[step.labels]).square()
+        terms: Tensor = contrast + (square.mean(1) if self.options.upcr == "mean" else square.sum(1))
+        return terms
+
+    def sent(self, trained: Trained) -> Sent:
+        """The device's prototypes, [C, F]."""
+        return Sent(up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
+        """FedAvg's model, and the clusters of the prototypes that arrived now, [C, K, F]."""
+        merged = super().merge(state, arrived, alpha, ledger)
+        if not len(arrived.ids):
+            return merged
+        table = _clusters(arrived.up["prototypes"])
+        ledger.clusters = int(held(table).sum())
+        return replace(merged, shared={"prototypes": table})
+
+    def note(self, ledger: Senders, arrived: Arrivals) -> None:
+        """Where nothing is trained the server sends at most half as many clusters of a class as devices sent it.
+
+        Each row is in a cluster with the one that it is nearest to.
+        """
+        if len(arrived.ids):
+            ledger.counts = senders_of(arrived)
+            bound = int(np.maximum(1, ledger.counts // 2)[ledger.counts > 0].sum())
+            ledger.rows, ledger.clusters = bound if ledger.clusters is None else ledger.clusters, None
+
+
+def _clusters(sent: Any) -> Tensor:
+    """Means of the clusters of each class's prototypes, [C, K, F], of what S devices sent, [S] of [C, F]."""
+    import torch
+
+    every = torch.stack(list(sent), 1)
+    means = []
+    for rows in every:
+        there = rows[held(rows)]
+        cluster = finch(there.cpu().numpy()) if len(there) else np.empty(0, dtype=np.int64)
+        found = [there[np.flatnonzero(cluster == number)].mean(0) for number in range(cluster.max(initial=-1) + 1)]
+        means.append(torch.stack(found) if found else rows.new_full((1, rows.shape[1]), torch.nan))
+    most = max(len(own) for own in means)
+    return torch.stack([torch.cat([own, own.new_full((most - len(own), own.shape[1]), torch.nan)]) for own in means])

@@ -1,0 +1,56 @@
+"""Passes over a device's whole data set where its job runs: in evaluation mode, on images as they are."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from edgesim.algorithms.algorithm import Outputs
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.jobs import Job
+from edgesim.learning.tensors import DeviceData
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPasses:
+    """Passes of one job, for an algorithm that has said so (`Algorithm.passes_over_all`)."""
+
+    model: FlatModel
+    data: DeviceData
+    job: Job
+
+    def gradient(self) -> Tensor:
+        """Gradient of the mean cross-entropy plus weight decay at the start weights, [trainable]; loads these."""
+        model, job = self.model, self.job
+        model.load(job.start)
+        model.gradient.zero_()
+        for images, labels in self._batches():
+            losses = F.cross_entropy(model.module(images), labels, reduction="sum")
+            (losses / len(job.own)).backward()  # type: ignore[no-untyped-call]
+        return model.gradient + job.optimiser.weight_decay * model.weights[: model.trainable]
+
+    def outputs(self, update: Tensor) -> tuple[Outputs, Tensor]:
+        """Outputs of the model trained by ``update`` [P], features among them where it has any, and labels, [n].
+
+        Loads the trained weights.
+        """
+        model = self.model
+        model.load(self.job.start + update)
+        with torch.no_grad():
+            found = [
+                (Outputs(model.module(images)) if model.head is None else model.outputs(images), labels)
+                for images, labels in self._batches()
+            ]
+        features = [outputs.features for outputs, _ in found if outputs.features is not None]
+        logits, labels = torch.cat([outputs.logits for outputs, _ in found]), torch.cat([own for _, own in found])
+        return Outputs(logits, torch.cat(features) if features else None), labels
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Images and labels, as many at once as in the largest step of the job, so that memory lasts."""
+        self.model.module.eval()
+        for rows in torch.split(self.data.index(self.job.own), int(np.diff(self.job.edges).max())):
+            images, labels = self.data.train(rows)
+            yield self.model.inputs(images), labels
