@@ -11,6 +11,7 @@ from edgesim.algorithms.fedadam import FedAdam
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedavgm import FedAvgM
 from edgesim.algorithms.feddyn import FedDyn
+from edgesim.algorithms.fedproto import FedProto
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
 from edgesim.algorithms.flwf import Flwf
@@ -31,6 +32,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedavg": FedAvg,
     "fedavgm": FedAvgM,
     "feddyn": FedDyn,
+    "fedproto": FedProto,
     "fedprox": FedProx,
     "fedyogi": FedYogi,
     "flwf": Flwf,

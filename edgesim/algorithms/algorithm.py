@@ -243,6 +243,8 @@ class Algorithm:
     features: ClassVar[bool] = False
     """Whether `loss` looks at features; models without a last linear layer are refused then."""
 
+    sends_models: bool = True
+    """Whether the model and the updates travel; else each device trains a model of its own."""
     tables: int = 0
     """Vectors as large as the model that are remembered of each device which was ever merged, at the server and by the
     device together."""
@@ -313,6 +315,17 @@ class Algorithm:
         """The server's next state: w + the sum of alpha_n times update n; rows in the order of the sum."""
         assert arrived.updates is not None
         return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
+
+    def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
+        """Models whose mean accuracy is the run's, [P] by device; empty where it is that of the server's model.
+
+        ``kept`` is what each device that was ever merged has kept.
+        """
+        return {}
+
+    def scores(self, outputs: Outputs, state: State) -> Tensor:
+        """Scores of classes, [n, C]: of each sample the class of the greatest is predicted."""
+        return outputs.logits
 
     def derived(self, trained: Trained) -> Mapping[str, Tensor]:
         """What the server works out of an update and of what it gave, instead of having it sent; it joins `up`."""

@@ -1,5 +1,7 @@
 """How good a model is: loss, accuracy, macro F1 and per-class accuracy."""
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -12,6 +14,9 @@ from edgesim.learning.passes import ROWS, ROWS_IN_CACHE, in_cache, side_by_side
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
+Work = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+"""What is worked out of images [n, C, H, W] and their labels [n]: tensors of n rows."""
+
 
 def predictions(
     model: FlatModel, data: DeviceData, samples: Integers, test: bool, cores: int = 1
@@ -20,27 +25,45 @@ def predictions(
 
     The number of cores changes no byte, see `side_by_side`. Raises `EdgesimError` when memory runs out.
     """
+
+    def predict(images: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+        logits = model.module(images)
+        return F.cross_entropy(logits, labels, reduction="none"), logits.argmax(1)
+
+    losses, classes = worked_out(predict, model, data, samples, test, cores)
+    return losses.double().numpy(), classes.numpy()
+
+
+def worked_out(
+    work: Work, model: FlatModel, data: DeviceData, samples: Integers, test: bool, cores: int = 1
+) -> list[Tensor]:
+    """What is worked out of training or test samples in evaluation mode, without gradient, on the CPU.
+
+    The number of cores changes no byte, see `side_by_side`. Raises `EdgesimError` when memory runs out.
+    """
     model.module.eval()
     read = data.test if test else data.train
 
-    def predict(index: Tensor) -> tuple[Tensor, Tensor]:
+    def part(index: Tensor) -> list[Tensor]:
         with torch.inference_mode():
             images, labels = read(index)
-            logits = model.module(model.inputs(images))
-            return F.cross_entropy(logits, labels, reduction="none").cpu(), logits.argmax(1).cpu()
+            return [tensor.cpu() for tensor in work(model.inputs(images), labels)]
 
     at_once = ROWS_IN_CACHE if in_cache(model) else ROWS
     elsewhere = "" if data.device.type == "cpu" else ", or set learning.device = 'cpu'"
     remedy = f"choose a smaller learning.model{elsewhere}"
     with memory_lasts(f"testing the model, {at_once} images at once", remedy, "learning.model"):
-        found = side_by_side(model, cores, predict, torch.split(data.index(samples), at_once))
-    losses, classes = zip(*found, strict=True)
-    return torch.cat(losses).double().numpy(), torch.cat(classes).numpy()
+        found = side_by_side(model, cores, part, torch.split(data.index(samples), at_once))
+    return [torch.cat(tensors) for tensors in zip(*found, strict=True)]
 
 
 def evaluate(model: FlatModel, data: DeviceData, samples: Integers, labels: Integers, cores: int = 1) -> Evaluation:
     """Test the weights that are loaded on test samples [n], whose true labels are given, [n]."""
-    losses, predicted = predictions(model, data, samples, True, cores)
+    return evaluation_of(*predictions(model, data, samples, True, cores), labels)
+
+
+def evaluation_of(losses: Floats, predicted: Integers, labels: Integers) -> Evaluation:
+    """The measures of a model that made these losses and predictions of samples with these labels, [n] each."""
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}

@@ -38,6 +38,8 @@ class Evaluation:
     accuracy: float
     macro_f1: float
     class_accuracy: dict[int, float]
+    further: dict[str, float] = field(default_factory=dict)
+    """Other accuracies, by name: rows ``accuracy`` of ``metrics``."""
 
 
 class TrainingRound(Knowledge, Gradients, Protocol):

@@ -30,6 +30,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
+from edgesim.learning.judging import has_own_scores, judge_each, judge_loaded
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
 from edgesim.learning.objective import refuse_without_features
@@ -109,6 +110,8 @@ class TorchLearner:
         self._round = 0
         self._made_in = 0
         """The round that made the global model."""
+        self._last_merged: list[int] = []
+        """Devices whose updates the last merge merged."""
         self.jobs_trained = 0
         """Jobs that ran so far, over the whole run."""
         self._best: tuple[float, Tensor] | None = None
@@ -182,6 +185,7 @@ class TorchLearner:
                 self.kept[promise.device] = result.keeps
             if result.velocity is not None:
                 self.velocities[promise.device] = result.velocity
+        self._last_merged = rows.ids.tolist() or self._last_merged
         if not bool(self.global_weights.isfinite().all()):
             raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
         return Merged(
@@ -259,13 +263,25 @@ class TorchLearner:
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
             samples = self._test_samples(frame)
-            evaluation = evaluate(self.model, self.data, samples, self.dataset.test_labels[samples], self.cores)
+            evaluation = self._evaluation(samples, self.dataset.test_labels[samples], frame)
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
             keeps_best = self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
             if self._in_frame and keeps_best:
                 self._consider(frame)
         return evaluation
+
+    def _evaluation(self, samples: Integers, labels: Integers, frame: int) -> Evaluation:
+        """What the algorithm is judged by, on test samples [n] with their labels [n]; the global model is loaded."""
+        algorithm, tested = self.accounts.algorithm, (self.model, self.data, samples, labels)
+        if not self.states:
+            return evaluate(*tested, self.cores)
+        if models := algorithm.judged(self.kept):
+            counts = self.federation.frames[frame].class_counts
+            return judge_each(models, self._last_merged, counts, algorithm, self.states[0], *tested)
+        if has_own_scores(algorithm):
+            return judge_loaded(algorithm, self.states[0], *tested)
+        return evaluate(*tested, self.cores)
 
     def end_frame(self) -> None:
         """Go back to the best model of the frame, if it is to be kept and another frame follows.
@@ -282,8 +298,12 @@ class TorchLearner:
         self._in_frame = False
 
     def save(self, folder: Path) -> None:
-        """Write the global model as `MODEL_FILE`, whole or not at all; raises `EdgesimError`."""
-        self.model.load(self.global_weights)
+        """Write the global model as `MODEL_FILE`, whole or not at all; raises `EdgesimError`.
+
+        Where each device has a model of its own, that of the lowest id is written.
+        """
+        models = self.accounts.algorithm.judged(self.kept)
+        self.model.load(models[min(models)] if models else self.global_weights)
         path = folder / MODEL_FILE
         part = own_file(path.with_name(f"{path.name}.part"))
         try:
@@ -304,6 +324,8 @@ class TorchLearner:
         if self._device_state_bytes:
             facts["bytes_per_merged_device"] = self._device_state_bytes
             facts["bytes_of_device_state"] = self._device_state_bytes * len(self._merged)
+        if not self.accounts.algorithm.sends_models:
+            facts["saved_model"] = "of the device with the lowest id among those merged"
         if self._notice is not None:
             facts["back_end_notice"] = self._notice
         if self._start is not None:

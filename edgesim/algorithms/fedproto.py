@@ -1,0 +1,157 @@
+"""Federated prototype learning across heterogeneous clients: Tan et al., "FedProto", AAAI 2022.
+
+Devices send prototypes, the mean features of the classes that they hold, and get the server's mean of these: features
+are drawn towards the prototype of their class. Each device trains a model of its own, unless ``average_weights``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    AveragingOptions,
+    Device,
+    Devices,
+    Outputs,
+    Sent,
+    Sizes,
+    State,
+    Step,
+    Trained,
+)
+from edgesim.algorithms.prototypes import (
+    BITS,
+    Senders,
+    class_means,
+    held,
+    of_own_classes,
+    pass_factor,
+    senders_of,
+)
+from edgesim.arrays import Floats, Integers
+from edgesim.quantities import Factor
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedProtoOptions(AveragingOptions):
+    """Options of FedProto."""
+
+    strength: Factor = Field(1.0, ge=0)
+    """lambda: what the squared distance to the prototype counts in the loss."""
+    average_weights: bool = False
+    """Whether weights are sent and averaged as well, as FedAvg does; else each device has a model of its own."""
+    proto_weights: Literal["equal", "samples"] = "equal"
+    """What a device's prototype of a class counts: as much as any other (the paper's program) or its samples of it."""
+    stale_prototypes: bool = False
+    """Whether a class that no device of a round holds keeps its last prototype; else it has none."""
+
+
+class FedProto(Algorithm):
+    """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    features: ClassVar[bool] = True
+
+    def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams)
+        self.sends_models = options.average_weights
+        self.tables = 0 if options.average_weights else 1
+
+    def ledger(self, round: int) -> Senders:
+        """There are no prototypes yet."""
+        return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
+
+    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The prototypes of all classes that have one, [n], and the model if it travels."""
+        model = super().download_bits(devices, round, ledger) * self.sends_models
+        return model + BITS * self.sizes.features * np.count_nonzero(ledger.counts)
+
+    def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """A prototype of each class that the device holds, [n], and the update if it travels."""
+        model = super().upload_bits(devices, round, ledger) * self.sends_models
+        return model + of_own_classes(devices, self.sizes.features)
+
+    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+        """One more forward pass over the device's data, [n]."""
+        return pass_factor(sizes, samples)
+
+    def passes_over_all(self) -> bool:
+        """Prototypes are of the whole data set."""
+        return True
+
+    def start(self, weights: Tensor) -> State:
+        """No class has a prototype: a row of NaN for each, [C, F]."""
+        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
+
+    def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
+        """The model with which the run began, on every device from the start."""
+        return {} if self.sends_models else {"model": weights.clone()}
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Senders) -> dict[str, Tensor]:
+        """The prototypes, and as the start the server's model or the device's own."""
+        return {"start": kept.get("model", state.weights), **state.shared}
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy plus lambda times the mean over features of (z - prototype)^2, [n] (eq. 7).
+
+        A sample whose class has no prototype has no such term.
+        """
+        own, features = step.given["prototypes"][step.labels], step.own.features
+        assert features is not None
+        distance = (features - own.nan_to_num()).square().mean(-1)
+        term: Tensor = self.options.strength * distance * held(own)
+        return super().loss(step) + term
+
+    def sent(self, trained: Trained) -> Sent:
+        """The device's prototypes, [C, F]; it keeps its model, [P], if that is its own."""
+        prototypes = {"prototypes": class_means(*trained.outputs(), self.sizes.classes)}
+        return Sent(prototypes, {} if self.sends_models else {"model": trained.given["start"] + trained.update})
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
+        """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
+        import torch
+
+        merged = super().merge(state, arrived, alpha, ledger) if self.sends_models else state
+        if not len(arrived.ids):
+            return merged
+        sent = torch.stack(list(arrived.up["prototypes"]))
+        counts = held(sent).to(sent)
+        if self.options.proto_weights == "samples":
+            counts = counts * sent.new_tensor(arrived.class_counts)
+        means = (counts[..., None] * sent.nan_to_num()).sum(0) / counts.sum(0)[:, None]
+        if self.options.stale_prototypes:
+            means = means.where(held(means)[:, None], state.shared["prototypes"])
+        return replace(merged, shared={"prototypes": means})
+
+    def note(self, ledger: Senders, arrived: Arrivals) -> None:
+        """Which classes have a prototype now."""
+        if len(arrived.ids):
+            counts = senders_of(arrived)
+            stale = self.options.stale_prototypes
+            ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
+
+    def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
+        """The models of all devices that were ever merged, unless models travel."""
+        return {} if self.sends_models else {device: of["model"] for device, of in kept.items()}
+
+    def scores(self, outputs: Outputs, state: State) -> Tensor:
+        """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""
+        table = state.shared["prototypes"]
+        there = held(table)
+        if not bool(there.any()):
+            return outputs.logits
+        assert outputs.features is not None
+        distances = (outputs.features[:, None] - table.nan_to_num()).square().sum(-1)
+        return (-distances).where(there, -np.inf)
