@@ -324,6 +324,13 @@ class DataConfig(Section):
     augment: Literal["none", "flip", "crop-flip"] = "none"
     """Augmentation of training images: a horizontal flip with probability 1/2 (``flip``), and a random crop after
     padding by 4 pixels too (``crop-flip``; He et al., CVPR 2016, section 4.2)."""
+    public: Literal["none", "carved", "other"] = "none"
+    """Images that server and devices all have, beside the devices' own: taken out of the training set before it is
+    divided (``carved``), or of another data set (``other``, for ``digits``, ``fashion-mnist`` and ``cifar10``)."""
+    public_per_class: Count | None = Field(None, ge=1)
+    """How many images of each class are carved; when absent 20 of ``digits``, else a tenth of the smallest class."""
+    small: bool = False
+    """Whether the devices divide but 200 images of each class, as many as small benchmarks have."""
     partition: str = "fedteddi"
     """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards``, ``quantity`` or
     ``listed``."""

@@ -10,6 +10,8 @@ from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Options, S
 from edgesim.algorithms.fedadam import FedAdam
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedavgm import FedAvgM
+from edgesim.algorithms.fedcl import FedCl
+from edgesim.algorithms.feddf import FedDf
 from edgesim.algorithms.feddyn import FedDyn
 from edgesim.algorithms.fedproto import FedProto
 from edgesim.algorithms.fedprox import FedProx
@@ -31,6 +33,8 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedadam": FedAdam,
     "fedavg": FedAvg,
     "fedavgm": FedAvgM,
+    "fedcl": FedCl,
+    "feddf": FedDf,
     "feddyn": FedDyn,
     "fedproto": FedProto,
     "fedprox": FedProx,
@@ -100,6 +104,12 @@ def check_fit(config: RunConfig) -> None:
     options = resolve_options(config.algorithm)
     for half in _halves(config.algorithm):
         half.check(_own_options(half, options), config)
+        if half.needs_public and config.data.public == "none" and config.learning.training == "real":
+            raise EdgesimError(
+                f"algorithm.name: {config.algorithm.name!r} needs public images; set data.public = 'carved' or 'other'",
+                "algorithm.name",
+                "data.public",
+            )
         takes_time = config.round.download_s != 0 or config.topology.file is not None
         if half.bits_from_training and config.learning.training == "none" and takes_time:
             raise EdgesimError(

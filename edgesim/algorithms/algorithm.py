@@ -6,9 +6,9 @@ The first half of its methods needs NumPy alone and is the same in timing-only r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from edgesim.streams import Streams
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
 
 Half = Literal["local", "server"]
 
@@ -48,6 +51,10 @@ class Sizes:
     classes: int = 0
     features: int = 0
     """Inputs of the model's last `torch.nn.Linear`; 0 where they are not known."""
+    tensors: int = 0
+    """Trainable tensors, L; 0 where they are not known."""
+    tensor_sizes: tuple[int, ...] = ()
+    """Numbers of each trainable tensor, in their order, [L]; empty in timing-only runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +114,8 @@ class Phase:
 class Pull:
     """What is added to every gradient g: ``to_start`` (w - w_start) + ``decay`` w + ``shift``."""
 
-    to_start: float = 0.0
+    to_start: float | Tensor = 0.0
+    """One number, or one for each trainable parameter, [trainable]."""
     decay: float = 0.0
     shift: Tensor | None = None
     """Of the trainable parameters, [trainable]."""
@@ -213,6 +221,42 @@ class Arrivals:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
+class Workbench(Protocol):
+    """What a server trains with; samples are indices into the training set."""
+
+    public: Integers
+    """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
+    private_count: int
+    """Images of all devices together."""
+    round: int
+
+    def labels(self, samples: Integers) -> Tensor:
+        """Of samples, [n]."""
+
+    def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
+        """What a model of weights [P] makes of each batch, in evaluation mode and without gradient."""
+
+    def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
+        """Of the mean cross-entropy of each batch, tensor by tensor, [L], in evaluation mode.
+
+        Each is valid until the next one is asked for.
+        """
+
+    def fit(
+        self,
+        weights: Tensor,
+        batches: Sequence[Integers],
+        loss: Callable[[Tensor, int], Tensor],
+        steps: Callable[[Sequence[Parameter]], tuple[Optimizer, LRScheduler | None]],
+        clip_norm: float | None = None,
+    ) -> Tensor:
+        """Weights [P] after a step on each batch, in training mode and images as they are.
+
+        ``loss`` is of logits [n, C] and the number of the step, from 0; ``steps`` makes the optimiser, and what changes
+        its learning rate after each step; gradients are at most ``clip_norm`` long.
+        """
+
+
 class Algorithm:
     """A learning algorithm: FedAvg's answers. It holds options and no state, and can be pickled."""
 
@@ -232,6 +276,8 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
+    needs_public: ClassVar[bool] = False
+    """Whether its server or its devices need public images (``data.public``)."""
     bits_from_training: ClassVar[bool] = False
     """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
     downloads that take time."""
@@ -326,6 +372,14 @@ class Algorithm:
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """Scores of classes, [n, C]: of each sample the class of the greatest is predicted."""
         return outputs.logits
+
+    def prepare(self, state: State, bench: Workbench) -> State:
+        """The state from which the jobs of a round, or of a model, begin: what the server works out before."""
+        return state
+
+    def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
+        """The state after a merge, of which the server makes a better one by training."""
+        return state
 
     def derived(self, trained: Trained) -> Mapping[str, Tensor]:
         """What the server works out of an update and of what it gave, instead of having it sent; it joins `up`."""

@@ -13,7 +13,7 @@ from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
-from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.learning.payload import BITS_PER_PARAMETER, Network
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
@@ -21,16 +21,11 @@ from edgesim.streams import Streams
 class Accounts:
     """The algorithm and the protocol's merge rule of one run, with the records that need no torch."""
 
-    def __init__(
-        self, config: RunConfig, federation: Federation, streams: Streams, parameters: int, features: int
-    ) -> None:
-        """``parameters`` is the number of trainable ones, which is ignored where ``round.payload_bits`` is a number.
-
-        ``features`` is the number of inputs of the model's last linear layer, 0 where it is not known.
-        """
+    def __init__(self, config: RunConfig, federation: Federation, streams: Streams, network: Network) -> None:
+        """What a model is charged is the number of its parameters, unless ``round.payload_bits`` is a number."""
         given_bits = config.round.payload_bits
-        self.model_bits = float(BITS_PER_PARAMETER * parameters if given_bits == "model" else given_bits)
-        sizes = Sizes(self.model_bits, parameters, config.devices.count, federation.class_count, features)
+        self.model_bits = float(BITS_PER_PARAMETER * network.parameters if given_bits == "model" else given_bits)
+        sizes = Sizes(self.model_bits, devices=config.devices.count, classes=federation.class_count, **vars(network))
         self.algorithm = make_algorithm(config.algorithm, sizes, streams)
         self.rule = make_merge_rule(config.round)
         self._config = config
@@ -38,11 +33,11 @@ class Accounts:
         self.ledger: Any = self.algorithm.ledger(1)
         self._is_open = True
         self._round = 0
-        self._frame = 1
+        self.frame = 1
 
     def open_round(self, round: int, frame: int) -> None:
         """A round begins; the ledger of a frame is made with its first one."""
-        self._round, self._frame = round, frame
+        self._round, self.frame = round, frame
         if not self._is_open:
             self._is_open, self.ledger = True, self.algorithm.ledger(round)
 
@@ -61,7 +56,7 @@ class Accounts:
 
     def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
         """What a method of the algorithm answers, [n]; raises `EdgesimError` for anything but a number of bits each."""
-        devices = Devices(ids, self._federation.frames[self._frame].class_counts)
+        devices = Devices(ids, self._federation.frames[self.frame].class_counts)
         bits: Floats = getattr(self.algorithm, method)(devices, round, self.ledger)
         fine = (bits >= 0) & (bits < np.inf)
         if np.shape(bits) != ids.shape or not fine.all():
@@ -91,7 +86,7 @@ class Accounts:
         """The rows of a merge, without tensors; ``change`` [S] is `relative_change` where staleness looks at it."""
         ids = np.array([one.promise.device for one in used], dtype=np.int64)
         ages = np.array([one.staleness for one in used], dtype=np.int64)
-        frame = self._federation.frames[self._frame]
+        frame = self._federation.frames[self.frame]
         learning, rounds = self._config.learning, [one.promise.round for one in used]
         lr_in = {round: learning.lr_in(round) for round in set(rounds)}
         return Arrivals(

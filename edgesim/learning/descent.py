@@ -9,7 +9,7 @@ from edgesim.algorithms.algorithm import Pull
 from edgesim.learning.jobs import Optimiser
 
 _Factor = float | Tensor
-"""One number that the clients share, or a column of numbers, [S, 1]."""
+"""One number that the clients share, a column of numbers, [S, 1], or one for each weight, [S, trainable]."""
 
 
 class Descent:
@@ -34,7 +34,8 @@ class Descent:
         self._momentum = self._factor([optimiser.momentum for optimiser in optimisers])
         # Terms that no client has cost nothing.
         to_start = [pull.to_start for pull in pulls]
-        self._to_start = (starts.clone(), self._factor(to_start)) if any(to_start) else None
+        some = any(isinstance(value, Tensor) or value for value in to_start)
+        self._to_start = (starts.clone(), self._factor(to_start)) if some else None
         pulled = [pull.decay for pull in pulls]
         decay = [optimiser.weight_decay for optimiser in optimisers]
         # The same for all: it is the run's.
@@ -50,7 +51,11 @@ class Descent:
             none = torch.zeros_like(weights[0])
             self._shift = torch.stack([none if shift is None else shift for shift in shifts])
 
-    def _factor(self, values: list[float]) -> _Factor:
+    def _factor(self, values: Sequence[float | Tensor]) -> _Factor:
+        if any(isinstance(value, Tensor) for value in values):
+            return torch.stack(
+                [torch.as_tensor(value).to(self._weights).expand_as(self._weights[0]) for value in values]
+            )
         if values.count(values[0]) == len(values):
             return float(values[0])
         return torch.tensor(values, dtype=torch.float64).to(self._weights)[:, None]

@@ -1,6 +1,6 @@
 """Who holds which samples in which frame."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,7 +9,7 @@ from edgesim.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning import partitions
-from edgesim.learning.datasets import Dataset, load_dataset
+from edgesim.learning.datasets import Dataset, load_shared
 from edgesim.streams import Streams
 
 
@@ -43,6 +43,8 @@ class Federation:
 
     dataset: Dataset | None
     frames: list[Frame]
+    public: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Indices into the training set that no device holds and all know, [m], in the order of `Shared.public`."""
 
     @property
     def class_count(self) -> int:
@@ -69,19 +71,20 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
         sizes = np.broadcast_to(np.asarray(data.samples_per_device, dtype=np.int64), device_count)
         blank = Frame(sizes, np.empty((device_count, 0), dtype=np.int64), empty, empty)
         return Federation(None, [blank] * (1 + (len(config.rounds) if isinstance(config.rounds, list) else 1)))
-    dataset = load_dataset(data)
+    shared = load_shared(data)
+    dataset, private = shared.dataset, shared.private
     if data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
     parts = partitions.make_partition(data).divide(
-        dataset.train_labels, dataset.class_count, device_count, data.samples_per_device, streams
+        dataset.train_labels[private], dataset.class_count, device_count, data.samples_per_device, streams
     )
     frames: list[Frame] = []
     seen = np.empty(0, dtype=np.int64)
     for clients in parts:
-        frames.append(_frame(clients, dataset, seen))
+        frames.append(_frame([private[own] for own in clients], dataset, seen))
         seen = frames[-1].classes_seen
-    return Federation(dataset, frames * 2 if len(frames) == 1 else frames)
+    return Federation(dataset, frames * 2 if len(frames) == 1 else frames, shared.public)
 
 
 def _frame(clients: list[Integers], dataset: Dataset, seen_before: Integers) -> Frame:

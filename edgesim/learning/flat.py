@@ -9,6 +9,7 @@ from torch.func import functional_call
 
 from edgesim.algorithms.algorithm import Outputs
 from edgesim.learning import dropout
+from edgesim.learning.payload import Network
 
 
 class FlatModel:
@@ -29,8 +30,6 @@ class FlatModel:
         heads = [layer for layer in module.modules() if isinstance(layer, nn.Linear) and _trains(layer)]
         self.head = heads[-1] if heads else None
         """The last `nn.Linear` that trains, if there is any."""
-        self.features = self.head.in_features if self.head else 0
-        """Inputs of the `head`."""
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         self._parameters = [parameter for _, parameter in named]
         buffers = [(name, b) for name, b in module.named_buffers() if b.is_floating_point()]
@@ -50,6 +49,12 @@ class FlatModel:
             if place < len(named):
                 tensor.grad = gradients[place]
             tensor.data = view
+
+    @property
+    def network(self) -> Network:
+        """What accounts need to know of the model."""
+        sizes = tuple(parameter.numel() for parameter in self._parameters)
+        return Network(self.trainable, self.head.in_features if self.head else 0, len(sizes), sizes)
 
     def split(self, vectors: Tensor) -> list[Tensor]:
         """Views of weights [..., P] as the tensors they are made of, each [..., *shape]; of gradients, likewise."""

@@ -38,6 +38,7 @@ from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
+from edgesim.learning.workbench import TorchWorkbench
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000
@@ -82,7 +83,7 @@ class TorchLearner:
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
-            self.accounts = Accounts(config, federation, streams, self.model.trainable, self.model.features)
+            self.accounts = Accounts(config, federation, streams, self.model.network)
             algorithm = self.accounts.algorithm
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
@@ -153,7 +154,15 @@ class TorchLearner:
         self.accounts.open_round(round, frame)
         if not self.states:
             self.states = [self.accounts.algorithm.start(self.global_weights) for _ in self._counted]
+        bench = self._bench(frame)
+        with reproducible(self.torch_device):
+            self.states = [self.accounts.algorithm.prepare(state, bench) for state in self.states]
         return TorchRound(self, round, frame, tasks)
+
+    def _bench(self, frame: int) -> TorchWorkbench:
+        federation = self.federation
+        private_count = int(federation.frames[frame].sizes.sum())
+        return TorchWorkbench(self.model, self.data, federation.public, private_count, self.streams, self._round)
 
     def merge(
         self, arrived: Sequence[Arrived], began: Integers, sending: Callable[[], Sequence[Promise]] = tuple
@@ -216,7 +225,8 @@ class TorchLearner:
             up={name: [of[name] for of in ups] for name in (ups[0] if ups else ())},
         )
         alpha = accounts.weigh(rows)
-        self.states[server] = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
+        merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
+        self.states[server] = accounts.algorithm.refine(merged, rows, self._bench(accounts.frame))
         self._made_in = self._round
         if len(self.states) > 1:
             self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())

@@ -1,6 +1,7 @@
 """Parameters of the models known by name, in closed form: what a timing-only run charges the radio for."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from edgesim.errors import EdgesimError
@@ -64,6 +65,14 @@ TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
 }
 
 
+_TENSORS = {
+    "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "resnet10": 38, "resnet18": 62, "resnet34": 110,
+    "torchvision:mobilenet_v2": 158, "torchvision:resnet18": 62, "torchvision:resnet34": 110,
+    "torchvision:shufflenet_v2": 170,
+}  # fmt: skip
+"""Trainable tensors of models whose names begin so."""
+
+
 def model_module(model: str) -> str:
     """The module in which a model of a config is made, told without importing torch.
 
@@ -77,16 +86,32 @@ def model_module(model: str) -> str:
     return model.rpartition(".")[0] or models
 
 
-def feature_count(model: str, federation: Federation) -> int:
-    """Inputs of the last linear layer of a named model, F; 0 where model or images are not known without torch.
+@dataclass(frozen=True)
+class Network:
+    """What is known of a model besides its weights."""
 
-    A class more has F more weights and one more bias.
+    parameters: int
+    """Trainable ones."""
+    features: int
+    """Inputs of its last linear layer; 0 where it has none or where that is not known."""
+    tensors: int
+    """Trainable tensors; 0 where that is not known."""
+    tensor_sizes: tuple[int, ...] = ()
+    """Numbers of each, in their order; empty where there is no network."""
+
+
+def known_network(model: str, federation: Federation, charged: bool) -> Network:
+    """What can be said of a model by its name, without torch; no parameters where it is not ``charged`` by these.
+
+    A class more has F more weights in the last layer and one more bias. Raises `EdgesimError` as `parameter_count`.
     """
-    counts = (PARAMETER_COUNTS | TORCHVISION_COUNTS).get(model)
-    if federation.dataset is None or counts is None:
-        return 0
+    parameters = parameter_count(model, federation) if charged else 0
+    count = (PARAMETER_COUNTS | TORCHVISION_COUNTS).get(model)
+    if count is None or federation.dataset is None:
+        return Network(parameters, 0, 0)
     shape = federation.dataset.image_shape
-    return counts(shape, 2) - counts(shape, 1) - 1
+    tensors = next(number for start, number in _TENSORS.items() if model.startswith(start))
+    return Network(parameters, count(shape, 2) - count(shape, 1) - 1, tensors)
 
 
 def parameter_count(model: str, federation: Federation) -> int:

@@ -12,7 +12,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.knowledge import CountKnowledge
-from edgesim.learning.payload import feature_count, parameter_count
+from edgesim.learning.payload import known_network
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
 
@@ -48,11 +48,8 @@ class TimingOnlyLearner:
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
         """Raises `EdgesimError` where the size of the model cannot be known without torch."""
-        parameters = 0
-        if config.round.payload_bits == "model":
-            parameters = parameter_count(config.learning.model, federation)
-        features = feature_count(config.learning.model, federation)
-        self.accounts = Accounts(config, federation, streams, parameters, features)
+        network = known_network(config.learning.model, federation, config.round.payload_bits == "model")
+        self.accounts = Accounts(config, federation, streams, network)
         self._knowledge = federation, streams, config.learning
 
     def serve(self, server: Integers) -> None:

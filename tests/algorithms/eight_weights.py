@@ -4,9 +4,10 @@ One step takes all samples of a device, at a learning rate of 0.5; two steps a r
 round, and device 2 comes new in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -26,6 +27,8 @@ class Holder:
 
     sizes = (2, 2)
     """Classes, and features of the net."""
+    tensors = (4, 4)
+    """Numbers of its matrices."""
 
     @property
     def class_counts(self) -> list[int]:
@@ -68,6 +71,49 @@ THREE = (
     Holder([(-1, 1), (2, -1)], [1, 1]),
     Holder([(0.5, -1)], [0]),
 )
+
+
+PUBLIC = Holder([(1, -1), (-1, -1), (0.5, 2)], [0, 0, 0])
+PROXY = Holder([(1, -1), (-0.5, 1)], [0, 1])
+
+
+@dataclass
+class Bench:
+    """What a server trains the net with, on the images of a holder."""
+
+    of: Holder
+    round: int = 0
+    private_count: int = 7
+
+    @property
+    def public(self) -> np.ndarray:
+        """All of its images."""
+        return np.arange(self.of.samples)
+
+    def _part(self, batch: np.ndarray) -> Holder:
+        return Holder([self.of.images[row] for row in batch], [self.of.labels[row] for row in batch])
+
+    def outputs(self, weights: Tensor, batches: Sequence[np.ndarray]) -> Iterator[Outputs]:
+        """What the net makes of each batch."""
+        return (self._part(batch).outputs(weights) for batch in batches)
+
+    def gradients(self, weights: Tensor, batches: Sequence[np.ndarray]) -> Iterator[list[Tensor]]:
+        """Of both matrices."""
+        return (list(self._part(batch).gradient(weights).split(4)) for batch in batches)
+
+    def fit(self, weights, batches, loss, steps, clip_norm=None) -> Tensor:
+        """Steps of an optimiser on the eight weights."""
+        own = weights.clone().requires_grad_()
+        optimiser, schedule = steps([own])
+        for step, batch in enumerate(batches):
+            optimiser.zero_grad()
+            loss(self._part(batch).outputs(own).logits, step).backward()
+            if clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_([own], clip_norm)
+            optimiser.step()
+            if schedule is not None:
+                schedule.step()
+        return own.detach()
 
 
 def check_sum(weights: Tensor) -> float:

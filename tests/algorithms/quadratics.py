@@ -61,12 +61,16 @@ class Play:
     lr: float | Callable[[int], float] = 0.1
     steps: int = 2
     momentum: float = 0.0
+    bench: Any = None
+    """What the server trains with, if it does."""
 
     def __post_init__(self) -> None:
         weights = torch.tensor(self.start, dtype=torch.float64)
         trainable = len(weights) - len(getattr(self.devices[0], "moments", ()))
         classes, features = getattr(self.devices[0], "sizes", (0, 0))
-        sizes = Sizes(32.0 * trainable, trainable, len(self.devices), classes, features)
+        tensors = getattr(self.devices[0], "tensors", ())
+        counts = len(self.devices), classes, features, len(tensors), tensors
+        sizes = Sizes(32.0 * trainable, trainable, *counts)
         self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(0))
         self.ledger = self.algorithm.ledger(1)
         self.state: State = self.algorithm.start(weights)
@@ -87,6 +91,7 @@ class Play:
         """Jobs that start from the current model."""
         lr = self.lr(self.merged + 1) if callable(self.lr) else self.lr
         made = []
+        self.state = self.algorithm.prepare(self.state, self.bench)
         for device in ids:
             total = sum(each.samples for each in self.devices)
             about = Device(device, self.devices[device].samples, self.merged + 1, total)
@@ -119,7 +124,7 @@ class Play:
             _copies(self.state), before, rtol=0, atol=0, equal_nan=True, msg="merge changed the old state"
         )
         self.algorithm.note(self.ledger, arrived)
-        self.state = after
+        self.state = self.algorithm.refine(after, arrived, self.bench)
         self.merged += 1
         self.kept |= {job.device: what.keeps for job, what in zip(jobs, sent, strict=True) if what.keeps}
         return float(self.state.weights[0])

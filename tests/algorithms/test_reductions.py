@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from eight_weights import ROUNDS, START, THREE
+from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench
 from quadratics import Play
 
 from edgesim.algorithms import ALGORITHMS
@@ -24,7 +24,7 @@ EQUALS = ("fedavg", {"weights": "equal"})
 def models(kind, pattern, **settings):
     """The models after each round, [rounds, 8]."""
     name, options = kind
-    play, made = Play(ALGORITHMS[name], THREE, options, START, **({"lr": 0.5} | settings)), []
+    play, made = Play(ALGORITHMS[name], THREE, options, START, **({"lr": 0.5, "bench": Bench(PUBLIC)} | settings)), []
     for ids in pattern:
         play.round(*ids)
         made.append(play.state.weights)
@@ -43,6 +43,8 @@ def gap(one, other):
         ("fedprox", {"mu": 0.0}),
         ("moon", {"mu": 0.0}),
         ("flwf", {"alpha": 0.0}),
+        ("fedcl", {"coe": 0.0}),
+        ("feddf", {"steps": 0}),
         ("fedavgm", {"beta": 0.0}),
         ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
         ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
@@ -58,8 +60,11 @@ def test_with_these_options_it_is_fedavg(kind, weights, pattern):
 
 
 @each_pattern
-def test_fedprox_with_one_step_is_fedavg_whatever_its_strength(pattern):
-    assert gap(models(("fedprox", {"mu": 7.0}), pattern, steps=1), models(AVERAGE, pattern, steps=1)) == 0
+@pytest.mark.parametrize(
+    "kind", [("fedprox", {"mu": 7.0}), ("fedcl", {"coe": 50.0}), ("flwf", {"alpha": 9.0})], ids=str
+)
+def test_with_one_step_it_is_fedavg_whatever_its_strength(kind, pattern):
+    assert gap(models(kind, pattern, steps=1), models(AVERAGE, pattern, steps=1)) < 1e-14
 
 
 @each_pattern

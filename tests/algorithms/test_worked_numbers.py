@@ -8,7 +8,7 @@ are (.4, .2) minus the two before in every line), and the distance from FedAvg a
 
 import pytest
 import torch
-from eight_weights import ROUNDS, START, THREE, check_sum
+from eight_weights import PROXY, PUBLIC, ROUNDS, START, THREE, Bench, check_sum
 from quadratics import TWO, Play
 from worked_numbers import EIGHT_WEIGHTS, KINDS
 
@@ -74,7 +74,9 @@ def test_a_net_of_eight_weights_on_devices_that_come_and_go(name, numbers):
     def lr(round):
         return 0.5**round if name.endswith(".125") else 0.5
 
-    fedavg, found, sums = play("FedAvg", THREE, start=START, lr=0.5), play(name, THREE, start=START, lr=lr), []
+    bench = Bench(PROXY if name.startswith("FedCL") else PUBLIC)
+    fedavg, found = play("FedAvg", THREE, start=START, lr=0.5), play(name, THREE, start=START, lr=lr, bench=bench)
+    sums = []
     for ids in ROUNDS:
         fedavg.round(*ids)
         found.round(*ids)

@@ -10,11 +10,12 @@ from edgesim.learning.datasets.cifar import cifar_files, load_cifar
 from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
+from edgesim.learning.datasets.public import OTHERS, Shared, share_out
 from edgesim.learning.datasets.published import path_of
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
 from edgesim.registry import look_up
 
-__all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset"]
+__all__ = ["DATASETS", "Dataset", "dataset_files", "load_dataset", "load_shared"]
 
 DATASETS: dict[str, Callable[[str, DataConfig], Dataset]] = {
     "digits": load_digits,
@@ -36,9 +37,30 @@ def dataset_files(config: DataConfig) -> list[Path]:
     A published set is fetched if the config says so; raises `EdgesimError` when it is missing.
     """
     name = config.dataset
+    if config.public == "other":
+        return dataset_files(config.model_copy(update={"public": "none"})) + dataset_files(_other(config))
     if name in _FILES:
         return _FILES[name](name, config)
     return [] if name in DATASETS or name == "none" else [path_of(name, "data.dataset")]
+
+
+def load_shared(config: DataConfig) -> Shared:
+    """The data set that a config names and what of it is public; raises `EdgesimError`."""
+    other = None
+    if config.public == "other":
+        other = load_dataset(_other(config))
+    return share_out(load_dataset(config), config, other)
+
+
+def _other(config: DataConfig) -> DataConfig:
+    """The section of the public set that another data set is, for that of a config; raises `EdgesimError`."""
+    if config.dataset not in OTHERS:
+        raise EdgesimError(
+            f"data.public: 'other' is for data.dataset = {', '.join(OTHERS)}, not {config.dataset!r}; use 'carved'",
+            "data.public",
+            "data.dataset",
+        )
+    return DataConfig(dataset=OTHERS[config.dataset], folder=config.folder, download=config.download)
 
 
 def load_dataset(config: DataConfig) -> Dataset:

@@ -45,6 +45,8 @@ class Dataset:
     """Absent where images are not told apart by origin."""
     digest_images: Callable[[], str] | None = None
     """Hash of what the images are made from, where that is quicker to read than they are."""
+    own_images: int | None = None
+    """Training images at the head whose mean and deviation standardise all; the whole set's when absent."""
 
     @cached_property
     def images(self) -> tuple[Images, Images]:
@@ -71,7 +73,8 @@ class Dataset:
         channels = self.image_shape[0]
         if self.fixed_scale is not None:
             return np.zeros(channels), np.full(channels, self.fixed_scale)
-        moments = [_mean_and_deviation(self.images[0][:, channel]) for channel in range(channels)]
+        own = self.images[0][: self.own_images]
+        moments = [_mean_and_deviation(own[:, channel]) for channel in range(channels)]
         mean, deviation = np.array(moments).T
         return mean, np.where(deviation > 0, deviation, 1.0)
 

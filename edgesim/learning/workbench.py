@@ -1,0 +1,85 @@
+"""What the server of an algorithm trains with: the run's model, the public images and random numbers."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from edgesim.algorithms.algorithm import Outputs
+from edgesim.arrays import Integers
+from edgesim.learning import dropout
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.tensors import DeviceData
+from edgesim.streams import Streams
+
+Stepper = tuple[Optimizer, LRScheduler | None]
+
+
+@dataclass(eq=False)
+class TorchWorkbench:
+    """A `Workbench`; the model's weights are whatever the last call left."""
+
+    model: FlatModel
+    data: DeviceData
+    public: Integers
+    private_count: int
+    streams: Streams
+    round: int
+
+    def labels(self, samples: Integers) -> Tensor:
+        """See `Workbench`."""
+        return self.data.train_labels[self.data.index(samples)]
+
+    def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
+        """See `Workbench`."""
+        model = self.model
+        model.load(weights)
+        model.module.eval()
+        for batch in batches:
+            images = self._images(batch)
+            with torch.no_grad():
+                yield Outputs(model.module(images)) if model.head is None else model.outputs(images)
+
+    def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
+        """See `Workbench`."""
+        model = self.model
+        model.load(weights)
+        model.module.eval()
+        for batch in batches:
+            model.gradient.zero_()
+            F.cross_entropy(model.module(self._images(batch)), self.labels(batch)).backward()  # type: ignore[no-untyped-call]
+            yield model.split(model.gradient)
+
+    def fit(
+        self,
+        weights: Tensor,
+        batches: Sequence[Integers],
+        loss: Callable[[Tensor, int], Tensor],
+        steps: Callable[[Sequence[nn.Parameter]], Stepper],
+        clip_norm: float | None = None,
+    ) -> Tensor:
+        """See `Workbench`."""
+        model = self.model
+        model.load(weights)
+        model.module.train()
+        optimiser, schedule = steps(model.parameters())
+        seed = int(self.streams.seeds("server-dropout", self.round))
+        for step, batch in enumerate(batches):
+            model.masks.begin(partial(dropout.key, seed, step))
+            model.gradient.zero_()
+            loss(model.module(self._images(batch)), step).backward()  # type: ignore[no-untyped-call]
+            if clip_norm is not None:
+                nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+            optimiser.step()
+            if schedule is not None:
+                schedule.step()
+        return model.snapshot()
+
+    def _images(self, samples: Integers) -> Tensor:
+        images, _ = self.data.train(self.data.index(samples))
+        return self.model.inputs(images)

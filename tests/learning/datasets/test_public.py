@@ -1,0 +1,130 @@
+"""Public images: how many, which ones, and that no device holds any."""
+
+import numpy as np
+import pytest
+import torch
+
+from edgesim import simulation
+from edgesim.config import DataConfig
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.datasets import Dataset, load_dataset, load_shared
+from edgesim.learning.datasets.public import share_out
+from edgesim.learning.federation import make_federation
+from edgesim.learning.tensors import DeviceData
+from edgesim.streams import Streams
+
+
+def digits(**knobs):
+    return load_shared(DataConfig(dataset="digits", **knobs))
+
+
+def test_of_digits_twenty_of_each_class_are_public_and_the_others_private():
+    shared = digits(public="carved")
+    labels = shared.dataset.train_labels
+    assert len(labels) == 1437
+    assert np.bincount(labels[shared.public]).tolist() == [20] * 10
+    assert sorted([*shared.private, *shared.public]) == list(range(1437))
+    # Class after class in turn, so that the first twenty are two of each.
+    assert labels[shared.public].tolist() == list(range(10)) * 20
+
+
+def test_the_public_set_is_the_same_whatever_the_seed_and_the_partition():
+    first = digits(public="carved").public
+    for seed, partition in ((1, "iid"), (2, "dirichlet")):
+        values = {"seed": seed, "data": {"dataset": "digits", "public": "carved", "partition": partition}}
+        config = simulation.complete(parse(values, "run.toml"))
+        federation = make_federation(config, Streams(seed))
+        assert federation.public.tolist() == first.tolist()
+        assert not set(federation.frames[1].samples) & set(first)
+    assert digits(public="carved", public_per_class=3).public.tolist() == first[:30].tolist()
+
+
+def test_without_a_public_set_every_training_image_is_private():
+    shared = digits()
+    assert shared.private.tolist() == list(range(1437))
+    assert len(shared.public) == 0
+
+
+def made(per_class, classes=3, seed=0):
+    labels = np.repeat(np.arange(classes), per_class)
+    images = np.random.default_rng(seed).integers(0, 256, (len(labels), 1, 4, 4), dtype=np.uint8)
+    return Dataset("made", labels, labels[:3], classes, (1, 4, 4), lambda: (images, images[:3]))
+
+
+def test_of_other_sets_a_tenth_of_the_smallest_class_is_public():
+    shared = share_out(made([60, 41, 80]), DataConfig(public="carved"))
+    assert np.bincount(shared.dataset.train_labels[shared.public]).tolist() == [4, 4, 4]
+    assert len(shared.private) == 181 - 12
+
+
+def test_small_leaves_two_hundred_private_images_of_each_class():
+    shared = share_out(made([300, 250, 400]), DataConfig(public="carved", small=True))
+    assert np.bincount(shared.dataset.train_labels[shared.private]).tolist() == [200] * 3
+    assert not set(shared.private) & set(shared.public)
+    assert len(shared.public) == 3 * 25
+
+
+def test_another_set_is_brought_to_size_channels_and_range_behind_the_own_images():
+    """White is 255 there and 16 on digits; the constants that standardise are those of the run's own images."""
+    own = load_dataset(DataConfig(dataset="digits"))
+    labels = np.repeat(np.arange(10), 500)
+    images = np.full((5000, 1, 28, 28), 255, dtype=np.uint8)
+    other = Dataset("white", labels, labels[:1], 10, (1, 28, 28), lambda: (images, images[:1]))
+    shared = share_out(own, DataConfig(public="other"), other)
+    assert shared.private.tolist() == list(range(1437))
+    assert shared.public.tolist() == list(range(1437, 6437))
+    data = DeviceData(shared.dataset, torch.device("cpu"))
+    pixels, classes = data.train(data.index(shared.public[:20]))
+    assert pixels.shape == (20, 1, 8, 8)
+    assert pixels.unique().tolist() == [1.0]
+    assert classes.tolist() == list(range(10)) * 2
+    assert shared.dataset.normalisation[1].tolist() == own.normalisation[1].tolist() == [16.0]
+
+
+def test_a_colour_set_becomes_grey_and_a_grey_one_three_equal_channels():
+    grey = made([600] * 10, classes=10)
+    rng = np.random.default_rng(3)
+    colours = rng.integers(0, 256, (6000, 3, 8, 8), dtype=np.uint8)
+    labels = np.repeat(np.arange(10), 600)
+    colour = Dataset("colours", labels, labels[:1], 10, (3, 8, 8), lambda: (colours, colours[:1]))
+    as_grey = share_out(grey, DataConfig(public="other"), colour).dataset
+    assert as_grey.images[0].shape == (11000, 1, 4, 4)
+    luma = colours.transpose(0, 2, 3, 1) @ np.array([0.299, 0.587, 0.114])
+    assert abs(as_grey.images[0][6000:].mean() - luma.mean()) < 2
+    assert as_grey.normalisation[0].tolist() == grey.normalisation[0].tolist()
+    in_colour = share_out(colour, DataConfig(public="other"), grey).dataset.images[0][6000:]
+    assert in_colour.shape == (5000, 3, 8, 8)
+    assert (in_colour[:, 0] == in_colour[:, 2]).all()
+    assert as_grey.digest != grey.digest
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        (
+            {"public": "carved", "public_per_class": 200},
+            "^data.public_per_class: takes 200 images of each class, and cla",
+        ),
+        (
+            {"public": "carved", "small": True},
+            "^data.small: takes 200 images of each class, and class 0 of 'digits' has",
+        ),
+        ({"dataset": "iris", "public": "other"}, "^data.public: 'other' is for data.dataset = digits, .* not 'iris'"),
+        ({"public": "other", "folder": "nowhere"}, "nowhere"),
+    ],
+)
+def test_a_set_without_room_is_refused_in_a_line(knobs, said):
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        load_shared(DataConfig(**({"dataset": "digits"} | knobs)))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["feddf", "fedcl"])
+def test_an_algorithm_that_needs_public_images_is_refused_without(name):
+    with pytest.raises(
+        EdgesimError, match=rf"^algorithm.name: '{name}' needs public images; set data.public = 'carved'"
+    ):
+        simulation.complete(parse({"algorithm": {"name": name}}, "run.toml"))
+    timed = {"algorithm": {"name": name}, "learning": {"training": "none"}}
+    assert simulation.complete(parse(timed, "run.toml")).algorithm.name == name
