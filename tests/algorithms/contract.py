@@ -4,6 +4,7 @@ An algorithm that is added is tested by its line in the registry.
 """
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import nn
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
 from edgesim.config_file import parse
-from edgesim.learning.federation import Federation, make_federation
+from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.streams import Streams
@@ -41,6 +42,7 @@ VARIANTS = [
     ("scaffold", {"derive_control": True}),
     ("feddyn", {"adaptive": False, "alpha": 0.1}),
     ("mifa", {"wait": True}),
+    ("fedproto", {"average_weights": True}),
 ]
 """Options of algorithms that change what is trained or merged."""
 
@@ -92,7 +94,7 @@ CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + [
 each_variant = pytest.mark.parametrize(("pair", "options"), CASES)
 
 
-def make_config(pair, setting="rounds", options=(), availability=(), **learning):
+def make_config(pair, setting="rounds", options=(), availability=(), download_s=0.02, **learning):
     """Eight devices of different sizes that come and go, and train on little."""
     own = SETTINGS[setting]
     return simulation.complete(
@@ -104,8 +106,8 @@ def make_config(pair, setting="rounds", options=(), availability=(), **learning)
                 "availability": dict(availability) or {"model": "bernoulli", "probability": 0.6},
                 "radio": {"bandwidth_hz": 2e6},
                 **own,
-                "round": {"tmax_s": 0.5, "download_s": 0.02, **own.get("round", {})},
-                "data": {"partition": "quantity", "samples_per_device": 12},
+                "round": {"tmax_s": 0.5, "download_s": download_s, **own.get("round", {})},
+                "data": {"partition": "quantity", "samples_per_device": 12, "public": "carved", "public_per_class": 2},
                 "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "back_end": "loop", **learning},
                 "algorithm": dict(zip(("name", "server"), pair, strict=True)) | dict(options),
                 "evaluation": {"samples": 20, "every": 100},
@@ -118,7 +120,7 @@ def make_config(pair, setting="rounds", options=(), availability=(), **learning)
 def two_frames(config, streams):
     """The federation of a config whose devices hold the same data in a second frame."""
     federation = make_federation(config, streams)
-    return Federation(federation.dataset, [*federation.frames, federation.frames[-1]])
+    return replace(federation, frames=[*federation.frames, federation.frames[-1]])
 
 
 def with_dropout(image_shape, class_count):
@@ -144,6 +146,7 @@ def with_lasting(pair, options):
     return {"option": "I"} if "scaffold" in pair else options
 
 
+NOTHING = 1234.5
 PLAY = [
     ([0, 1, 2, 3, 4, 5], [4, 0, 2], [5]),
     ([1, 3, 4, 6], [3, 1, 6], []),
@@ -191,7 +194,8 @@ def play(learner, between=undisturbed, at_end=lambda learner, number: {}, frames
         found |= {f"velocity {device}": velocity for device, velocity in learner.velocities.items()}
     finally:
         learner.close()
-    return found
+    # NaN, which stands for what is not sent, would equal nothing.
+    return {name: tensor.nan_to_num(nan=NOTHING) for name, tensor in found.items()}
 
 
 def played(pair, options=(), **learning):

@@ -1,5 +1,6 @@
 """What every algorithm of the registry must do in whole runs, alone and combined."""
 
+import json
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
@@ -78,6 +79,11 @@ def remembered(learner, device):
     return {name: of.clone() for name, of in (at_server | dict(learner.kept.get(device, {}))).items()}
 
 
+def numbers(tensor):
+    """How many numbers are sent: NaN is none."""
+    return tensor.numel() - int(tensor.isnan().sum())
+
+
 def watch(patch, seen, setting):
     """Look at what goes in and out of the learner from now on."""
     begun, left = Counter(), {}
@@ -94,7 +100,7 @@ def watch(patch, seen, setting):
                 round, before = left.pop(device)
                 seen.back.append(Back(device, self.round - round - 1, before, remembered(learner, device), own))
             sent = learner.model.trainable * (given["start"] is state.weights)
-            sent += sum(tensor.numel() for name, tensor in state.shared.items() if given.get(name) is tensor)
+            sent += sum(numbers(tensor) for name, tensor in state.shared.items() if given.get(name) is tensor)
             begun[device] += 1
             promise.number = promise.round if setting in ("rounds", "late", "edges") else begun[device]
             assert (device, promise.number) not in seen.down
@@ -105,8 +111,9 @@ def watch(patch, seen, setting):
         merged = merge(self, arrived, began, *arguments)
         for one in arrived:
             if (result := one.promise.result) is not None:
-                numbers = self.model.trainable + sum(tensor.numel() for tensor in result.up.values())
-                seen.up[one.promise.device, one.promise.number] = 32 * numbers
+                sent = self.model.trainable * self.accounts.algorithm.sends_models
+                sent += sum(numbers(tensor) for tensor in result.up.values())
+                seen.up[one.promise.device, one.promise.number] = 32 * sent
         left.update({device: (self._round, remembered(self, device)) for device in {*merged.ids, *began}})
         return merged
 
@@ -132,15 +139,17 @@ def trained(config, tmp_path_factory):
     """What was seen of a run."""
 
     @cache
-    def run(pair, setting, options):
+    def run(pair, setting, options, download_s):
         seen = Seen(tmp_path_factory.mktemp("trained") / "run")
         with pytest.MonkeyPatch.context() as patch:
             watch(patch, seen, setting)
-            result = simulation.run(config(pair, setting, options), seen.folder)
+            result = simulation.run(config(pair, setting, options, download_s=download_s), seen.folder)
         assert result.status == "finished", result.reason
         return seen
 
-    return lambda pair, setting="rounds", options=(): run(pair, setting, tuple(dict(options).items()))
+    return lambda pair, setting="rounds", options=(), download_s=0.02: run(
+        pair, setting, tuple(dict(options).items()), download_s
+    )
 
 
 def rows(folder, name, without=()):
@@ -150,8 +159,13 @@ def rows(folder, name, without=()):
 
 @pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED])
 def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, trained, config, tmp_path):
-    folders = [trained(pair, setting).folder, tmp_path / "none"]
-    result = simulation.run(config(pair, setting, training="none"), folders[1])
+    bits_unknown = any(half.bits_from_training for half in halves(pair))
+    if bits_unknown:
+        with pytest.raises(EdgesimError, match=r"^algorithm.name: what the server of .* depends on what was trained"):
+            config(pair, setting, training="none")
+    download_s = 0.0 if bits_unknown else 0.02
+    folders = [trained(pair, setting, download_s=download_s).folder, tmp_path / "none"]
+    result = simulation.run(config(pair, setting, download_s=download_s, training="none"), folders[1])
     assert result.status == "finished", result.reason
     of_training = {
         "activities": (),
@@ -162,8 +176,13 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tr
     }
     for name, without in of_training.items():
         real, timed = (rows(folder, name, without) for folder in folders)
+        if bits_unknown:
+            bits = real.filter(like="bits").columns
+            assert (real[bits] <= timed[bits]).all(axis=None)
+            real, timed = real.drop(columns=bits), timed.drop(columns=bits)
         pd.testing.assert_frame_equal(real, timed, check_exact=True)
-    tests = ("class_accuracy", "test_accuracy", "tested_at_s")
+    assert ("bits_down_notice" in json.loads((folders[1] / "run.json").read_text())) == bits_unknown
+    tests = ("accuracy", "class_accuracy", "test_accuracy", "tested_at_s")
     real, timed = (rows(folder, "metrics") for folder in folders)
     pd.testing.assert_frame_equal(real[~real["name"].isin(tests)].reset_index(drop=True), timed, check_exact=True)
     updates = rows(folders[1], "updates")
