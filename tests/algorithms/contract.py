@@ -94,6 +94,10 @@ CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + [
 each_variant = pytest.mark.parametrize(("pair", "options"), CASES)
 
 
+SHORT = {"feddf": {"steps": 5}}
+"""Options of algorithms whose servers train long."""
+
+
 def make_config(pair, setting="rounds", options=(), availability=(), download_s=0.02, **learning):
     """Eight devices of different sizes that come and go, and train on little."""
     own = SETTINGS[setting]
@@ -109,7 +113,7 @@ def make_config(pair, setting="rounds", options=(), availability=(), download_s=
                 "round": {"tmax_s": 0.5, "download_s": download_s, **own.get("round", {})},
                 "data": {"partition": "quantity", "samples_per_device": 12, "public": "carved", "public_per_class": 2},
                 "learning": {"pretrain": False, "steps": 3, "batch_size": 8, "back_end": "loop", **learning},
-                "algorithm": dict(zip(("name", "server"), pair, strict=True)) | dict(options),
+                "algorithm": dict(zip(("name", "server"), pair, strict=True)) | SHORT.get(pair[0], {}) | dict(options),
                 "evaluation": {"samples": 20, "every": 100},
             },
             "contract",

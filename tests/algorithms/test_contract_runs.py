@@ -286,6 +286,7 @@ def test_devices_that_no_round_can_merge_need_no_memory(learning, said, tmp_path
     for rounds, fits in ((21, not learning), (23, False)):
         config = make_config(("moon", "own"), memory_budget_mib=1, **learning)
         updates = {"devices": config.devices.model_copy(update={"count": 119}), "rounds": rounds}
+        updates["data"] = config.data.model_copy(update={"samples_per_device": 11})
         updates["round"] = config.round.model_copy(update={"admission": "count", "count": 5})
         many = config.model_copy(update=updates)
         if fits:
