@@ -13,7 +13,7 @@ import pytest
 
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.algorithm import Sizes
+from edgesim.algorithms.algorithm import Devices, Sizes
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 from edgesim.runs.saved import pack, unpack
@@ -72,6 +72,7 @@ def test_the_table_of_algorithms_says_what_they_do():
     for name, options, half, protocols, bits, computing in rows:
         kind = ALGORITHMS[name.strip("`")]
         ids, defaults = np.arange(3), kind.Options()
+        devices = Devices(ids, np.zeros((3, 0), dtype=np.int64))
         algorithm = kind(defaults, Sizes(64.0, 2, 3), Streams(0))
         told = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in defaults}
         assert options == ", ".join(f"`{key}` {value}" for key, value in told.items())
@@ -79,9 +80,9 @@ def test_the_table_of_algorithms_says_what_they_do():
         allowed = [one for one in ("synchronous", "buffered", "asynchronous") if one in kind.protocols]
         assert protocols == ("all three" if len(allowed) == 3 else ", ".join(allowed))
         ledger = algorithm.ledger(1)
-        down, up = (ask(ids, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))
+        down, up = (ask(devices, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))
         assert bits == f"{down:g}, {up:g}"
-        assert float(Fraction(computing)) == pytest.approx(algorithm.compute_factor(ids + 10, ids + 20)[0])
+        assert float(Fraction(computing)) == pytest.approx(algorithm.compute_factor(ids + 20, ids + 20)[0])
 
 
 def test_the_files_that_the_readme_shows_exist():
