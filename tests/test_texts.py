@@ -94,7 +94,11 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", EVIL[:7] + EVIL[9:12], ids=ascii)
+@pytest.mark.parametrize(
+    "name",
+    [*EVIL[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in EVIL[2:7] + EVIL[9:12])],
+    ids=ascii,
+)
 def test_a_run_of_a_stranger_is_shown_and_drawn_with_its_names_as_text(name, whole, tmp_path):
     folder = Path(shutil.copytree(whole, tmp_path / "run"))
     run = json.loads((folder / "run.json").read_text())

@@ -22,30 +22,30 @@ WIRES = {
 class Uneven(FedAvg):
     """Devices of odd ids send twice as much as the others, and three times as much from round 3 on."""
 
-    def upload_bits(self, ids, round, ledger):
-        times = np.where(ids % 2 == 1, 2.0 if round < 3 else 3.0, 1.0)
-        return super().upload_bits(ids, round, ledger) * times
+    def upload_bits(self, devices, round, ledger):
+        times = np.where(devices.ids % 2 == 1, 2.0 if round < 3 else 3.0, 1.0)
+        return super().upload_bits(devices, round, ledger) * times
 
 
 class Sparing(FedAvg):
     """Devices of odd ids are sent nothing, the others twice a model."""
 
-    def download_bits(self, ids, round, ledger):
-        return super().download_bits(ids, round, ledger) * np.where(ids % 2 == 1, 0.0, 2.0)
+    def download_bits(self, devices, round, ledger):
+        return super().download_bits(devices, round, ledger) * np.where(devices.ids % 2 == 1, 0.0, 2.0)
 
 
 class Silent(FedAvg):
     """Devices of odd ids send nothing."""
 
-    def upload_bits(self, ids, round, ledger):
-        return super().upload_bits(ids, round, ledger) * (ids % 2 == 0)
+    def upload_bits(self, devices, round, ledger):
+        return super().upload_bits(devices, round, ledger) * (devices.ids % 2 == 0)
 
 
 class Lighter(FedAvg):
     """In the first round alone, updates are a million times as large."""
 
-    def upload_bits(self, ids, round, ledger):
-        return super().upload_bits(ids, round, ledger) * (1e6 if round == 1 else 1.0)
+    def upload_bits(self, devices, round, ledger):
+        return super().upload_bits(devices, round, ledger) * (1e6 if round == 1 else 1.0)
 
 
 @pytest.fixture(autouse=True)

@@ -14,13 +14,17 @@ from torch import Tensor, nn
 from worked_numbers import EIGHT_WEIGHTS, KINDS
 
 from edgesim import simulation
+from edgesim.config import DataConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.learning.datasets import load_dataset
+from edgesim.learning.datasets import load_dataset, load_shared
+from edgesim.learning.datasets.public import Shared
 from edgesim.runs.records import read_table
 
 SAMPLES = [((1, 0), 0), ((0, 1), 1), ((1, 1), 0), ((-0.5, -1), 0), ((-1, 1), 1), ((2, -1), 1), ((0.5, -1), 0)]
 OWNERS = [0, 0, 0, 0, 1, 1, 2]
+PUBLIC = {"feddf": [((1, -1), 0), ((-1, -1), 0), ((0.5, 2), 0)], "fedcl": [((1, -1), 0), ((-0.5, 1), 1)]}
+"""Public images of algorithms that need some, behind the devices' own."""
 A, H = [[0.5, -0.3], [0.2, 0.4]], [[0.6, -0.1], [-0.2, 0.3]]
 
 
@@ -35,8 +39,9 @@ class EightWeights(nn.Sequential):
 
 def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: object) -> dict[str, object]:
     """Three clients, each step on all samples of a client, two steps of 0.5."""
-    images = np.array([image for image, _ in SAMPLES])[:, None, :]
-    labels = np.array([label for _, label in SAMPLES])
+    every = SAMPLES + PUBLIC.get(str(algorithm["name"]), [])
+    images = np.array([image for image, _ in every])[:, None, :]
+    labels = np.array([label for _, label in every])
     np.savez(folder / "net.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     rows = [f"{owner},{sample}" for sample, owner in enumerate(OWNERS)]
     (folder / "listed.csv").write_text("\n".join(["device,sample", *rows]))
@@ -47,7 +52,7 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
         "availability": {"model": "table", "file": str(folder / "rounds.csv"), "slots": "rounds"},
         "round": {"payload_bits": 1e4, "admission": "count", "count": 3, "allocator": "equal_share"},
         "data": {
-            "dataset": str(folder / "net.npz"), "scale": 1.0,
+            "dataset": str(folder / "net.npz"), "scale": 1.0, "public": "carved",
             "partition": "listed", "partition_options": {"file": str(folder / "listed.csv")},
         },
         "learning": {
@@ -57,6 +62,18 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
         },
         "algorithm": algorithm,
     }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def public_images_are_those_behind_the_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shared(data: DataConfig) -> Shared:
+        dataset = load_dataset(data)
+        if not data.dataset.endswith("net.npz"):
+            return load_shared(data)
+        rows = np.arange(len(dataset.train_labels))
+        return Shared(dataset, rows[: len(SAMPLES)], rows[len(SAMPLES) :])
+
+    monkeypatch.setattr("edgesim.learning.federation.load_shared", shared)
 
 
 def weights(folder: Path, rounds: int, algorithm: dict[str, object], **learning: object) -> Tensor:

@@ -202,7 +202,7 @@ def timed(model: str, by: str) -> dict[str, object]:
     return {"slots": "rounds"} if by == "rounds" else {"slot_s": SLOT_S}
 
 
-@pytest.mark.parametrize("by", ["rounds", "seconds"])
+@pytest.mark.parametrize("by", ["rounds", pytest.param("seconds", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("model", "options"), LAWS)
 def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(
     model: str, options: dict[str, object], by: str

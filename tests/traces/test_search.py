@@ -62,6 +62,7 @@ def test_to_follow_a_chain_that_hardly_ever_changes_takes_a_draw_for_each_slot()
     assert streams.drawn < 3 * 2 * 2000
 
 
+@pytest.mark.slow
 def test_the_state_of_a_chain_that_never_forgets_is_refused_in_one_line() -> None:
     chains = Chains(np.full(1, 1e-300), np.full(1, 1e-300), Streams(1))
     with pytest.raises(EdgesimError, match="goes back over more slots than can be looked at; raise join_probability"):
