@@ -24,7 +24,7 @@ from edgesim.learning.learner import make_learner
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
-EPOCHS, BATCH, CLASSES = 2, 32, 10
+EPOCHS, BATCH, CLASSES, PUBLIC = 2, 32, 10, 200
 WORKS = {
     "mlp": ((1, 8, 8), 10, 64, 60),
     "small-cnn": ((1, 28, 28), 4, 64, 90),
@@ -67,21 +67,23 @@ def jobs_of(algorithm: dict, model: str, back_end: str) -> tuple[Callable[[], No
     """The jobs of a third round, after two in which every device was merged; and the algorithm's compute factor."""
     shape, devices, samples, _ = WORKS[model]
     random = np.random.default_rng(0)
-    labels = random.integers(0, CLASSES, devices * samples)
+    labels = random.integers(0, CLASSES, devices * samples + PUBLIC)
     images = random.integers(0, 256, (len(labels), *shape), dtype=np.uint8)
     dataset = Dataset("random", labels, labels, CLASSES, shape, lambda: (images, images[:1]))
-    counts = np.stack([np.bincount(part, minlength=CLASSES) for part in np.split(labels, devices)])
+    counts = np.stack([np.bincount(part, minlength=CLASSES) for part in np.split(labels[:-PUBLIC], devices)])
     sizes = np.full(devices, samples)
-    frame = Frame(sizes, counts, np.arange(CLASSES), np.arange(len(labels)))
+    frame = Frame(sizes, counts, np.arange(CLASSES), np.arange(devices * samples))
     config = {
         "rounds": 3,
         "devices": {"count": devices},
-        "data": {"samples_per_device": samples},
+        "data": {"samples_per_device": samples, "public": "carved"},
         "learning": {"pretrain": False, "epochs": EPOCHS, "batch_size": BATCH, "model": model, "back_end": back_end},
         "algorithm": algorithm,
     }
     completed = simulation.complete(parse(config, "benchmark"))
-    learner = make_learner(completed, Federation(dataset, [frame, frame]), Streams(3))
+    learner = make_learner(
+        completed, Federation(dataset, [frame, frame], np.arange(devices * samples, len(labels))), Streams(3)
+    )
     everyone = np.arange(devices)
     for number in (1, 2, 3):
         promises = learner.open_round(number, 1).start(everyone)
@@ -128,6 +130,8 @@ def show(benchmark, title: str, table: dict[str, dict[str, float]]) -> None:
 
 
 UPDATES, PARAMETERS, TURNS = 100, 2_500_000, 12
+FEATURES = 120
+"""Of FedTeddi's CNN."""
 
 
 class Server:
@@ -138,8 +142,18 @@ class Server:
         start = updates.new_zeros(PARAMETERS)
         self.state, self.ledger = algorithm.start(start), algorithm.ledger(1)
         given = {"start": start, **self.state.shared, **algorithm.first_kept(start)}
-        trained = Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0], lambda: (Outputs(updates[0]), updates[0]))
-        self.sent = algorithm.sent(trained).up.keys()
+        labels = torch.arange(CLASSES).repeat(2)
+
+        def outputs() -> tuple[Outputs, torch.Tensor]:
+            return Outputs(updates[0, : len(labels), None], torch.randn(len(labels), FEATURES)), labels
+
+        def sent() -> dict[str, torch.Tensor]:
+            return algorithm.sent(Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0], outputs)).up
+
+        self.sent = [name for name, tensor in sent().items() if len(tensor) == PARAMETERS]
+        # What is smaller than the model is another one for each device.
+        each = [sent() for _ in updates]
+        self.small = {name: [of[name] for of in each] for name in each[0] if name not in self.sent}
         # A state may hold the one while the other comes in.
         self.rows, self.spare = ([row.clone() for row in updates] for _ in range(2))
         ids, samples = np.arange(UPDATES), np.random.default_rng(0).integers(100, 600, UPDATES)
@@ -153,7 +167,7 @@ class Server:
             lr=np.full(UPDATES, 0.1),
             began=ids,
             all_samples=samples,
-            class_counts=np.zeros((UPDATES, 0), dtype=np.int64),
+            class_counts=np.ones((UPDATES, CLASSES), dtype=np.int64),
             round_lr=0.1,
             updates=updates,
             starts=[start] * UPDATES,
@@ -164,7 +178,7 @@ class Server:
         self.rows, self.spare = self.spare, self.rows
         for row, update in zip(self.rows, self.updates, strict=True):
             row.copy_(update)
-        arrived = replace(self.arrived, separate=self.rows, up=dict.fromkeys(self.sent, self.rows))
+        arrived = replace(self.arrived, separate=self.rows, up=dict.fromkeys(self.sent, self.rows) | self.small)
         started = time.process_time()
         alpha = self.algorithm.weigh(arrived)
         self.state = self.algorithm.merge(self.state, arrived, alpha, self.ledger)
@@ -178,12 +192,15 @@ def updates():
 
 
 def test_a_server_step_beside_one_weighted_sum(benchmark, updates):
-    """Aim: at most 3 times the weighted sum that FedAvg takes; MIFA, which reads its whole table, is only measured."""
+    """Aim: at most 3 times the weighted sum that FedAvg takes; MIFA, which reads its whole table, is only measured.
+
+    What FedDF and FedCL train at the server beside it is not in it.
+    """
     shares = np.full(UPDATES, 1 / UPDATES)
     table: dict[str, dict[str, float]] = {}
 
     def measure(options: dict) -> tuple[float, float]:
-        sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, UPDATES)
+        sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, UPDATES, CLASSES, FEATURES, 1, (PARAMETERS,))
         server = Server(make_algorithm(AlgorithmConfig(**options), sizes, Streams(0)), updates)
         step, one_sum = [], []
         for _ in range(TURNS):
