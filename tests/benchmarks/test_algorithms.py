@@ -150,10 +150,10 @@ class Server:
         def sent() -> dict[str, torch.Tensor]:
             return algorithm.sent(Trained(updates[0], given, 5, 0.1, 0.9, lambda: updates[0], outputs)).up
 
-        self.sent = [name for name, tensor in sent().items() if len(tensor) == PARAMETERS]
+        first = sent()
+        self.sent = [name for name, tensor in first.items() if len(tensor) == PARAMETERS]
         # What is smaller than the model is another one for each device.
-        each = [sent() for _ in updates]
-        self.small = {name: [of[name] for of in each] for name in each[0] if name not in self.sent}
+        self.small = {name: [sent()[name] for _ in updates] for name in first if name not in self.sent}
         # A state may hold the one while the other comes in.
         self.rows, self.spare = ([row.clone() for row in updates] for _ in range(2))
         ids, samples = np.arange(UPDATES), np.random.default_rng(0).integers(100, 600, UPDATES)
