@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.files.text_file import read_toml
+from edgesim.files.text_file import parse_toml, read_toml
 from edgesim.migration import RENAMED
 from edgesim.validation import MIGRATE, first_error
 
@@ -70,9 +70,11 @@ def set_value(values: dict[str, Any], override: str) -> None:
     if not equals or not key.strip():
         raise EdgesimError(f"--set {override}: expected section.key=value")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = parse_toml(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
+    except ValueError as error:
+        raise EdgesimError(f"--set {key}: {error}") from None
     try:
         set_key(values, key, value)
     except EdgesimError as error:

@@ -183,6 +183,8 @@ def run_study(
         raise EdgesimError(f"target: expected an accuracy above 0 and at most 1 (got {study.target!r})")
     if not study.runs:
         raise EdgesimError(f"study {study.name!r} has no runs")
+    if jobs is not None and jobs < 1:
+        raise EdgesimError(f"jobs: expected 1 or more, or None for one process per core (got {jobs!r})")
     folder, times = Counter(run.folder for run in study.runs).most_common(1)[0]
     if times > 1:
         raise EdgesimError(f"run {folder} is in the study twice: give every value and seed once")
@@ -332,7 +334,10 @@ class _Pools:
                     give(idle[0])
                 for connection in _heard(at_work, None):
                     if not listen(connection):
-                        processes.pop(connection).join()
+                        process = processes.pop(connection)
+                        process.join(_PATIENCE_S)
+                        process.kill()
+                        connection.close()
                         if not any(self.display.has_started(run.folder) for run in runs):
                             raise EdgesimError(
                                 "the worker processes of the study ended before their first run; call run_study under "

@@ -126,6 +126,8 @@ DAMAGES = {
     ),
     "too large": ("rounds", all_of("arrived", 2**40), "expected integers that fit int32"),
     "negative": ("updates", all_of("staleness", -5, pa.int32()), "expected 0 or more (got -5)"),
+    "staler than the run": ("updates", all_of("staleness", 2**31 - 1, pa.int32()), "at most the number of the round"),
+    "a device out of count": ("devices", all_of("device", 2**31 - 1, pa.int32()), "devices counted from 0"),
     "no value": ("metrics", all_of("value", None, pa.float64()), "row 1 has no value; expected numbers"),
     "not a number": ("rounds", all_of("t_end_s", float("nan")), "(got nan)"),
     "not finite": ("rounds", all_of("t_end_s", float("inf")), "(got inf)"),

@@ -1,5 +1,6 @@
 """Folders of strangers: what is written into them stays in them, and names of content do not lead out of theirs."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,9 @@ def test_a_link_is_replaced_and_a_file_is_not(victim: Path) -> None:
     Path("link").symlink_to(victim)
     assert not own_file(Path("link")).exists()
     assert own_file(victim).read_text() == "precious"
+
+
+def test_a_named_pipe_in_the_place_of_a_file_is_removed_and_a_device_of_the_system_is_not(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rounds.arrow")
+    assert not own_file(tmp_path / "rounds.arrow").exists()
+    assert own_file(Path("/dev/null")).exists()

@@ -355,6 +355,13 @@ def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path, s
     assert not (tmp_path / "tmax1.2-s0").exists()
 
 
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_a_number_of_processes_below_one_is_refused(jobs, tmp_path, studies_here):
+    with pytest.raises(EdgesimError, match=rf"^jobs: expected 1 or more, or None .* \(got {jobs}\)$"):
+        run_study(Study("s", grid(TIMING, {}, [0])), tmp_path / "out", jobs, console=quiet())
+    assert not (tmp_path / "out").exists()
+
+
 SUICIDE = """
 import os, signal
 from pathlib import Path

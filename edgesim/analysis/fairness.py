@@ -4,11 +4,19 @@ import numpy as np
 import pandas as pd
 
 from edgesim.arrays import Floats, Integers
+from edgesim.errors import EdgesimError
 
 
 def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:
-    """Updates of each device of the run that the server used, [N]; zeros included."""
-    counts: Integers = np.bincount(updates["device"], minlength=int(devices["device"].max()) + 1)
+    """Updates of each device of the run that the server used, [N]; zeros included.
+
+    Raises `EdgesimError` for an update of another device.
+    """
+    known = int(devices["device"].max()) + 1
+    counts: Integers = np.bincount(updates["device"].clip(upper=known), minlength=known + 1)
+    if counts[known]:
+        raise EdgesimError(f"updates: column 'device': {updates['device'].max()} is not in the table devices")
+    counts = counts[:known]
     return counts
 
 

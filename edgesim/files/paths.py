@@ -3,9 +3,10 @@
 import errno
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
@@ -39,9 +40,14 @@ def system_errors(told: str, remedy: str = "") -> Iterator[None]:
 
 
 def own_file(path: Path) -> Path:
-    """The path, after removing a symbolic link there, so that writing to it changes no file elsewhere."""
-    if path.is_symlink():
-        path.unlink()
+    """The path, after removing a symbolic link or a named pipe there.
+
+    Writing to the one would change a file elsewhere, and opening the other would wait for a reader.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode) or stat.S_ISFIFO(mode):
+            path.unlink()
     return path
 
 

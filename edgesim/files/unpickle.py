@@ -130,13 +130,23 @@ class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
     def _make_frozen_set(self) -> None:
         raise _RefusedError("a frozenset")
 
+    def _make_bytearray(self) -> None:
+        raise _RefusedError("a bytearray")
+
+    dispatch |= dict.fromkeys((150, 151, 152), _make_bytearray)  # BYTEARRAY8, which asks for any length, and buffers
     dispatch |= {pickle.SETITEM[0]: _set_item, pickle.SETITEMS[0]: _set_items, pickle.DICT[0]: _make_dict}
     dispatch |= {pickle.ADDITEMS[0]: _add_items, pickle.FROZENSET[0]: _make_frozen_set}
+
+
+_MOST_KEY_BITS = 60
 
 
 def _check_keys(keys: list[Any]) -> None:
     if not (_ATOMS | _NUMBERS).issuperset(map(type, keys)):
         raise _RefusedError("a dict with keys that are no numbers or texts")
+    # Numbers that are multiples of the modulus of hashes would all hash alike.
+    if any(type(key) is int and key.bit_length() > _MOST_KEY_BITS for key in keys):
+        raise _RefusedError(f"a dict with numbers of more than {_MOST_KEY_BITS} bits as keys")
 
 
 @dataclass

@@ -91,6 +91,10 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
         for name, values in (("activity", _ACTIVITIES), ("outcome", _OUTCOMES)):
             _refuse_value(path, frame[name], ~frame[name].isin(values), ", ".join(values))
         _check_spans(frame, path, 0.0)
+    if table == "updates":
+        _refuse_value(path, frame["staleness"], frame["staleness"] > frame["round"], "at most the number of the round")
+    if table == "devices":
+        _refuse_value(path, frame["device"], frame["device"] >= len(frame), "devices counted from 0")
     if table == "rounds":
         _check_spans(frame, path, np.nextafter(0.0, 1.0))
     if table in _ONCE:

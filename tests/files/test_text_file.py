@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import read_json, read_text, read_toml
 
@@ -56,3 +58,29 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
     for name, content in (("run.toml", "seed = 1"), ("run.json", '{"seed": 1}')):
         (tmp_path / name).write_text(content, encoding="utf-8-sig")
     assert read_toml(tmp_path / "run.toml") == read_json(tmp_path / "run.json") == {"seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seed = " + "9" * 5000, "Exceeds the limit"),
+        ("seed = 0x" + "f" * 5000, "a number of more than 64 bits"),
+        (".".join("a" * 3000) + " = 1", "too deep in one another"),
+        ("seed = " + "[" * 5000 + "]" * 5000, "too deep in one another"),
+    ],
+)
+def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here: Path, text: str, said: str) -> None:
+    (here / "huge.toml").write_text(text)
+    with pytest.raises(EdgesimError, match=rf"huge.toml: not valid TOML: .*{said}") as refusal:
+        read_toml(here / "huge.toml")
+    assert "\n" not in str(refusal.value)
+    key, _, value = text.partition(" = ")
+    for words in (["--set", f"{key}={value}"], []):
+        found = CliRunner().invoke(app, ["run", str(here / ("run.toml" if words else "huge.toml")), *words])
+        assert isinstance(found.exception, SystemExit), repr(found.exception)
+        assert found.output.count("error: ") == 1
+
+
+def test_a_text_without_end_is_read_no_further_than_any_config_goes() -> None:
+    with pytest.raises(EdgesimError, match="/dev/zero: expected a text of at most 67,108,864 characters"):
+        read_text(Path("/dev/zero"))

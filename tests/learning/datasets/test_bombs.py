@@ -86,6 +86,10 @@ def test_cifar_labels_that_hold_one_list_many_times_over_are_refused(tmp_path: P
 HUGE = {
     "memo": (b"\x80\x02}r" + struct.pack("<I", 2**26) + b".", "has no entry", "expected a dict of clients"),
     "memo as text": (b"}p67108864\n.", "has no entry", "expected a dict of clients"),
+    "bytes": (
+        b"\x80\x05\x96" + struct.pack("<Q", 2**45) + b".",
+        *["not a pickle of plain data: asks for a bytearray"] * 2,
+    ),
     "length": (b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b".", *["not a pickle of plain data: "] * 2),
 }
 """Pickles of one small object with a table or a text of a size that the file makes up; what CIFAR and FedScale say."""
