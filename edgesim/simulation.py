@@ -41,6 +41,7 @@ from edgesim.selection import make_selector, resolve_options
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.slots import Slots
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -200,8 +201,8 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
     clock, config = server.parts.clock, server.parts.world.config
     process = clock.process(server.run(numbers))
     availability = server.parts.world.availability
-    ends = isinstance(availability, IntervalTable) and np.isfinite(availability.known_until_s)
-    if isinstance(availability, IntervalTable) and ends:
+    ends = isinstance(availability, IntervalTable | Slots) and np.isfinite(availability.known_until_s)
+    if isinstance(availability, IntervalTable | Slots) and ends:
         clock.call_at(availability.known_until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
     if config.stop_at_s is None:
         try:
@@ -213,7 +214,7 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
                 f"from {clock.now:g} s on, the recorded capacity is 0 for ever, and no upload can end; end the run "
                 'earlier (stop_at_s) or let the recorded capacity begin again (after_end = "wrap")'
             ) from None
-        if isinstance(availability, IntervalTable) and ends and reason != ALL_DONE:
+        if isinstance(availability, IntervalTable | Slots) and ends and reason != ALL_DONE:
             availability.refuse_to_go_on()
         return reason
     # A round that closes at stop_at_s counts.

@@ -16,6 +16,7 @@ from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
 STEP_LIMIT = 50_000
@@ -39,10 +40,7 @@ def check_in(
     """
     if isinstance(world.availability, ByRounds):
         return (yield from _draw(clock, world, world.availability, batteries, totals, meet_slot))
-    # The clock's sum may lie a rounding step before the change of availability at which the round is to begin. It then
-    # begins at the change: else devices that leave there would be lost as soon as they have checked in.
-    change_s = world.availability.next_change(clock.now)
-    if change_s - clock.now <= rounding_s(world.config.round.tmax_s, clock.now):
+    if (change_s := change_at(world.availability, clock.now, world.config.round.tmax_s)) > clock.now:
         yield clock.at(change_s, Kind.WAKE)
     at_least = world.config.round.min_candidates
     while True:
@@ -56,10 +54,21 @@ def check_in(
         if when_s >= end_s:
             return None
         need_progress(when_s, clock.now, f"{at_least} devices available{'' if batteries is None else ' and charged'}")
-        if isinstance(world.availability, Slots):
+        slots = world.availability.slots if isinstance(world.availability, IntervalTable) else world.availability
+        if isinstance(slots, Slots):
             end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
-            totals.empty_slots += world.availability.empty_slots(clock.now, end_s)
+            totals.empty_slots += slots.empty_slots(clock.now, end_s)
         yield clock.at(when_s, Kind.WAKE)
+
+
+def change_at(availability: Availability, now_s: float, tmax_s: float) -> float:
+    """When a round begins that is to begin at ``now_s``, up to the clock's rounding.
+
+    The clock's sum may lie a rounding step before a change of availability. The round then begins at the change: else
+    devices that leave there would be lost as soon as they have checked in.
+    """
+    change_s = availability.next_change(now_s)
+    return change_s if change_s - now_s <= rounding_s(tmax_s, now_s) else now_s
 
 
 def _draw(

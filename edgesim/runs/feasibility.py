@@ -8,6 +8,8 @@ from edgesim.arrays import Floats, Integers
 from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import Backhaul, load_topology
+from edgesim.engine.check_in import change_at
+from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.decision import Timeline, make_timeline
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
@@ -16,12 +18,15 @@ from edgesim.learning.accounts import Accounts
 from edgesim.selection.view import Selector
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable
-from edgesim.traces.slots import SLOT_LIMIT, Slots
+from edgesim.traces.slots import SLOT_LIMIT, Slots, counts_in
 
 ROUNDS_LOOKED_AT = 10
 """Number of rounds, from the first on, whose random draws are checked before a run begins."""
 
 _LONGEST_S = 1e6
+
+_NAMED = 8
+"""Most columns of a file that a message names."""
 
 
 def check_files(config: RunConfig) -> None:
@@ -98,18 +103,57 @@ def check_changes(world: World) -> None:
 def check_rounds(world: World, rounds: int) -> None:
     """Refuse more rounds than fit into the length of an availability table, if all rounds last to their deadline.
 
-    A matrix of rounds needs a column for each, whenever they close. Raises `EdgesimError`. Rounds that may close before
-    the deadline have no least length and are not checked otherwise.
+    A matrix of rounds needs a column for each, whenever they close. Slots in which the server waits for
+    ``round.min_candidates`` count as well; batteries may make it wait longer. Raises `EdgesimError`. Rounds that may
+    close before the deadline have no least length and are not checked otherwise, and no waits are counted in a run that
+    ``stop_at_s`` may end before.
     """
     knobs, availability = world.config.round, world.availability
     if isinstance(availability, ByRounds) and availability.known is not None:
-        availability.known.need(rounds)
-    least_s = rounds * knobs.tmax_s
-    if knobs.close != "deadline" or not isinstance(availability, IntervalTable):
+        known = availability.known
+        known.need(rounds)
+        few = _columns_with_few(availability, known.count, knobs.min_candidates)
+        if known.count - len(few) < rounds and world.config.stop_at_s is None:
+            raise EdgesimError(
+                f"{known.file}: has columns for {known.count} rounds, but the run needs {rounds} and waits "
+                f"{_in_columns(few, knobs.min_candidates)}; {known.remedy}"
+            )
+    if knobs.close != "deadline" or not isinstance(availability, IntervalTable | Slots):
         return
     # The slack covers the rounding of the clock, which adds up the rounds.
-    if least_s > availability.known_until_s * (1 + 1e-9):
-        availability.refuse_to_go_on(f"{least_s:.10g} s ({rounds} rounds of {knobs.tmax_s:g} s each)")
+    limit_s = availability.known_until_s * (1 + 1e-9)
+    if math.isinf(limit_s):
+        return
+    each = f"{rounds} rounds of {knobs.tmax_s:g} s each"
+    if rounds * knobs.tmax_s > limit_s:
+        availability.refuse_to_go_on(f"{rounds * knobs.tmax_s:.10g} s ({each})")
+    deadlines, end_s = Deadlines(knobs.tmax_s), 0.0
+    for _ in range(rounds):
+        begin_s = change_at(availability, end_s, knobs.tmax_s)
+        end_s = deadlines.next_due_s(availability.next_time_with(knobs.min_candidates, begin_s))
+        if end_s > limit_s:
+            slots = availability.slots if isinstance(availability, IntervalTable) else availability
+            waits = f"waits for {knobs.min_candidates} available at once"
+            if slots is not None:
+                columns = round(availability.known_until_s / slots.slot_s)
+                few = _columns_with_few(slots, columns, knobs.min_candidates)
+                waits = f"waits {_in_columns(few, knobs.min_candidates)}"
+            availability.refuse_to_go_on(f"time for {each} and {waits}")
+
+
+def _columns_with_few(slots: ByRounds | Slots, columns: int, at_least: int) -> list[int]:
+    """Numbers, from 1, of the columns in which fewer than ``at_least`` devices are available."""
+    counts = counts_in(slots.in_slot, slots.device_count, range(columns))
+    return (np.flatnonzero(counts < at_least) + 1).tolist()
+
+
+def _in_columns(columns: list[int], at_least: int) -> str:
+    """Words for the columns in which fewer than ``at_least`` devices are available, and for the remedy."""
+    named = ", ".join(map(str, columns[:_NAMED])) + (f" and {len(columns) - _NAMED} more" * (len(columns) > _NAMED))
+    where = f"in column{'s'[: len(columns) > 1]} {named}, where"
+    if at_least == 1:
+        return f'{where} no device is available (availability.if_empty = "force" makes one available)'
+    return f"{where} fewer than round.min_candidates = {at_least} devices are available (or lower that)"
 
 
 def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> None:

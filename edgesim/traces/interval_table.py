@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import DeviceKeys
 from edgesim.traces.coincidence import LENGTHS_LIMIT, next_change, next_time_apart, next_time_with
 from edgesim.traces.intervals import Intervals
 from edgesim.traces.repeats import instants_s
+from edgesim.traces.slots import Slots, refuse_beyond
 from edgesim.traces.stays import Stays, stays_of
 
 AfterEnd = Literal["raise", "wrap", "absent"]
@@ -35,6 +35,8 @@ class IntervalTable:
         self.device_count = intervals.device_count
         self.known_until_s = np.inf
         """Where a run must have ended, since nothing is known from there on."""
+        self.slots: Slots | None = None
+        """The slots of a programme of which this is the table; None for one that has none."""
         self.length_s = float(intervals.length_s.min())
         """Where the first of the recordings ends."""
         lengths_s = np.unique(intervals.length_s)
@@ -199,11 +201,7 @@ class IntervalTable:
 
     def _refuse_beyond(self, asked: np.bool_ | bool, what: str) -> None:
         if asked:
-            raise EdgesimError(
-                f"{self.name}: the trace ends at {self.length_s:.10g} s, but {what} is asked for; end the run earlier "
-                '(stop_at_s), repeat the trace (availability.after_end = "wrap") or count everyone as gone '
-                '(availability.after_end = "absent")'
-            )
+            refuse_beyond(self.name, self.length_s, what)
 
 
 def _fleet(intervals: Intervals, length_s: float) -> tuple[Integers, float, Stays]:

@@ -1,7 +1,8 @@
 """Availability that changes only at the edges of slots, each slot a function of device and slot number."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,20 @@ _AT_ONCE = 2**18
 """Most draws evaluated at once in a search, which bounds the memory."""
 
 
+def refuse_beyond(name: str, end_s: float, what: str) -> NoReturn:
+    """Raises `EdgesimError`: ``what`` is asked of a recording or a programme that ends before it, at ``end_s``."""
+    raise EdgesimError(
+        f"{name}: the trace ends at {end_s:.10g} s, but {what} is asked for; end the run earlier (stop_at_s), repeat "
+        'the trace (availability.after_end = "wrap") or count everyone as gone (availability.after_end = "absent")'
+    )
+
+
+def counts_in(in_slot: Callable[[Integers, Integers], Booleans], device_count: int, slots: range) -> Integers:
+    """How many of the devices are available in each slot, [slots]."""
+    ids = np.arange(device_count)
+    return np.array([np.count_nonzero(in_slot(ids, np.full(len(ids), slot))) for slot in slots], dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Slots:
     """The `Availability` of all models that decide for each device and slot, with slots of ``slot_s`` seconds."""
@@ -33,6 +48,22 @@ class Slots:
     skip: Callable[[Integers, Integers], Integers] | None = None
     """The first slot at or after a given one, [n], in which each device, [n], has a chance; None if it always has."""
     search: Search = field(default_factory=Search)
+    name: str = "availability"
+    """What messages call it."""
+    known_until_s: float = np.inf
+    """Where a run must have ended, since nothing is known from there on."""
+
+    def for_run_until(self, stop_at_s: float | None) -> "Slots":
+        """As that of `IntervalTable`: these slots for a run, of known end or not; raises `EdgesimError`."""
+        if stop_at_s is None:
+            return self
+        if stop_at_s > self.known_until_s:
+            self.refuse_to_go_on(f"{stop_at_s:.10g} s (stop_at_s)")
+        return replace(self, known_until_s=np.inf)
+
+    def refuse_to_go_on(self, what: str = "what follows") -> NoReturn:
+        """The run comes to ``known_until_s``, or will: raises `EdgesimError`."""
+        refuse_beyond(self.name, self.known_until_s, what)
 
     def available(self, ids: Integers, t_s: ArrayLike) -> Booleans:
         """Whether each device is available in the slot of ``t_s``, a scalar or [n]; [n]."""

@@ -51,8 +51,8 @@ def make_availability(
     """
     made = _checked(config.model, config.options).make(device_count, streams)
     if isinstance(made, ByRounds | Slots):
-        return replace(made, search=Search(config.searched_s, tell))
-    return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable) else made
+        made = replace(made, search=Search(config.searched_s, tell))
+    return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable | Slots) else made
 
 
 def facts(availability: Availability) -> dict[str, Any]:
@@ -70,6 +70,8 @@ def empty_slots(availability: Availability, waited: int, t_end_s: float) -> int 
     of them; with slots in seconds, slots within a round, in which devices may still be at work, are not among them.
     None without slots, and for more slots than can be looked at.
     """
+    if isinstance(availability, IntervalTable):
+        return None if availability.slots is None else waited
     if not isinstance(availability, ByRounds | Slots):
         return None
     law = availability.in_slot

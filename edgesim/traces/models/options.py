@@ -98,7 +98,10 @@ class Repeated(Model):
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The table of the intervals, with devices numbered by ``order``."""
-        intervals = self.intervals(device_count, streams)
+        return self.table_of(self.intervals(device_count, streams))
+
+    def table_of(self, intervals: Intervals) -> IntervalTable:
+        """The table of some intervals, with devices numbered by ``order``."""
         if self.order != "given":
             share = intervals.online_s / intervals.length_s
             intervals = renumbered(intervals, np.argsort(share if self.order == "rising" else -share, kind="stable"))

@@ -1,5 +1,6 @@
 """Recorded or programmed availability: a file of intervals, or a matrix of devices and slots."""
 
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from edgesim.traces.interval_table import AfterEnd
 from edgesim.traces.intervals import Intervals, first_devices, joined
 from edgesim.traces.matrix_file import is_matrix, read_matrix
 from edgesim.traces.models.options import IfEmpty, Repeated, need_devices, need_rounds
+from edgesim.traces.slots import Slots
 
 _MORE_SLOTS = 'give more columns, fewer rounds, or availability.after_end = "wrap"'
 
@@ -40,7 +42,7 @@ class Table(Repeated):
     slot_s: Seconds | None = Field(None, ge=1e-6)
     """The file has one column for each so many seconds."""
     if_empty: IfEmpty | None = None
-    """As in `Slotted`, for a matrix by rounds."""
+    """As in `Slotted`, for a matrix."""
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Self:
@@ -48,8 +50,8 @@ class Table(Repeated):
             raise ValueError("slot_s is the length of slots in seconds, not of slots = 'rounds'; remove one of them")
         if self.length_s is not None and (self.slots is not None or self.slot_s is not None):
             raise ValueError("length_s is for a file of periods, not for a matrix of slots; remove it")
-        if self.if_empty is not None and self.slots is None:
-            raise ValueError("if_empty is for slots = 'rounds'")
+        if self.if_empty is not None and self.slots is None and self.slot_s is None:
+            raise ValueError("if_empty is for a matrix: give slots = 'rounds', or slot_s")
         return self
 
     def resolved(self, tmax_s: float, has_rounds: bool) -> Self:
@@ -60,33 +62,38 @@ class Table(Repeated):
 
     def make(self, device_count: int, streams: Streams) -> Availability:
         """The file's devices, with numbers by ``order``; raises `EdgesimError` for a bad file."""
-        if self.slots is None:
+        if self.slots is None and self.slot_s is None:
             return super().make(device_count, streams)
-        there = self._matrix(device_count)
+        given = self._matrix(device_count)
+        there = given
         if self.order != "given":
             sign = 1 if self.order == "rising" else -1
-            there = there[np.argsort(sign * there.sum(axis=1), kind="stable")]
+            there = given[np.argsort(sign * given.sum(axis=1), kind="stable")]
         end = there.shape[1]
 
         def in_slot(ids: Integers, slots: Integers) -> Booleans:
             columns = slots % end if self.after_end == "wrap" else np.minimum(slots, end - 1)
             return np.asarray(there[ids, columns] & ((slots < end) | (self.after_end == "wrap")))
 
-        law = Forced(device_count, in_slot, streams) if self.if_empty == "force" else in_slot
-        made = ByRounds(device_count, law, "change availability.file")
+        forces, remedy = self.if_empty == "force", "change availability.file"
+        law = Forced(device_count, in_slot, streams) if forces else in_slot
+        if self.slot_s is not None:
+            slots = Slots(device_count, self.slot_s, law, remedy, name=self.file)
+            if forces:
+                return replace(slots, known_until_s=end * self.slot_s) if self.after_end == "raise" else slots
+            # Many columns may have few changes, and the table's answers come without a search among the slots.
+            table = self.table_of(self._periods(given))
+            table.slots = slots
+            return table
+        made = ByRounds(device_count, law, remedy)
         if self.after_end == "raise":
             made.known = KnownSlots(self.file, end, _MORE_SLOTS)
-        if self.after_end == "absent" and self.if_empty != "force":
+        if self.after_end == "absent" and not forces:
             made.settled_from = end
         return made
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
-        """The file's periods; raises `EdgesimError` for a bad file or one of too few devices."""
-        if self.slot_s is not None:
-            there = self._matrix(device_count)
-            device, slot = np.nonzero(there)
-            edges_s = np.arange(there.shape[1] + 1) * np.float64(self.slot_s)
-            return joined(device, edges_s[slot], edges_s[slot + 1], edges_s[-1], device_count, self.file)
+        """The periods of a file of them; raises `EdgesimError` for a bad file or one of too few devices."""
         path = find("traces", self.file, ".parquet")
         if is_matrix(path):
             raise EdgesimError(
@@ -96,6 +103,12 @@ class Table(Repeated):
         intervals = read_intervals(path, self.length_s)
         need_devices(intervals.name, intervals.device_count, device_count)
         return first_devices(intervals, device_count)
+
+    def _periods(self, there: Booleans) -> Intervals:
+        """The available periods of a matrix, [devices, slots], of slots in seconds."""
+        device, slot = np.nonzero(there)
+        edges_s = np.arange(there.shape[1] + 1) * np.float64(self.slot_s or 0.0)
+        return joined(device, edges_s[slot], edges_s[slot + 1], edges_s[-1], len(there), self.file)
 
     def _matrix(self, device_count: int) -> Booleans:
         """Whether each device is available in each slot, [devices, slots]."""
