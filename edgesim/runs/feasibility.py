@@ -16,7 +16,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.learning.accounts import Accounts
 from edgesim.selection.view import Selector
-from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.by_rounds import ByRounds, KnownSlots
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import SLOT_LIMIT, Slots, counts_in
 
@@ -108,37 +108,42 @@ def check_rounds(world: World, rounds: int) -> None:
     close before the deadline have no least length and are not checked otherwise, and no waits are counted in a run that
     ``stop_at_s`` may end before.
     """
-    knobs, availability = world.config.round, world.availability
+    availability = world.availability
     if isinstance(availability, ByRounds) and availability.known is not None:
-        known = availability.known
-        known.need(rounds)
-        few = _columns_with_few(availability, known.count, knobs.min_candidates)
-        if known.count - len(few) < rounds and world.config.stop_at_s is None:
-            raise EdgesimError(
-                f"{known.file}: has columns for {known.count} rounds, but the run needs {rounds} and waits "
-                f"{_in_columns(few, knobs.min_candidates)}; {known.remedy}"
-            )
-    if knobs.close != "deadline" or not isinstance(availability, IntervalTable | Slots):
-        return
+        _check_columns(world.config, availability, availability.known, rounds)
+    elif isinstance(availability, IntervalTable | Slots) and world.config.round.close == "deadline":
+        _check_seconds(world.config.round, availability, rounds)
+
+
+def _check_columns(config: RunConfig, availability: ByRounds, known: KnownSlots, rounds: int) -> None:
+    known.need(rounds)
+    few = _columns_with_few(availability, known.count, config.round.min_candidates)
+    if known.count - len(few) < rounds and config.stop_at_s is None:
+        raise EdgesimError(
+            f"{known.file}: has columns for {known.count} rounds, but the run needs {rounds} and waits "
+            f"{_in_columns(few, config.round.min_candidates)}; {known.remedy}"
+        )
+
+
+def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, rounds: int) -> None:
     # The slack covers the rounding of the clock, which adds up the rounds.
     limit_s = availability.known_until_s * (1 + 1e-9)
     if math.isinf(limit_s):
         return
-    each = f"{rounds} rounds of {knobs.tmax_s:g} s each"
-    if rounds * knobs.tmax_s > limit_s:
-        availability.refuse_to_go_on(f"{rounds * knobs.tmax_s:.10g} s ({each})")
+    least_s, each = rounds * knobs.tmax_s, f"{rounds} rounds of {knobs.tmax_s:g} s each"
+    if least_s > limit_s:
+        availability.refuse_to_go_on(f"{least_s:.10g} s ({each})")
     deadlines, end_s = Deadlines(knobs.tmax_s), 0.0
     for _ in range(rounds):
         begin_s = change_at(availability, end_s, knobs.tmax_s)
         end_s = deadlines.next_due_s(availability.next_time_with(knobs.min_candidates, begin_s))
-        if end_s > limit_s:
-            slots = availability.slots if isinstance(availability, IntervalTable) else availability
-            waits = f"waits for {knobs.min_candidates} available at once"
-            if slots is not None:
-                columns = round(availability.known_until_s / slots.slot_s)
-                few = _columns_with_few(slots, columns, knobs.min_candidates)
-                waits = f"waits {_in_columns(few, knobs.min_candidates)}"
-            availability.refuse_to_go_on(f"time for {each} and {waits}")
+    if end_s > limit_s:
+        slots = availability.slots if isinstance(availability, IntervalTable) else availability
+        waits = f"waits for {knobs.min_candidates} available at once"
+        if slots is not None:
+            few = _columns_with_few(slots, round(availability.known_until_s / slots.slot_s), knobs.min_candidates)
+            waits = f"waits {_in_columns(few, knobs.min_candidates)}"
+        availability.refuse_to_go_on(f"time for {each} and {waits}")
 
 
 def _columns_with_few(slots: ByRounds | Slots, columns: int, at_least: int) -> list[int]:
@@ -153,7 +158,7 @@ def _in_columns(columns: list[int], at_least: int) -> str:
     where = f"in column{'s'[: len(columns) > 1]} {named}, where"
     if at_least == 1:
         return f'{where} no device is available (availability.if_empty = "force" makes one available)'
-    return f"{where} fewer than round.min_candidates = {at_least} devices are available (or lower that)"
+    return f"{where} fewer than round.min_candidates = {at_least} devices are available (lower it)"
 
 
 def check_reach(world: World, backhaul: Backhaul, accounts: Accounts, samples: Floats) -> None:

@@ -175,3 +175,89 @@ def test_a_programme_is_followed_and_one_of_too_few_rounds_is_refused_before_any
     before = simulation.input_digests(config)["availability.file"]
     file.write_text(file.read_text().replace("1", "0", 1))
     assert simulation.input_digests(config)["availability.file"] != before
+
+
+def programme(folder, columns):
+    """A file of devices, [columns][devices] of text, such as ``"110"``: devices 0 and 1 are there."""
+    folder.mkdir(exist_ok=True)
+    rows = [f"{device},{','.join(cells)}" for device, cells in enumerate(zip(*columns, strict=True))]
+    file = folder / "programme.csv"
+    file.write_text("\n".join([f"device,{','.join(map(str, range(1, len(columns) + 1)))}", *rows]))
+    return str(file)
+
+
+BY = [{"slots": "rounds"}, {"slot_s": TMAX_S}]
+
+
+@pytest.mark.parametrize("by", BY, ids=["rounds", "seconds"])
+@pytest.mark.parametrize("if_empty", [{}, {"if_empty": "wait"}], ids=["absent", "wait"])
+def test_a_programme_with_an_empty_column_too_many_is_refused_before_anything_is_written(tmp_path, by, if_empty):
+    """Each of six columns is wanted, and in the third and the fifth there is no device of the run."""
+    columns = ["1000", "0110", "0001", "1000", "0001", "0100"]
+    law = {"model": "table", "file": programme(tmp_path / "files", columns), **by, **if_empty}
+    said = r'columns 3, 5, where no device is available \(availability\.if_empty = "force" makes one available\)'
+    for rounds in (5, 6):
+        with pytest.raises(EdgesimError, match=rf"^[^\n]*programme\.csv[^\n]*{said}[^\n]*$"):
+            run(tmp_path / "short", law, rounds, devices=3, count=2, **CLOSE)
+    assert not (tmp_path / "short").exists()
+    # What fits needs all columns; what is forced or goes on behind the end does not wait.
+    found, result, _ = run(tmp_path / "fits", law, 4, devices=3, count=2, **CLOSE)
+    assert found.T.tolist() == [[1, 0, 0], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
+    assert result.status == "finished"
+    assert read_run(tmp_path / "fits")["empty_slots"] == 2
+    run(tmp_path / "force", {**law, "if_empty": "force"}, 6, devices=3, count=2, **CLOSE)
+    assert read_run(tmp_path / "force")["empty_slots"] == 2
+    assert run(tmp_path / "wrap", {**law, "after_end": "wrap"}, 6, devices=3, count=2, **CLOSE)[1].status == "finished"
+    # The run may end before, and how long rounds in seconds last that close with the last arrival is not known.
+    stops = {"rounds": 6, "stop_at_s": 4 * TMAX_S}
+    assert stopped_run(tmp_path / "stop", law, stops)["status"] == "finished"
+
+
+def stopped_run(folder, availability, limits):
+    values = {"availability": availability, "devices": {"count": 3}, "data": {"dataset": "none"}, **limits}
+    knobs = {"payload_bits": 1e5, "tmax_s": TMAX_S, **CLOSE}
+    simulation.run(parse({**values, "learning": {"training": "none"}, "round": knobs}, "test"), folder)
+    return read_run(folder)
+
+
+@pytest.mark.parametrize("by", BY, ids=["rounds", "seconds"])
+def test_a_programme_with_too_few_devices_in_too_many_columns_is_refused(tmp_path, by):
+    columns = ["110", "001", "101", "111"]
+    law = {"model": "table", "file": programme(tmp_path / "files", columns), **by}
+    said = r"waits in column 2, where fewer than round\.min_candidates = 2 devices are available \(lower it\)"
+    with pytest.raises(EdgesimError, match=said):
+        run(tmp_path / "short", law, 4, devices=3, min_candidates=2, **CLOSE)
+    found, _, _ = run(tmp_path / "fits", law, 3, devices=3, min_candidates=2, **CLOSE)
+    assert found.T.tolist() == [[1, 1, 0], [1, 0, 1], [1, 1, 1]]
+    run(tmp_path / "one", law, 4, devices=3, **CLOSE)
+
+
+def test_rounds_in_seconds_that_straddle_columns_wait_as_they_do_in_the_run(tmp_path):
+    """Rounds of 0.8 s in columns of 0.5 s, and a recording of the same periods: three rounds end at 3.3 s."""
+    columns = ["1", "0", "0", "1", "0", "1"]
+    law = {"model": "table", "file": programme(tmp_path / "files", columns), "slot_s": 0.5}
+    (tmp_path / "trace.csv").write_text("device,start_s,end_s\n0,0,0.5\n0,1.5,2\n0,2.5,3\n")
+    recorded = {"model": "table", "file": str(tmp_path / "trace.csv"), "length_s": 3.0}
+    for number, (model, said) in enumerate(
+        [(law, "time for 3 rounds of 0.8 s each and waits in columns 2, 3, 5,"), (recorded, "waits for 1 available at")]
+    ):
+        with pytest.raises(EdgesimError, match=rf"the trace ends at 3 s, but .*{said}"):
+            run(tmp_path / "short", model, 3, devices=1, tmax_s=0.8, **CLOSE)
+        _, _, table = run(tmp_path / f"fits-{number}", model, 2, devices=1, tmax_s=0.8, **CLOSE)
+        assert table["t_start_s"].tolist() == [0.0, 1.5]
+    assert read_run(tmp_path / "fits-0")["empty_slots"] == 2
+
+
+def test_forced_devices_of_a_programme_are_the_same_by_rounds_and_by_seconds(tmp_path):
+    columns = np.random.default_rng(4).random((30, 4)) < 0.2
+    file = programme(tmp_path / "files", ["".join(map(str, cells)) for cells in columns.astype(int).tolist()])
+    found = [
+        run(tmp_path / str(n), {"model": "table", "file": file, "if_empty": "force", **by}, 30, devices=4, **CLOSE)[0]
+        for n, by in enumerate(BY)
+    ]
+    assert np.array_equal(found[0], found[1])
+    empty = ~columns.any(axis=1)
+    assert empty.sum() > 8
+    assert np.array_equal(found[0].T[~empty], columns[~empty])
+    assert found[0].sum(axis=0)[empty].tolist() == [1] * empty.sum()
+    assert [read_run(tmp_path / str(n))["empty_slots"] for n in (0, 1)] == [empty.sum()] * 2

@@ -38,6 +38,8 @@ CASES: list[tuple[str, dict[str, object], float]] = [
     ("table", {"file": "matrix.csv", "slots": "rounds", "if_empty": "force", "after_end": "absent"}, 90.0),
     ("table", {"file": "matrix.csv", "slots": "rounds", "after_end": "wrap"}, 150.0),
     ("table", {"file": "matrix.csv", "slot_s": 0.7, "after_end": "wrap"}, 110.0),
+    ("table", {"file": "matrix.csv", "slot_s": 0.7, "if_empty": "force", "after_end": "wrap"}, 110.0),
+    ("table", {"file": "matrix.csv", "slot_s": 0.7, "if_empty": "force"}, 50.0),
     ("bernoulli", {"probability": [0.05 * k for k in range(1, 21)], "slots": "rounds"}, 60.0),
     ("bernoulli", {"probability": 0.1, "if_empty": "force", "slot_s": 0.7}, 30.0),
     ("markov", {"join_probability": 0.1, "leave_probability": 0.5, "if_empty": "force", "slots": "rounds"}, 60.0),

@@ -301,13 +301,40 @@ def test_a_programmed_matrix_by_rounds_ends_after_its_last_column(write: Writer)
     assert "\n" not in str(refusal.value)
 
 
-def test_empty_columns_of_a_programme_are_forced_and_counted(write: Writer) -> None:
-    found = made("table", 3, file=write(PROGRAMME, "parquet"), slots="rounds", if_empty="force")
-    cells = matrix(found, 3, 6)
-    empty = ~PROGRAMME.any(axis=0)
-    assert np.array_equal(cells[:, ~empty], PROGRAMME[:, ~empty])
-    assert cells[:, empty].sum(axis=0).tolist() == [1, 1]
-    assert empty_slots(found, 0, 100.0) == 2
+@pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
+@pytest.mark.parametrize(("after_end", "count"), [("raise", 2), ("wrap", 4), ("absent", 8)])
+def test_empty_columns_of_a_programme_are_forced_and_counted(
+    write: Writer, by: dict[str, object], after_end: str, count: int
+) -> None:
+    """Columns 2 and 5 are empty, and with ``absent`` all after the sixth."""
+    table = {"file": write(PROGRAMME, "parquet"), "after_end": after_end, "order": "rising"}
+    found = made("table", 3, **table, **by, if_empty="force")
+    slots = 6 if after_end == "raise" else 12
+    cells, ordered = matrix(found, 3, slots), PROGRAMME[[1, 0, 2]]
+    expected = np.hstack([ordered, ordered * (after_end == "wrap")])[:, :slots]
+    empty = ~expected.any(axis=0)
+    assert np.array_equal(cells[:, ~empty], expected[:, ~empty])
+    drawn = (Streams(0).uniform("availability-forced", 0, np.flatnonzero(empty)) * 3).astype(int)
+    assert [np.flatnonzero(cells[:, slot]).tolist() for slot in np.flatnonzero(empty)] == [[one] for one in drawn]
+    assert empty_slots(found, 0, slots * SLOT_S - 1e-9) == count
+
+
+@pytest.mark.parametrize("waits", [{}, {"if_empty": "wait"}], ids=["absent", "wait"])
+def test_slots_of_a_programme_in_seconds_that_the_server_lets_pass_are_counted(
+    write: Writer, waits: dict[str, object]
+) -> None:
+    found = made("table", 3, file=write(PROGRAMME, "csv"), slot_s=SLOT_S, **waits)
+    assert np.array_equal(matrix(found, 3, 6), PROGRAMME)
+    assert empty_slots(found, 7, 100.0) == 7
+
+
+def test_a_programme_in_seconds_that_forces_ends_where_its_columns_end(write: Writer) -> None:
+    config = AvailabilityConfig(
+        model="table", file=write(PROGRAMME, "csv"), slot_s=0.5, if_empty="force", after_end="raise"
+    )
+    assert make_availability(config, 3, Streams(0), stop_at_s=3.0).available(np.arange(3), 1.0).tolist() == [1, 1, 0]
+    with pytest.raises(EdgesimError, match=r"programme\.csv: the trace ends at 3 s, but 3\.1 s \(stop_at_s\) is"):
+        make_availability(config, 3, Streams(0), stop_at_s=3.1)
 
 
 CHANCES = np.array([[1, 0, 0.5, 0.25, 0, 0.9], [0, 0, 1, 1, 0, 0], [0.75, 0, 0, 1, 0, 1]])
@@ -453,7 +480,7 @@ def test_a_row_that_is_too_short_or_too_long_is_one_line(tmp_path: Path) -> None
         ("solar", {"day_s": 2.0, "day_rounds": 2.0}, r"day_s is for slots in seconds, not for day_rounds"),
         ("table", {"file": "x", "slots": "rounds", "slot_s": 1.0}, r"slot_s is the length of slots in seconds"),
         ("table", {"file": "x", "slots": "rounds", "length_s": 1.0}, r"length_s is for a file of periods, not for a"),
-        ("table", {"file": "x", "if_empty": "force"}, r"if_empty is for slots = 'rounds'"),
+        ("table", {"file": "x", "if_empty": "force"}, r"if_empty is for a matrix: give slots = 'rounds', or slot_s"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(model: str, options: dict[str, object], said: str) -> None:

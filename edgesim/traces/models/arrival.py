@@ -20,7 +20,8 @@ from edgesim.traces.models.options import IfEmpty, Model, need_rounds
 class Arrival(Model):
     """Devices join in the order of their ids, without draws. One that would leave before it joins never joins.
 
-    The times are in seconds, or all of them in rounds.
+    The times are in seconds, or all of them in rounds. Presence in seconds has no slots: where nobody is there, the
+    server waits for the next device, none is forced and nothing is counted.
     """
 
     at_start: Count = Field(1, ge=0)

@@ -1,6 +1,5 @@
 """Recorded or programmed availability: a file of intervals, or a matrix of devices and slots."""
 
-from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -78,10 +77,11 @@ class Table(Repeated):
         forces, remedy = self.if_empty == "force", "change availability.file"
         law = Forced(device_count, in_slot, streams) if forces else in_slot
         if self.slot_s is not None:
-            slots = Slots(device_count, self.slot_s, law, remedy, name=self.file)
+            until_s = end * self.slot_s if self.after_end == "raise" else np.inf
+            slots = Slots(device_count, self.slot_s, law, remedy, name=self.file, known_until_s=until_s)
             if forces:
-                return replace(slots, known_until_s=end * self.slot_s) if self.after_end == "raise" else slots
-            # Many columns may have few changes, and the table's answers come without a search among the slots.
+                return slots
+            # The table answers without a search, also of devices that never come; the slots only count.
             table = self.table_of(self._periods(given))
             table.slots = slots
             return table
