@@ -19,7 +19,7 @@ import simpy
 from edgesim import algorithms
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
-from edgesim.engine.clock import Kind, drift_s
+from edgesim.engine.clock import Kind, drift_s, rounding_s
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
@@ -203,7 +203,9 @@ def _pass(server: Server, numbers: Iterator[RoundNumber]) -> str:
     availability = server.parts.world.availability
     ends = isinstance(availability, IntervalTable | Slots) and np.isfinite(availability.known_until_s)
     if isinstance(availability, IntervalTable | Slots) and ends:
-        clock.call_at(availability.known_until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
+        # A round that closes there counts: after a wait the clock's sum may lie a rounding step behind it.
+        until_s = availability.known_until_s + rounding_s(config.round.tmax_s, availability.known_until_s)
+        clock.call_at(until_s, Kind.STOP, lambda _: availability.refuse_to_go_on())
     if config.stop_at_s is None:
         try:
             reason = str(clock.run(process))

@@ -261,3 +261,28 @@ def test_forced_devices_of_a_programme_are_the_same_by_rounds_and_by_seconds(tmp
     assert np.array_equal(found[0].T[~empty], columns[~empty])
     assert found[0].sum(axis=0)[empty].tolist() == [1] * empty.sum()
     assert [read_run(tmp_path / str(n))["empty_slots"] for n in (0, 1)] == [empty.sum()] * 2
+
+
+def test_rounds_that_fit_after_a_wait_up_to_the_clocks_rounding_are_all_run(tmp_path):
+    assert 1 * 0.7 + 5 * 0.7 > 6 * 0.7
+    law = {"model": "table", "file": programme(tmp_path / "files", ["0", "1", "1", "1", "1", "1"]), "slot_s": 0.7}
+    found, result, _ = run(tmp_path / "run", law, 5, devices=1, tmax_s=0.7, **CLOSE)
+    assert (found.sum(), result.status) == (5, "finished")
+
+
+def test_rounds_that_the_draws_from_a_file_of_probabilities_leave_empty_are_counted_beforehand(tmp_path):
+    law = {"model": "bernoulli", "file": programme(tmp_path / "files", ["11", "00", "10"]), "slots": "rounds"}
+    said = r"has columns for 3 rounds, but the run needs 3 and waits in column 2, where no device .*; give more columns"
+    with pytest.raises(EdgesimError, match=said):
+        run(tmp_path / "short", law, 3, devices=2)
+    assert not (tmp_path / "short").exists()
+    assert run(tmp_path / "force", {**law, "if_empty": "force"}, 3, devices=2)[0].shape == (2, 3)
+
+
+def test_a_round_that_would_begin_a_rounding_step_before_an_empty_column_waits_in_the_check_too(tmp_path):
+    assert 2 * 0.7 + 3 * 0.7 < 5 * 0.7
+    file = programme(tmp_path / "files", ["0", "0", "1", "1", "1", "0"])
+    law = {"model": "table", "file": file, "slot_s": 0.7}
+    with pytest.raises(EdgesimError, match=r"waits in columns 1, 2, 6, where no device"):
+        run(tmp_path / "short", law, 4, devices=1, tmax_s=0.7, **CLOSE)
+    assert not (tmp_path / "short").exists()
