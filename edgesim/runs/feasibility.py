@@ -139,7 +139,7 @@ def _check_seconds(knobs: RoundConfig, availability: IntervalTable | Slots, roun
         end_s = deadlines.next_due_s(availability.next_time_with(knobs.min_candidates, begin_s))
     if end_s > limit_s:
         slots = availability.slots if isinstance(availability, IntervalTable) else availability
-        waits = f"waits for {knobs.min_candidates} available at once"
+        waits = f"waits for round.min_candidates = {knobs.min_candidates}"
         if slots is not None:
             few = _columns_with_few(slots, round(availability.known_until_s / slots.slot_s), knobs.min_candidates)
             waits = f"waits {_in_columns(few, knobs.min_candidates)}"

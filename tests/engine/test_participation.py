@@ -239,7 +239,10 @@ def test_rounds_in_seconds_that_straddle_columns_wait_as_they_do_in_the_run(tmp_
     (tmp_path / "trace.csv").write_text("device,start_s,end_s\n0,0,0.5\n0,1.5,2\n0,2.5,3\n")
     recorded = {"model": "table", "file": str(tmp_path / "trace.csv"), "length_s": 3.0}
     for number, (model, said) in enumerate(
-        [(law, "time for 3 rounds of 0.8 s each and waits in columns 2, 3, 5,"), (recorded, "waits for 1 available at")]
+        [
+            (law, "time for 3 rounds of 0.8 s each and waits in columns 2, 3, 5,"),
+            (recorded, "waits for round.min_candidates = 1 is"),
+        ]
     ):
         with pytest.raises(EdgesimError, match=rf"the trace ends at 3 s, but .*{said}"):
             run(tmp_path / "short", model, 3, devices=1, tmax_s=0.8, **CLOSE)
