@@ -29,21 +29,32 @@ from edgesim.algorithms import ALGORITHMS
 from edgesim.learning.back_ends import workers
 from edgesim.runs.saved import pack, unpack
 
+OF_LEARNER = (
+    "global_weights", "states", "kept", "first_kept", "velocities", "server", "jobs_trained",
+    "_counted", "_best", "_merged", "_last_merged", "_made_in",
+)  # fmt: skip
+"""What a learner remembers from round to round, its ledger and open promises apart."""
+
 
 def saved_and_read(learner, number, promises, frame=1, federate=None):
     """A new learner that goes on with what is saved of another one, and the promises that were open."""
-    of_learner = ("global_weights", "states", "kept", "first_kept", "velocities", "server", "_counted", "_best")
-    remembered = {name: getattr(learner, name) for name in of_learner}
+    remembered = {name: getattr(learner, name) for name in OF_LEARNER}
     remembered |= {"ledger": learner.accounts.ledger, "promises": promises}
     packed, arrays = pack(remembered)
     found = unpack(dict, json.loads(json.dumps(packed, allow_nan=False)), load(save(arrays)))
     learner.close()
     new = new_learner(learner.config, *([federate] if federate else []))
-    for name in of_learner:
+    for name in OF_LEARNER:
         setattr(new, name, found[name])
     new.accounts.ledger = found["ledger"]
     new.open_round(number, frame)
     return new, found["promises"]
+
+
+def told(learner):
+    """What a learner says of itself and of its model, and all its attributes that are plain values."""
+    plain = {name: value for name, value in vars(learner).items() if isinstance(value, int | set)}
+    return learner.facts(), learner.evaluate(1), plain | {"merged last": learner._last_merged}
 
 
 def assert_same_bits(found, expected):
@@ -61,8 +72,15 @@ def test_what_is_saved_of_a_learner_lets_a_new_one_go_on_as_if_undisturbed(pair,
         new_learner(make_config(pair, options=options, **learning)),
         played(pair, options, **learning),
     )
+
+    def resumed(learner, number, promises):
+        before = told(learner)
+        new, promises = saved_and_read(learner, number, promises)
+        assert told(new) == before, number
+        return new, promises
+
     assert any(name.startswith("velocity") for name in undisturbed) == bool(learning)
-    assert_same_bits(play(learner, saved_and_read), undisturbed)
+    assert_same_bits(play(learner, resumed), undisturbed)
 
 
 @each([pair for pair in PAIRS if allows(pair, "edges")])
