@@ -139,16 +139,18 @@ def trained(config, tmp_path_factory):
     """What was seen of a run."""
 
     @cache
-    def run(pair, setting, options, download_s):
+    def run(pair, setting, options, download_s, learning):
         seen = Seen(tmp_path_factory.mktemp("trained") / "run")
         with pytest.MonkeyPatch.context() as patch:
             watch(patch, seen, setting)
-            result = simulation.run(config(pair, setting, options, download_s=download_s), seen.folder)
+            result = simulation.run(
+                config(pair, setting, options, download_s=download_s, **dict(learning)), seen.folder
+            )
         assert result.status == "finished", result.reason
         return seen
 
-    return lambda pair, setting="rounds", options=(), download_s=0.02: run(
-        pair, setting, tuple(dict(options).items()), download_s
+    return lambda pair, setting="rounds", options=(), download_s=0.02, **learning: run(
+        pair, setting, tuple(dict(options).items()), download_s, tuple(learning.items())
     )
 
 
@@ -157,15 +159,21 @@ def rows(folder, name, without=()):
     return table.drop(columns=[column for column in without if column in table])
 
 
-@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED])
-def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, trained, config, tmp_path):
+CASES_OF_RUNS = [
+    pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in (marked_setting(*of) for of in ALLOWED)
+] + [pytest.param((name, "own"), "rounds", options, id=f"{name}, {options}") for name, options in VARIANTS]
+each_run = pytest.mark.parametrize(("pair", "setting", "options"), CASES_OF_RUNS)
+
+
+@each_run
+def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, options, trained, config, tmp_path):
     bits_unknown = any(half.bits_from_training for half in halves(pair))
     if bits_unknown:
         with pytest.raises(EdgesimError, match=r"^algorithm.name: what the server of .* depends on what was trained"):
-            config(pair, setting, training="none")
+            config(pair, setting, options, training="none")
     download_s = 0.0 if bits_unknown else 0.02
-    folders = [trained(pair, setting, download_s=download_s).folder, tmp_path / "none"]
-    result = simulation.run(config(pair, setting, download_s=download_s, training="none"), folders[1])
+    folders = [trained(pair, setting, options, download_s=download_s).folder, tmp_path / "none"]
+    result = simulation.run(config(pair, setting, options, download_s=download_s, training="none"), folders[1])
     assert result.status == "finished", result.reason
     of_training = {
         "activities": (),
@@ -191,14 +199,27 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, tr
         assert updates["staleness"].max() > 0
 
 
-@pytest.mark.parametrize(
-    ("pair", "setting", "options"),
-    [pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in (marked_setting(*of) for of in ALLOWED)]
-    + [pytest.param((name, "own"), "rounds", options, id=f"{name}, {options}") for name, options in VARIANTS],
-)
+@each_run
 def test_bits_charged_are_those_of_what_is_sent(pair, setting, options, trained):
     """32 for each number of a tensor: down, those that the server holds when a job begins; up, all but buffers."""
-    seen = trained(pair, setting, options)
+    assert_charged_as_sent(trained(pair, setting, options))
+
+
+@pytest.mark.parametrize(
+    ("pair", "options"),
+    [
+        pytest.param(
+            *case.values, id=case.id, marks=() if case.id in ("fedavg+own", "scaffold+own") else pytest.mark.slow
+        )
+        for case in CASES
+    ],
+)
+def test_buffers_are_not_charged(pair, options, trained):
+    """With batch norm, whose moments travel with the model: neither in it nor in what goes with it."""
+    assert_charged_as_sent(trained(pair, options=options, model="contract.with_batch_norm"))
+
+
+def assert_charged_as_sent(seen):
     acts = read_table(seen.folder, "activities")
     acts = acts[acts["outcome"].isin(["done", "unscheduled"])]
     for activity, sent in (("download", seen.down), ("upload", seen.up)):

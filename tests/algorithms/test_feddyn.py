@@ -87,19 +87,24 @@ PATTERNS = [((0, 1, 2),) * 4, ROUNDS, ((0,), (1,), (2,), (0,)), ((1,), (0, 1, 2)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=["all", "two", "one", "mixed"])
-def test_it_is_the_papers_form_with_h_and_last_gradients(pattern):
-    """Algorithm 1 of the paper, written out: L_i of each device instead of - alpha g_i, h instead of - alpha mean g."""
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_it_is_the_papers_form_with_h_and_last_gradients(adaptive, pattern):
+    """Algorithm 1 of the paper, written out: L_i of each device instead of - alpha g_i, h instead of - alpha mean g.
+
+    Where it is adaptive, devices with 4, 2 and 1 of 7 images have alpha times 7/12, 7/6 and 7/3, the server alpha.
+    """
     alpha, lr, h = 0.1, 0.5, torch.zeros(8, dtype=torch.float64)
+    alphas = [alpha * 7 / 12, alpha * 7 / 6, alpha * 7 / 3] if adaptive else [alpha] * 3
     last = [torch.zeros(8, dtype=torch.float64) for _ in THREE]
     model = torch.tensor(START, dtype=torch.float64)
-    play = Play(FedDyn, THREE, {"alpha": alpha, "adaptive": False}, START, lr)
+    play = Play(FedDyn, THREE, {"alpha": alpha, "adaptive": adaptive}, START, lr)
     for ids in pattern:
         ends = []
         for device in ids:
             end = model.clone()
             for _ in range(2):
-                end = end - lr * (THREE[device].gradient(end) - last[device] + alpha * (end - model))
-            last[device] = last[device] - alpha * (end - model)
+                end = end - lr * (THREE[device].gradient(end) - last[device] + alphas[device] * (end - model))
+            last[device] = last[device] - alphas[device] * (end - model)
             ends.append(end)
         h = h - alpha / 3 * sum(end - model for end in ends)
         model = sum(ends) / len(ends) - h / alpha

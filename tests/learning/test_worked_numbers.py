@@ -116,6 +116,16 @@ def test_all_back_ends_train_in_float64(tmp_path: Path, back_end: str) -> None:
     assert found[:6].tolist() == pytest.approx(NUMBERS["FedAvg"][3:9], abs=2e-10)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["MOON mu 1, T .5", "SCAFFOLD option I", "SCAFFOLD option II", "FedDyn alpha .1", "FedDyn alpha .1, adaptive"],
+)
+def test_algorithms_that_change_what_is_trained_meet_their_numbers_in_a_stack(tmp_path: Path, name: str) -> None:
+    algorithm, options = KINDS[name]
+    found = weights(tmp_path / "stacked", 3, {"name": algorithm} | options, back_end="stacked")
+    assert found[:6].tolist() == pytest.approx(NUMBERS[name][3:9], abs=2e-10)
+
+
 @pytest.mark.parametrize("model", ["mlp", pytest.param("small-cnn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("policy", ["fedteddi", "fedcgd", "best-norm", "power-of-choice"])
 def test_float64_starts_from_the_weights_of_float32_and_stays_near_it(tmp_path: Path, model: str, policy: str) -> None:
