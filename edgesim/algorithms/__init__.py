@@ -81,6 +81,7 @@ def combined(local: Algorithm, server: Algorithm) -> Algorithm:
     for name in (*LOCAL_METHODS, "teachers", "features"):
         setattr(both, name, getattr(local, name))
     both.tables = local.tables + server.tables
+    both.trainable_tables = local.trainable_tables + server.trainable_tables
     return both
 
 

@@ -292,8 +292,10 @@ class Algorithm:
     sends_models: bool = True
     """Whether the model and the updates travel; else each device trains a model of its own."""
     tables: int = 0
-    """Vectors as large as the model that are remembered of each device which was ever merged, at the server and by the
-    device together."""
+    """Models, [P], that are remembered of each device which was ever merged, at the server and by the device
+    together."""
+    trainable_tables: int = 0
+    """Vectors without a part for buffers, [trainable], that are remembered beside these."""
 
     def __init__(self, options: Any, sizes: Sizes, streams: Streams) -> None:
         self.options = options

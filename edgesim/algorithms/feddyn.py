@@ -52,7 +52,7 @@ class FedDyn(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedDynOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
     keeps_state: ClassVar[bool] = True
-    tables = 1
+    trainable_tables = 1
 
     def counts(self, samples: Integers) -> Floats:
         """Every device as much as any other, [n]."""
@@ -91,7 +91,7 @@ class FedDyn(Algorithm):
         # As a rule all count alike: then one pass over the updates will do.
         change = total * alpha[0] if (alpha == alpha[0]).all() else algorithm.mean_change(arrived, alpha, size)
         for device, separate in zip(arrived.ids.tolist(), arrived.separate, strict=True):
-            update = algorithm.whole(separate)[:size]
+            update = algorithm.whole(separate[:size])
             # In the memory of the update: that of new vectors would cost more time than all sums.
             own[device] = torch.add(own[device], update, out=update) if device in own else update
         mean = state.mean + total / self.sizes.devices

@@ -43,7 +43,7 @@ class Mifa(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
-    tables = 1
+    trainable_tables = 1
 
     @classmethod
     def check(cls, options: MifaOptions, config: RunConfig) -> None:
@@ -79,7 +79,7 @@ class Mifa(Algorithm):
         trainable = self.sizes.parameters
         entries = dict(state.entries)
         for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):
-            entries[device] = algorithm.whole(update)[:trainable].div_(-lr)
+            entries[device] = algorithm.whole(update[:trainable]).div_(-lr)
         if self.options.wait and len(entries) < self.sizes.devices:
             return Table(state.weights, entries=entries)
         total = state.weights.new_zeros(trainable)

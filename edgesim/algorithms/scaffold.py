@@ -64,7 +64,7 @@ class Scaffold(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
-    tables = 1
+    trainable_tables = 1
 
     @classmethod
     def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:

@@ -87,9 +87,11 @@ class TorchLearner:
             algorithm = self.accounts.algorithm
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
-            self._device_state_bytes += self.model.gradient.nbytes * learning.persist_momentum
+            vectors = algorithm.trainable_tables + learning.persist_momentum
+            self._device_state_bytes += vectors * self.model.gradient.nbytes
             most = min(_most_merged(config, self.accounts.rule, len(federation.frames) - 1), config.devices.count)
-            _refuse_above_budget(self._device_state_bytes, algorithm.tables, most, config)
+            tables = algorithm.tables + algorithm.trainable_tables
+            _refuse_above_budget(self._device_state_bytes, tables, most, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)

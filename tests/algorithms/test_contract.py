@@ -125,9 +125,21 @@ def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_mod
     assert_same_bits(*found)
 
 
+NUMBERS = {"mlp": (2410, 0), "contract.with_batch_norm": (64 * 12 + 12 + 24 + 12 * 10 + 10, 24)}
+"""Trainable parameters of models, and buffers of floats."""
+
+
 @each_pair
-@pytest.mark.parametrize("back_end", ["loop", "stacked"])
-def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair, back_end):
+@pytest.mark.parametrize(
+    ("model", "back_end"),
+    [
+        ("mlp", "loop"),
+        ("mlp", "stacked"),
+        ("contract.with_batch_norm", "stacked"),
+        pytest.param("contract.with_batch_norm", "loop", marks=pytest.mark.slow),
+    ],
+)
+def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_never_merged(pair, model, back_end):
     """Looked at when the devices of the third round are at work."""
     seen = []
 
@@ -137,11 +149,13 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
         tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
         held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
         facts = [learner.facts().get(name, 0) for name in ("bytes_per_merged_device", "bytes_of_device_state")]
-        seen.append((held, learner.accounts.algorithm.tables, *facts))
+        algorithm = learner.accounts.algorithm
+        seen.append((held, algorithm.tables, algorithm.trainable_tables, *facts))
         return learner, promises
 
-    play(new_learner(make_config(pair, back_end=back_end)), look)
-    held, said, bytes_per_device, total = seen[2]
+    play(new_learner(make_config(pair, model=model, back_end=back_end)), look)
+    held, whole, trainable, bytes_per_device, total = seen[2]
+    said, (parameters, buffers) = whole + trainable, NUMBERS[model]
     merged = {device for _, picked, _ in PLAY[:2] for device in picked}
     if "safa" in pair:
         # Device 5 is merged as well, and devices share the models of the first two rounds.
@@ -150,9 +164,9 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
     else:
         assert len(held) == said * len(merged)
         assert total == sum(entry.nbytes for entry in held.values())
-    assert bytes_per_device == 4 * 2410 * said
-    # A view would keep the tensor of all rows in memory.
-    assert all(entry.untyped_storage().nbytes() == 4 * 2410 for entry in held.values())
+    assert bytes_per_device == 4 * (parameters * said + buffers * whole)
+    # A view would keep the tensor of all rows, or its buffers, in memory.
+    assert all(entry.untyped_storage().nbytes() == entry.nbytes for entry in held.values())
 
 
 def assert_alike(stacked, loop, tolerance):

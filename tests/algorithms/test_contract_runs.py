@@ -236,7 +236,8 @@ def assert_charged_as_sent(seen):
 
 def tables(pair, options=()):
     """Vectors that are remembered of a device."""
-    return make_algorithm(make_config(pair, options=options).algorithm, Sizes(0.0, 1, 8), Streams(0)).tables
+    algorithm = make_algorithm(make_config(pair, options=options).algorithm, Sizes(0.0, 1, 8), Streams(0))
+    return algorithm.tables + algorithm.trainable_tables
 
 
 @pytest.mark.parametrize(("pair", "options"), [case for case in CASES if tables(*case.values)])
@@ -257,7 +258,9 @@ def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained
     # A local half remembers something in order to train with it.
     names = {frozenset(one.given) - {"start"} for one in seen}
     assert len(names) == 1
-    assert bool(*names) == any(half.tables and "server" not in half.halves for half in halves(pair))
+    assert bool(*names) == any(
+        (half.tables or half.trainable_tables) and "server" not in half.halves for half in halves(pair)
+    )
     # What is remembered of a device is its own, and new after each of its jobs.
     assert not torch.equal(*(next(iter(away[rounds].left.values())) for rounds in (0, 3)))
 
