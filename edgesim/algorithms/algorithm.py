@@ -276,6 +276,8 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
+    equal_weights: ClassVar[bool] = False
+    """Whether all updates count alike by its own rule, which is why it has no option ``weights``."""
     needs_public: ClassVar[bool] = False
     """Whether its server or its devices need public images (``data.public``)."""
     bits_from_training: ClassVar[bool] = False
@@ -329,7 +331,8 @@ class Algorithm:
 
     def counts(self, samples: Integers) -> Floats:
         """What updates of devices with so many samples [n] count before their age does, [n]."""
-        return np.ones(len(samples)) if self.options.weights == "equal" else np.asarray(samples, dtype=np.float64)
+        equal = self.equal_weights or self.options.weights == "equal"
+        return np.ones(len(samples)) if equal else np.asarray(samples, dtype=np.float64)
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_n of each update in a round, [S]: D_n / sum of D (FedTeddi, eq. 3), times the weight of its age."""

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Options, Pull, State
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Floats
 from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
@@ -52,11 +52,8 @@ class FedDyn(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedDynOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
     keeps_state: ClassVar[bool] = True
+    equal_weights: ClassVar[bool] = True
     trainable_tables = 1
-
-    def counts(self, samples: Integers) -> Floats:
-        """Every device as much as any other, [n]."""
-        return np.ones(len(samples))
 
     def start(self, weights: Tensor) -> Corrections:
         """All g_i are zero."""

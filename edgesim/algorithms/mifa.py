@@ -43,6 +43,7 @@ class Mifa(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
+    equal_weights: ClassVar[bool] = True
     trainable_tables = 1
 
     @classmethod

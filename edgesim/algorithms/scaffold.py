@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-import numpy as np
 from pydantic import model_validator
 
 from edgesim.algorithms import algorithm
@@ -64,6 +63,7 @@ class Scaffold(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
+    equal_weights: ClassVar[bool] = True
     trainable_tables = 1
 
     @classmethod
@@ -95,10 +95,6 @@ class Scaffold(Algorithm):
     def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
         """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
         return 1 + sizes / samples if self.options.option == "I" else super().compute_factor(sizes, samples)
-
-    def counts(self, samples: Integers) -> Floats:
-        """Every device as much as any other, [n]."""
-        return np.ones(len(samples))
 
     def start(self, weights: Tensor) -> Controls:
         """All controls are zero."""

@@ -35,6 +35,10 @@ class Accounts:
         self._round = 0
         self.frame = 1
 
+    def facts(self) -> dict[str, Any]:
+        """What ``run.json`` says about the algorithm where its options do not."""
+        return {"update_weights": "equal, by the algorithm's own rule"} if self.algorithm.equal_weights else {}
+
     def open_round(self, round: int, frame: int) -> None:
         """A round begins; the ledger of a frame is made with its first one."""
         self._round, self.frame = round, frame

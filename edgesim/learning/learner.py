@@ -332,6 +332,7 @@ class TorchLearner:
             "device_kind": device_kind(self.torch_device),
             "torch": torch.__version__,
             "parameters": self.model.trainable,
+            **self.accounts.facts(),
         }
         if self._device_state_bytes:
             facts["bytes_per_merged_device"] = self._device_state_bytes

@@ -89,7 +89,7 @@ class TimingOnlyLearner:
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning."""
-        facts: dict[str, Any] = {"back_end": "none"}
+        facts: dict[str, Any] = {"back_end": "none", **self.accounts.facts()}
         if self.accounts.algorithm.bits_from_training:
             facts["bits_down_notice"] = "the most that the server may send: without training it is not known"
         return facts

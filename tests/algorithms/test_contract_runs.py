@@ -189,7 +189,9 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
             assert (real[bits] <= timed[bits]).all(axis=None)
             real, timed = real.drop(columns=bits), timed.drop(columns=bits)
         pd.testing.assert_frame_equal(real, timed, check_exact=True)
-    assert ("bits_down_notice" in json.loads((folders[1] / "run.json").read_text())) == bits_unknown
+    said, said_without_training = (json.loads((folder / "run.json").read_text()) for folder in folders)
+    assert ("bits_down_notice" in said_without_training) == bits_unknown
+    assert ("update_weights" in said_without_training) == ("update_weights" in said)
     tests = ("accuracy", "class_accuracy", "test_accuracy", "tested_at_s")
     real, timed = (rows(folder, "metrics") for folder in folders)
     pd.testing.assert_frame_equal(real[~real["name"].isin(tests)].reset_index(drop=True), timed, check_exact=True)
@@ -232,6 +234,16 @@ def assert_charged_as_sent(seen):
     computed = acts[acts["activity"] == "compute"].groupby(["device", "task"]).size().index
     fetched = acts[acts["activity"] == "download"].groupby(["device", "task"]).size().index
     assert {key for key in computed if seen.down[key] == 0} == set(computed) - set(fetched)
+
+
+@each_pair
+def test_the_run_says_when_updates_count_alike_by_the_algorithms_own_rule(pair, trained):
+    """Those of devices of unlike sizes, with the options that it has by default."""
+    folder = trained(pair).folder
+    weights = read_table(folder, "updates").groupby("round")["weight"]
+    alike = bool((weights.max() == weights.min()).all())
+    assert int(weights.size().max()) > 2
+    assert ("update_weights" in json.loads((folder / "run.json").read_text())) == alike
 
 
 def tables(pair, options=()):
