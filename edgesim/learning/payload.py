@@ -65,6 +65,8 @@ TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
 }
 
 
+_COUNTS = PARAMETER_COUNTS | TORCHVISION_COUNTS
+
 _TENSORS = {
     "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "resnet10": 38, "resnet18": 62, "resnet34": 110,
     "torchvision:mobilenet_v2": 158, "torchvision:resnet18": 62, "torchvision:resnet34": 110,
@@ -100,13 +102,18 @@ class Network:
     """Numbers of each, in their order; empty where there is no network."""
 
 
+def is_known(model: str) -> bool:
+    """Whether parameters and features of a model are known by its name; all such models have a last linear layer."""
+    return model in _COUNTS
+
+
 def known_network(model: str, federation: Federation, charged: bool) -> Network:
     """What can be said of a model by its name, without torch; no parameters where it is not ``charged`` by these.
 
     A class more has F more weights in the last layer and one more bias. Raises `EdgesimError` as `parameter_count`.
     """
     parameters = parameter_count(model, federation) if charged else 0
-    count = (PARAMETER_COUNTS | TORCHVISION_COUNTS).get(model)
+    count = _COUNTS.get(model)
     if count is None or federation.dataset is None:
         return Network(parameters, 0, 0)
     shape = federation.dataset.image_shape
@@ -123,12 +130,11 @@ def parameter_count(model: str, federation: Federation) -> int:
         raise EdgesimError(
             "round.payload_bits: a number is needed with data.dataset = 'none'", "round.payload_bits", "data.dataset"
         )
-    counts = PARAMETER_COUNTS | TORCHVISION_COUNTS
-    if model not in counts:
+    if model not in _COUNTS:
         raise EdgesimError(
             f"round.payload_bits: a number is needed, since without training the size of model {model!r} "
             "is unknown (`edgesim list` prints the models whose size is known)",
             "round.payload_bits",
         )
     dataset = federation.dataset
-    return counts[model](dataset.image_shape, dataset.class_count)
+    return _COUNTS[model](dataset.image_shape, dataset.class_count)

@@ -12,7 +12,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.knowledge import CountKnowledge
-from edgesim.learning.payload import known_network
+from edgesim.learning.payload import is_known, known_network
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
 
@@ -47,9 +47,17 @@ class TimingOnlyLearner:
     jobs_trained = 0
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
-        """Raises `EdgesimError` where the size of the model cannot be known without torch."""
+        """Raises `EdgesimError` where size or features of the model are needed and cannot be known without torch."""
         network = known_network(config.learning.model, federation, config.round.payload_bits == "model")
         self.accounts = Accounts(config, federation, streams, network)
+        if self.accounts.algorithm.features and not is_known(config.learning.model):
+            raise EdgesimError(
+                f"algorithm.name: {config.algorithm.name!r} compares features, the input of a model's last nn.Linear, "
+                f"and without training those of learning.model = {config.learning.model!r} are unknown; train, or "
+                "choose a model that `edgesim list` prints with its size",
+                "algorithm.name",
+                "learning.model",
+            )
         self._knowledge = federation, streams, config.learning
 
     def serve(self, server: Integers) -> None:

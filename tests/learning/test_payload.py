@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from edgesim.algorithms import ALGORITHMS
+from edgesim.config import AlgorithmConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.accounts import Accounts
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.federation import Federation, Frame, make_federation
 from edgesim.learning.flat import FlatModel
@@ -70,6 +73,45 @@ def test_a_users_model_needs_its_payload_as_a_number(make_config):
     federation = make_federation(make_config(), Streams(0))
     with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed.*'mine.net'"):
         parameter_count("mine.net", federation)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.features])
+def test_a_users_model_is_refused_where_its_features_are_needed_and_unknown(name, make_config):
+    config = make_config(
+        learning={"model": "mine.net", "training": "none"},
+        round={"payload_bits": 1e5, "download_s": 0.0},
+        algorithm={"name": name},
+    )
+    said = rf"^algorithm.name: '{name}' compares features, .*learning.model = 'mine.net' are unknown; train, or"
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        TimingOnlyLearner(config, make_federation(config, Streams(0)), Streams(0))
+    assert "\n" not in str(refusal.value)
+    plain = config.model_copy(update={"algorithm": AlgorithmConfig()})
+    TimingOnlyLearner(plain, make_federation(plain, Streams(0)), Streams(0))
+
+
+@pytest.mark.parametrize(
+    ("model", "algorithm", "down", "up"),
+    [
+        ("resnet10-gn", {"name": "fedavg"}, 156_903_744, 156_903_744),
+        ("resnet10-gn", {"name": "scaffold"}, 313_807_488, 313_807_488),
+        ("resnet10-gn", {"name": "scaffold", "derive_control": True}, 313_807_488, 156_903_744),
+        ("resnet10-gn", {"name": "fpl"}, 156_903_744, 157_067_584),
+        ("resnet10-gn", {"name": "fedproto"}, 0, 163_840),
+        ("fedteddi-cnn", {"name": "fedavg"}, 17_881_664, 17_881_664),
+        ("fedteddi-cnn", {"name": "fedproto"}, 0, 38_400),
+    ],
+)
+def test_published_payloads_of_ten_classes(model, algorithm, down, up, make_config):
+    """Section 2 of the page of algorithms: in round 1, when no device has sent a prototype; a device holds all ten."""
+    config = make_config(devices={"count": 2}, learning={"model": model}, algorithm=algorithm)
+    dataset = Dataset("made", np.zeros(1), np.zeros(1), 10, (3, 32, 32), lambda: ())
+    frame = Frame(np.array([20, 1]), np.array([[2] * 10, [1] + [0] * 9]), np.arange(10), np.zeros(21))
+    federation = Federation(dataset, [frame, frame])
+    accounts = Accounts(config, federation, Streams(0), known_network(model, federation, charged=True))
+    ids = np.array([0])
+    assert accounts.download_bits(ids, 1).tolist() == [down]
+    assert accounts.upload_bits(ids, 1).tolist() == [up]
 
 
 def test_without_a_dataset_the_payload_must_be_a_number(make_config):
