@@ -138,7 +138,7 @@ class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
     dispatch |= {pickle.ADDITEMS[0]: _add_items, pickle.FROZENSET[0]: _make_frozen_set}
 
 
-_MOST_KEY_BITS = 60
+_MOST_KEY_BITS = 64
 
 
 def _check_keys(keys: list[Any]) -> None:
