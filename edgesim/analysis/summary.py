@@ -222,7 +222,8 @@ def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:
         f"WE: mean accuracy of the last {WE_ROUNDS} rounds in %, and its variance. IDP: accuracy of the static run of "
         "the same seed minus the run's, mean over rounds."
         + (f" ID: mean distance from the polynomial of degree {ID_DEGREE} through rounds {windows}." if windows else "")
-        + " Forgetting: best minus last accuracy of a class, mean over classes. All in points."
+        + " Forgetting: best accuracy of a class before the last round minus that of the last, mean over classes."
+        + " All in points."
     ]
     if undefined := [run for run in tested if why_undefined(run)]:
         notes.append(f"No WE, IDP, ID and forgetting of {_some(undefined)}: {why_undefined(undefined[0])}.")

@@ -131,6 +131,13 @@ def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame)
         table.add_row("of it, in no round", f"{joules:,.1f} J of {tasks} task(s) between the last round and the stop")
 
 
+_OTHER_ACCURACIES = {
+    "head": "by the greatest logit, not the nearest prototype",
+    "own_classes": "on the classes that each device holds",
+    "ensemble": "of the mean softmax of the devices merged last",
+}
+
+
 def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> None:
     """Add a row of the last test, and one of tests of the edge servers' mean model, which no server held."""
     tested = rounds.dropna(subset="test_accuracy")
@@ -140,7 +147,13 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
     mean = " (a mean of edge models)" if of_means.iloc[-1] else ""
     at_s = tests(tested, metrics)["t_s"].iloc[-1]
     scores = f"accuracy {last['test_accuracy']:.4f}, macro F1 {last['macro_f1']:.4f}"
+    further = metrics[(metrics["name"] == "accuracy") & (metrics["round"] == last["round"])]
+    others = dict(zip(further["key"], further["value"], strict=True))
+    if "ensemble" in others:
+        mean = " (means over the models of the devices that were ever merged)"
     table.add_row("last test", f"{scores}{mean}, at {at_s:,.3f} s")
+    if told := ", ".join(f"{text} {others[key]:.4f}" for key, text in _OTHER_ACCURACIES.items() if key in others):
+        table.add_row("other accuracies", told)
     if of_means.any():
         table.add_row(
             "note",
@@ -159,13 +172,17 @@ def _add_course(table: Table, run: Run) -> None:
         table.add_row("WE, ID, forgetting", f"undefined: {reason}")
         return
     variance = f"variance {values['we_variance']:.2f}"
-    table.add_row("WE", f"{values['we_percent']:.2f} %, {variance}, of the last {WE_ROUNDS} rounds")
+    table.add_row(
+        "WE", f"{values['we_percent']:.2f} %, {variance}, of the last {min(WE_ROUNDS, len(run.rounds))} rounds"
+    )
     if "id_points" in values:
         window = f"{values['id_first']:.0f} to {values['id_last']:.0f}"
         line = f"from a polynomial of degree {ID_DEGREE} through rounds {window}"
         table.add_row("ID", f"{values['id_points']:.2f} points {line}")
     if "forgetting_points" in values:
-        table.add_row("forgetting", f"{values['forgetting_points']:.2f} points, best minus last, mean over classes")
+        table.add_row(
+            "forgetting", f"{values['forgetting_points']:.2f} points, best before the last round minus last, mean"
+        )
         by_class = [f"{label}: {values[name]:.1f}" for name, label in forgetting_names(values).items()]
         table.add_row("forgetting by class", ", ".join(by_class))
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from eight_weights import ROUNDS, START, THREE, check_sum
 from quadratics import Play
 from torch import nn
 from torch.nn import functional
+from typer.testing import CliRunner
 
 from edgesim import simulation
 from edgesim.algorithms.algorithm import Outputs, Sizes, State
 from edgesim.algorithms.fedproto import FedProto
+from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.federation import Federation, Frame
@@ -175,3 +178,8 @@ def test_a_run_tells_which_model_it_saved_and_the_rows_of_accuracy(tmp_path):
     rows = rows[rows["name"] == "accuracy"]
     assert sorted(rows["key"].unique()) == ["ensemble", "head", "own_classes"]
     assert rows["round"].unique().tolist() == [1, 2]
+    shown = CliRunner().invoke(app, ["show", str(tmp_path)], env={"COLUMNS": "300"}).stdout
+    assert "(means over the models of the devices that were ever merged)" in shown
+    for key, text in (("head", "greatest logit"), ("own_classes", "each device holds"), ("ensemble", "mean softmax")):
+        (value,) = rows[(rows["key"] == key) & (rows["round"] == 2)]["value"]
+        assert re.search(rf"{text}[^0-9]* {value:.4f}", shown)
