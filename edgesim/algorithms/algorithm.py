@@ -226,9 +226,11 @@ class Workbench(Protocol):
 
     public: Integers
     """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
-    private_count: int
-    """Images of all devices together."""
     round: int
+
+    @property
+    def private_count(self) -> int:
+        """Images of all devices together."""
 
     def labels(self, samples: Integers) -> Tensor:
         """Of samples, [n]."""

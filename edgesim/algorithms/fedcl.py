@@ -16,8 +16,8 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Devices, Pull, State, Workbench
-from edgesim.algorithms.prototypes import BITS
 from edgesim.arrays import Floats
+from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Count, Factor
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class FedCl(Algorithm):
 
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """The model and one number for each of its tensors, [n]."""
-        return super().download_bits(devices, round, ledger) + BITS * self.sizes.tensors
+        return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.tensors
 
     def prepare(self, state: State, bench: Workbench) -> State:
         """Omega_l, [L]: the sum over batches of the square norm of the gradient of tensor l, over the images in all."""

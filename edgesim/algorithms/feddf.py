@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Parameter
 
-_ROWS = 1024
-"""Public images whose logits are worked out at once."""
-
 
 class FedDfOptions(AveragingOptions):
     """Options of FedDF."""
@@ -55,10 +52,12 @@ class FedDf(Algorithm):
         import torch
         from torch.nn.functional import kl_div, log_softmax, softmax
 
+        from edgesim.learning.passes import ROWS
+
         options = self.options
         if len(arrived.ids) < 2 or not options.steps:
             return state
-        parts = np.split(bench.public, range(_ROWS, len(bench.public), _ROWS))
+        parts = np.split(bench.public, range(ROWS, len(bench.public), ROWS))
         logits: Tensor | None = None
         for start, update in zip(arrived.starts, arrived.separate, strict=True):
             own = torch.cat([outputs.logits for outputs in bench.outputs(start + update, parts)])

@@ -28,7 +28,6 @@ from edgesim.algorithms.algorithm import (
     Trained,
 )
 from edgesim.algorithms.prototypes import (
-    BITS,
     Senders,
     class_means,
     held,
@@ -37,6 +36,7 @@ from edgesim.algorithms.prototypes import (
     senders_of,
 )
 from edgesim.arrays import Floats, Integers
+from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Factor
 from edgesim.streams import Streams
 
@@ -76,7 +76,7 @@ class FedProto(Algorithm):
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""
         model = super().download_bits(devices, round, ledger) * self.sends_models
-        return model + BITS * self.sizes.features * np.count_nonzero(ledger.counts)
+        return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
 
     def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """A prototype of each class that the device holds, [n], and the update if it travels."""

@@ -16,7 +16,6 @@ from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Devices, Sent, State, Step, Trained
 from edgesim.algorithms.finch import finch
 from edgesim.algorithms.prototypes import (
-    BITS,
     Senders,
     class_means,
     held,
@@ -25,6 +24,7 @@ from edgesim.algorithms.prototypes import (
     senders_of,
 )
 from edgesim.arrays import Floats, Integers
+from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Fpl(Algorithm):
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The model and the prototypes of all clusters, [n]."""
-        return super().download_bits(devices, round, ledger) + BITS * self.sizes.features * ledger.rows
+        return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.features * ledger.rows
 
     def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The update and a prototype of each class that the device holds, [n]."""

@@ -12,12 +12,10 @@ import numpy as np
 
 from edgesim.algorithms.algorithm import Arrivals, Devices, Outputs
 from edgesim.arrays import Floats, Integers
+from edgesim.learning.payload import BITS_PER_PARAMETER
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-BITS = 32
-"""Of a number that is sent."""
 
 
 @dataclass
@@ -48,7 +46,7 @@ def held(table: Tensor) -> Tensor:
 
 def of_own_classes(devices: Devices, features: int) -> Floats:
     """Bits of a prototype of each class that a device holds, [n]."""
-    return np.asarray(BITS * features * np.count_nonzero(devices.class_counts, axis=1), dtype=np.float64)
+    return np.asarray(BITS_PER_PARAMETER * features * np.count_nonzero(devices.class_counts, axis=1), dtype=np.float64)
 
 
 def senders_of(arrived: Arrivals) -> Integers:

@@ -16,8 +16,7 @@ def participations(updates: pd.DataFrame, devices: pd.DataFrame) -> Integers:
     counts: Integers = np.bincount(updates["device"].clip(upper=known), minlength=known + 1)
     if counts[known]:
         raise EdgesimError(f"updates: column 'device': {updates['device'].max()} is not in the table devices")
-    counts = counts[:known]
-    return counts
+    return counts[:known]
 
 
 def concentration(counts: Integers) -> Floats:

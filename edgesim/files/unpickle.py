@@ -133,7 +133,9 @@ class _RestrictedUnpickler(_InPython):  # type: ignore[misc]
     def _make_bytearray(self) -> None:
         raise _RefusedError("a bytearray")
 
-    dispatch |= dict.fromkeys((150, 151, 152), _make_bytearray)  # BYTEARRAY8, which asks for any length, and buffers
+    # The first makes as many zeros as a file asks for.
+    _buffers = (pickle.BYTEARRAY8[0], pickle.NEXT_BUFFER[0], pickle.READONLY_BUFFER[0])
+    dispatch |= dict.fromkeys(_buffers, _make_bytearray)
     dispatch |= {pickle.SETITEM[0]: _set_item, pickle.SETITEMS[0]: _set_items, pickle.DICT[0]: _make_dict}
     dispatch |= {pickle.ADDITEMS[0]: _add_items, pickle.FROZENSET[0]: _make_frozen_set}
 

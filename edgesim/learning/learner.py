@@ -163,8 +163,9 @@ class TorchLearner:
 
     def _bench(self, frame: int) -> TorchWorkbench:
         federation = self.federation
-        private_count = int(federation.frames[frame].sizes.sum())
-        return TorchWorkbench(self.model, self.data, federation.public, private_count, self.streams, self._round)
+        return TorchWorkbench(
+            self.model, self.data, federation.public, federation.frames[frame], self.streams, self._round
+        )
 
     def merge(
         self, arrived: Sequence[Arrived], began: Integers, sending: Callable[[], Sequence[Promise]] = tuple

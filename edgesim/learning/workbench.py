@@ -13,6 +13,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from edgesim.algorithms.algorithm import Outputs
 from edgesim.arrays import Integers
 from edgesim.learning import dropout
+from edgesim.learning.federation import Frame
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
@@ -27,9 +28,14 @@ class TorchWorkbench:
     model: FlatModel
     data: DeviceData
     public: Integers
-    private_count: int
+    frame: Frame
     streams: Streams
     round: int
+
+    @property
+    def private_count(self) -> int:
+        """See `Workbench`; summed for those that ask."""
+        return int(self.frame.sizes.sum())
 
     def labels(self, samples: Integers) -> Tensor:
         """See `Workbench`."""

@@ -1,11 +1,11 @@
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from edgesim.analysis.statistics import Interval, holm, holm_levels, mean_interval, pair_by_seed, paired_t_p, reading
 
@@ -78,12 +78,15 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p):
     """Largest number of ordered p-values each of which is below alpha over those that are left."""
     alpha, ordered = 0.05, sorted(p)
     rejected = next((k for k, value in enumerate(ordered) if value * (len(p) - k) > alpha), len(p))
-    assert (holm(p) <= alpha).sum() == rejected
+    # statsmodels collects garbage in each call, which takes a third of a second beside torch.
+    with mock.patch("gc.collect"):
+        assert (holm(p) <= alpha).sum() == rejected
 
 
-def test_holms_p_values_are_those_of_another_library():
+def test_holms_p_values_are_those_worked_out_by_hand():
+    """In order 7, 6, 5, 4, 3, 2 and 1 times the p-value, and none below the one before."""
     p = [0.03, 0.001, 0.2, 0.01, 0.01, 0.9, 0.0004]
-    assert holm(p).tolist() == multipletests(p, method="holm")[1].tolist()
+    assert holm(p).tolist() == pytest.approx([0.09, 0.006, 0.4, 0.05, 0.05, 0.9, 0.0028], rel=1e-12)
 
 
 @pytest.mark.parametrize(
