@@ -15,7 +15,6 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import (
-    Algorithm,
     Arrivals,
     AveragingOptions,
     Device,
@@ -27,15 +26,8 @@ from edgesim.algorithms.algorithm import (
     Step,
     Trained,
 )
-from edgesim.algorithms.prototypes import (
-    Senders,
-    class_means,
-    held,
-    of_own_classes,
-    pass_factor,
-    senders_of,
-)
-from edgesim.arrays import Floats, Integers
+from edgesim.algorithms.prototypes import Senders, WithPrototypes, held, senders_of
+from edgesim.arrays import Floats
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Factor
 from edgesim.streams import Streams
@@ -57,39 +49,20 @@ class FedProtoOptions(AveragingOptions):
     """Whether a class that no device of a round holds keeps its last prototype; else it has none."""
 
 
-class FedProto(Algorithm):
+class FedProto(WithPrototypes):
     """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
 
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    features: ClassVar[bool] = True
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.sends_models = options.average_weights
         self.tables = 0 if options.average_weights else 1
 
-    def ledger(self, round: int) -> Senders:
-        """There are no prototypes yet."""
-        return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
-
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""
         model = super().download_bits(devices, round, ledger) * self.sends_models
         return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
-
-    def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
-        """A prototype of each class that the device holds, [n], and the update if it travels."""
-        model = super().upload_bits(devices, round, ledger) * self.sends_models
-        return model + of_own_classes(devices, self.sizes.features)
-
-    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
-        """One more forward pass over the device's data, [n]."""
-        return pass_factor(sizes, samples)
-
-    def passes_over_all(self) -> bool:
-        """Prototypes are of the whole data set."""
-        return True
 
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a row of NaN for each, [C, F]."""
@@ -116,8 +89,8 @@ class FedProto(Algorithm):
 
     def sent(self, trained: Trained) -> Sent:
         """The device's prototypes, [C, F]; it keeps its model, [P], if that is its own."""
-        prototypes = {"prototypes": class_means(*trained.outputs(), self.sizes.classes)}
-        return Sent(prototypes, {} if self.sends_models else {"model": trained.given["start"] + trained.update})
+        keeps = {} if self.sends_models else {"model": trained.given["start"] + trained.update}
+        return replace(super().sent(trained), keeps=keeps)
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""

@@ -13,17 +13,10 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Devices, Sent, State, Step, Trained
+from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, Devices, State, Step
 from edgesim.algorithms.finch import finch
-from edgesim.algorithms.prototypes import (
-    Senders,
-    class_means,
-    held,
-    of_own_classes,
-    pass_factor,
-    senders_of,
-)
-from edgesim.arrays import Floats, Integers
+from edgesim.algorithms.prototypes import Senders, WithPrototypes, held, senders_of
+from edgesim.arrays import Floats
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Factor
 
@@ -41,33 +34,15 @@ class FplOptions(AveragingOptions):
     program and DPFL's take the mean."""
 
 
-class Fpl(Algorithm):
+class Fpl(WithPrototypes):
     """FedAvg with two terms that look at prototypes in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = FplOptions
-    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    features: ClassVar[bool] = True
     bits_from_training: ClassVar[bool] = True
-
-    def ledger(self, round: int) -> Senders:
-        """There are no prototypes yet."""
-        return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The model and the prototypes of all clusters, [n]."""
         return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.features * ledger.rows
-
-    def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
-        """The update and a prototype of each class that the device holds, [n]."""
-        return super().upload_bits(devices, round, ledger) + of_own_classes(devices, self.sizes.features)
-
-    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
-        """One more forward pass over the device's data, [n]."""
-        return pass_factor(sizes, samples)
-
-    def passes_over_all(self) -> bool:
-        """Prototypes are of the whole data set."""
-        return True
 
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
@@ -99,10 +74,6 @@ class Fpl(Algorithm):
         square = (z - unbiased[step.labels]).square()
         terms: Tensor = contrast + (square.mean(1) if self.options.upcr == "mean" else square.sum(1))
         return terms
-
-    def sent(self, trained: Trained) -> Sent:
-        """The device's prototypes, [C, F]."""
-        return Sent(up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """FedAvg's model, and the clusters of the prototypes that arrived now, [C, K, F]."""

@@ -1,16 +1,17 @@
-"""Prototypes, the mean features of classes, as tensors in which the rows of classes that nobody has are NaN.
+"""What algorithms of prototypes share: these are mean features of classes, and devices send those of their classes.
 
-NaN stands for numbers that are not sent. Tables of all classes have one shape, so that jobs can be stacked.
+Tables have a row for each class, NaN where nobody has the class: numbers that are not sent. So all tables of devices
+have one shape, and jobs can be stacked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from edgesim.algorithms.algorithm import Arrivals, Devices, Outputs
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Devices, Outputs, Sent, Trained
 from edgesim.arrays import Floats, Integers
 from edgesim.learning.payload import BITS_PER_PARAMETER
 
@@ -30,6 +31,35 @@ class Senders:
     """Of the round that is being merged; None where nothing is trained."""
 
 
+class WithPrototypes(Algorithm):
+    """Devices send a prototype of each class that they hold, which a pass over their data set gives after training."""
+
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    features: ClassVar[bool] = True
+
+    def ledger(self, round: int) -> Senders:
+        """There are no prototypes yet."""
+        return Senders(np.zeros(self.sizes.classes, dtype=np.int64))
+
+    def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """A prototype of each class that the device holds, [n], and the update if it travels."""
+        model = super().upload_bits(devices, round, ledger) * self.sends_models
+        classes = np.count_nonzero(devices.class_counts, axis=1)
+        return np.asarray(model + BITS_PER_PARAMETER * self.sizes.features * classes)
+
+    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+        """1 + 1 / (3 E) for one more forward pass over the device's data beside E epochs, [n]."""
+        return np.asarray(1 + sizes / (3 * samples))
+
+    def passes_over_all(self) -> bool:
+        """Prototypes are of the whole data set."""
+        return True
+
+    def sent(self, trained: Trained) -> Sent:
+        """The device's prototypes, [C, F]."""
+        return Sent(up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
+
+
 def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:
     """Mean features of the samples of each class, [C, F]; NaN for a class without any."""
     from torch.nn.functional import one_hot
@@ -44,16 +74,6 @@ def held(table: Tensor) -> Tensor:
     return ~table[..., 0].isnan()
 
 
-def of_own_classes(devices: Devices, features: int) -> Floats:
-    """Bits of a prototype of each class that a device holds, [n]."""
-    return np.asarray(BITS_PER_PARAMETER * features * np.count_nonzero(devices.class_counts, axis=1), dtype=np.float64)
-
-
 def senders_of(arrived: Arrivals) -> Integers:
     """How many of those that arrived hold each class, [C]."""
     return np.asarray(np.count_nonzero(arrived.class_counts, axis=0), dtype=np.int64)
-
-
-def pass_factor(sizes: Integers, samples: Integers) -> Floats:
-    """1 + 1 / (3 E) for one more forward pass over data sets of ``sizes`` [n] beside E epochs, [n]."""
-    return np.asarray(1 + sizes / (3 * samples))
