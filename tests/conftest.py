@@ -33,6 +33,19 @@ def _own_cache(tmp_path_factory):
     patch.undo()
 
 
+@pytest.fixture(scope="session")
+def is_gone():
+    """Whether the process of an id has ended; one for which no other has waited yet has. Needs /proc."""
+
+    def ask(pid):
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+
+    return ask
+
+
 def _run_here(pools, runs, jobs):
     """In place of several processes: runs at once, in this process."""
     for run in runs:

@@ -151,17 +151,9 @@ if __name__ == "__main__":
 """
 
 
-def is_gone(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process that still loads")
-def test_a_process_that_still_loads_its_libraries_ends_with_its_parent(tmp_path):
+def test_a_process_that_still_loads_its_libraries_ends_with_its_parent(tmp_path, is_gone):
     (tmp_path / "parent.py").write_text(PARENT)
     parent = subprocess.Popen([sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True)
     said = {parent.stdout.readline().strip() for _ in range(2)}

@@ -251,24 +251,15 @@ os.kill(os.getpid(), int(sys.argv[1]))
 """
 
 
-def _gone(pid):
-    """Whether a process has ended; one that nobody has waited for yet has."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="needs /proc")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_the_workers_of_a_process_that_is_gone_end_too(how, tmp_path):
+def test_the_workers_of_a_process_that_is_gone_end_too(how, tmp_path, is_gone):
     script = tmp_path / "parent.py"
     script.write_text(f"if __name__ == '__main__':\n    exec({_ORPHANS!r})\n")
     done = subprocess.run([sys.executable, str(script), str(int(how))], capture_output=True, text=True, check=False)
     pid = int(done.stdout)
     deadline = time.monotonic() + 30
-    while not _gone(pid):
+    while not is_gone(pid):
         assert time.monotonic() < deadline, "the worker outlives its parent"
         time.sleep(0.05)
