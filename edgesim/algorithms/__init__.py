@@ -13,6 +13,7 @@ from edgesim.algorithms.fedavgm import FedAvgM
 from edgesim.algorithms.fedcl import FedCl
 from edgesim.algorithms.feddf import FedDf
 from edgesim.algorithms.feddyn import FedDyn
+from edgesim.algorithms.fedgen import FedGen
 from edgesim.algorithms.fedproto import FedProto
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
@@ -36,6 +37,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "fedcl": FedCl,
     "feddf": FedDf,
     "feddyn": FedDyn,
+    "fedgen": FedGen,
     "fedproto": FedProto,
     "fedprox": FedProx,
     "fedyogi": FedYogi,
@@ -78,7 +80,7 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:
     """An algorithm whose devices train as ``local`` says and whose server does what ``server`` says."""
     both = copy.copy(server)
-    for name in (*LOCAL_METHODS, "teachers", "features"):
+    for name in (*LOCAL_METHODS, "teachers", "features", "draws"):
         setattr(both, name, getattr(local, name))
     both.tables = local.tables + server.tables
     both.trainable_tables = local.trainable_tables + server.trainable_tables

@@ -6,7 +6,7 @@ The first half of its methods needs NumPy alone and is the same in timing-only r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from torch.nn import Parameter
     from torch.optim import Optimizer
     from torch.optim.lr_scheduler import LRScheduler
+
+    from edgesim.learning.dropout import Key
 
 Half = Literal["local", "server"]
 
@@ -96,6 +98,8 @@ class Device:
     """Round of the run, from 1; without rounds, the model that is being made."""
     total_samples: int
     """Sizes of the data sets of all devices of the run, together."""
+    batch: int
+    """Samples of a full step, ``learning.batch_size``."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,11 @@ class Step:
     """What each sample counts in the mean, 1 / the number of samples, [n]; 0 where a row only fills up a stack."""
     given: Mapping[str, Tensor]
     """What the job was given, by name; without ``start`` and the weights of teachers."""
+    head: Callable[[Tensor], Tensor] | None = None
+    """Logits [n, classes] that the last layer of the trained model makes of latents [n, F], with gradient; None unless
+    the algorithm looks at features."""
+    key: Key | None = None
+    """What `edgesim.learning.draws` makes the random numbers of this step of; None unless the algorithm draws."""
 
 
 @dataclass(frozen=True)
@@ -235,6 +244,12 @@ class Workbench(Protocol):
     def labels(self, samples: Integers) -> Tensor:
         """Of samples, [n]."""
 
+    def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
+        """The last layers of S models of weights [P]: of latents [n, F] they make logits [S, n, classes].
+
+        With gradient to the latents alone.
+        """
+
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
         """What a model of weights [P] makes of each batch, in evaluation mode and without gradient."""
 
@@ -291,7 +306,10 @@ class Algorithm:
     teachers: ClassVar[tuple[str, ...]] = ()
     """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
     features: ClassVar[bool] = False
-    """Whether `loss` looks at features; models without a last linear layer are refused then."""
+    """Whether `loss` looks at features, or at what the last layer makes of latents; models without a last linear layer
+    are refused then."""
+    draws: ClassVar[bool] = False
+    """Whether `loss` draws random numbers."""
 
     sends_models: bool = True
     """Whether the model and the updates travel; else each device trains a model of its own."""

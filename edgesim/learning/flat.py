@@ -39,6 +39,8 @@ class FlatModel:
         self._shapes = [tensor.shape for _, tensor in (*named, *buffers)]
         first = {id(tensor): name for name, tensor in (*named, *buffers)}
         self._places = {place: first[id(tensor)] for place, tensor in _tensors_of(module) if id(tensor) in first}
+        of_head = _tensors_of(self.head) if self.head else ()
+        self._of_head = {own: first[id(tensor)] for own, tensor in of_head if id(tensor) in first}
         self.trainable = sum(parameter.numel() for parameter in self._parameters)
         self.dtype = self._parameters[0].dtype
         self.weights = torch.empty(sum(map(torch.Size.numel, self._shapes)), device=device, dtype=self.dtype)
@@ -108,6 +110,16 @@ class FlatModel:
         finally:
             hook.remove()
         return Outputs(logits, seen[-1].flatten(1) if seen else None)
+
+    def of_head(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The `head`'s own, by their names in it, among tensors given by their names in the vector."""
+        return {own: tensors[name] for own, name in self._of_head.items()}
+
+    def head_logits(self, of_head: Mapping[str, Tensor], latents: Tensor) -> Tensor:
+        """Logits [n, classes] that the `head` makes of latents [n, F], with the tensors of `of_head` as its own."""
+        assert self.head is not None
+        logits: Tensor = functional_call(self.head, dict(of_head), (latents,))
+        return logits
 
     def inputs(self, images: Tensor) -> Tensor:
         """Images in the memory layout and type of the model."""

@@ -69,7 +69,7 @@ def train(
                     logits = model.module(images[part])
                 loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             else:
-                logits, loss = objective(images[part], labels[part], taught[step - chunk.start])
+                logits, loss = objective(images[part], labels[part], taught[step - chunk.start], step)
             outputs.append(logits.detach())
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]

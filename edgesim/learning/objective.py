@@ -8,14 +8,16 @@ from torch import Tensor
 from edgesim.algorithms.algorithm import Algorithm, Outputs, Step
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning import draws
 from edgesim.learning.flat import FlatModel
 
 
 class Objective:
-    """An algorithm's own loss in the steps of one job."""
+    """An algorithm's own loss in the steps of one job; its seed decides what the loss draws."""
 
-    def __init__(self, algorithm: Algorithm, model: FlatModel, given: Mapping[str, Tensor]) -> None:
+    def __init__(self, algorithm: Algorithm, model: FlatModel, given: Mapping[str, Tensor], seed: int) -> None:
         self._algorithm = algorithm
+        self._seed = seed
         self._model = model
         self._teachers = {name: given[name] for name in algorithm.teachers}
         self._given = {name: given[name] for name in beside_models(algorithm, given)}
@@ -38,11 +40,19 @@ class Objective:
         model.module.train()
         return found
 
-    def __call__(self, images: Tensor, labels: Tensor, teachers: Mapping[str, Outputs]) -> tuple[Tensor, Tensor]:
-        """Logits [n, classes] and the mean loss of a step on images [n, C, H, W], of which teachers have made that."""
+    def __call__(
+        self, images: Tensor, labels: Tensor, teachers: Mapping[str, Outputs], number: int
+    ) -> tuple[Tensor, Tensor]:
+        """Logits [n, classes] and the mean loss of a step on images [n, C, H, W], of which teachers have made that.
+
+        ``number`` is that of the step, from 0.
+        """
         own = self._outputs(images)
         share = own.logits.new_full((len(labels),), 1 / len(labels))
-        return own.logits, self._algorithm.loss(Step(own, teachers, labels, share, self._given)).mean()
+        head = self._model.head if self._algorithm.features else None
+        key = draws.key(self._seed, number) if self._algorithm.draws else None
+        step = Step(own, teachers, labels, share, self._given, head, key)
+        return own.logits, self._algorithm.loss(step).mean()
 
     def _outputs(self, images: Tensor) -> Outputs:
         model = self._model
@@ -78,7 +88,7 @@ def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunC
             features = model.outputs(model.inputs(torch.zeros(2, *shape, device=model.device))).last_input
     if features is None or len(features) != 2:
         raise EdgesimError(
-            f"algorithm.name: {config.algorithm.name!r} compares features, the input of a model's last nn.Linear, and "
+            f"algorithm.name: {config.algorithm.name!r} needs features, the input of a model's last nn.Linear, and "
             f"learning.model = {config.learning.model!r} has no nn.Linear that trains and gets one row per image; "
             "choose another model or another algorithm",
             "algorithm.name",

@@ -52,7 +52,7 @@ class TimingOnlyLearner:
         self.accounts = Accounts(config, federation, streams, network)
         if self.accounts.algorithm.features and not is_known(config.learning.model):
             raise EdgesimError(
-                f"algorithm.name: {config.algorithm.name!r} compares features, the input of a model's last nn.Linear, "
+                f"algorithm.name: {config.algorithm.name!r} needs features, the input of a model's last nn.Linear, "
                 f"and without training those of learning.model = {config.learning.model!r} are unknown; train, or "
                 "choose a model that `edgesim list` prints with its size",
                 "algorithm.name",

@@ -46,7 +46,7 @@ class TorchRound(CountKnowledge):
         clients, sizes = self.federation.frames[self.frame].clients, self.federation.frames[self.frame].sizes
         total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
         for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
-            about = Device(device, size, self.round, total)
+            about = Device(device, size, self.round, total, learning.batch_size)
             state = self._states[int(self._learner.server[device])]
             kept = self._learner.kept.get(device, self._learner.first_kept)
             given = accounts.algorithm.given(state, kept, about, accounts.ledger)

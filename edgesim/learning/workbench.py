@@ -1,12 +1,14 @@
 """What the server of an algorithm trains with: the run's model, the public images and random numbers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import vmap
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
@@ -40,6 +42,16 @@ class TorchWorkbench:
     def labels(self, samples: Integers) -> Tensor:
         """See `Workbench`."""
         return self.data.train_labels[self.data.index(samples)]
+
+    def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
+        """See `Workbench`."""
+        model, found = self.model, defaultdict[str, list[Tensor]](list)
+        for weights in models:
+            for name, tensor in model.of_head(dict(zip(model.names, model.split(weights), strict=True))).items():
+                # A view would keep the whole model in memory.
+                found[name].append(tensor.clone())
+        stacked = {name: torch.stack(tensors) for name, tensors in found.items()}
+        return lambda latents: vmap(partial(model.head_logits, latents=latents))(stacked)
 
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
         """See `Workbench`."""

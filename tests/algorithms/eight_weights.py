@@ -4,8 +4,9 @@ One step takes all samples of a device, at a learning rate of 0.5; two steps a r
 round, and device 2 comes new in it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -56,7 +57,9 @@ class Holder:
         teachers = {name: self.outputs(given[name]) for name in algorithm.teachers}
         others = {name: tensor for name, tensor in given.items() if name != "start" and name not in teachers}
         share = torch.full((self.samples,), 1 / self.samples, dtype=torch.float64)
-        step = Step(self.outputs(weights), teachers, torch.tensor(self.labels), share, others)
+        last = weights.view(2, 2, 2)[1]
+        head = partial(functional.linear, weight=last)
+        step = Step(self.outputs(weights), teachers, torch.tensor(self.labels), share, others, head, (12, 34))
         return torch.autograd.grad(algorithm.loss(step).mean(), weights)[0]
 
     def outputs(self, weights: Tensor) -> Outputs:
@@ -92,6 +95,11 @@ class Bench:
 
     def _part(self, batch: np.ndarray) -> Holder:
         return Holder([self.of.images[row] for row in batch], [self.of.labels[row] for row in batch])
+
+    def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
+        """The last matrices of models."""
+        last = torch.stack([weights.view(2, 2, 2)[1] for weights in models])
+        return lambda latents: latents @ last.transpose(1, 2)
 
     def outputs(self, weights: Tensor, batches: Sequence[np.ndarray]) -> Iterator[Outputs]:
         """What the net makes of each batch."""

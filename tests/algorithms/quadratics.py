@@ -94,7 +94,8 @@ class Play:
         self.state = self.algorithm.prepare(self.state, self.bench)
         for device in ids:
             total = sum(each.samples for each in self.devices)
-            about = Device(device, self.devices[device].samples, self.merged + 1, total)
+            samples = self.devices[device].samples
+            about = Device(device, samples, self.merged + 1, total, samples)
             given = self.algorithm.given(self.state, self.kept.get(device, self.first_kept), about, self.ledger)
             own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
             made.append(Job(device, self.merged, lr, self.algorithm.phases(own, about), given))

@@ -136,7 +136,7 @@ class Unused(NoHead):
 def test_a_model_without_a_last_linear_layer_is_refused_by_name(model, back_end, tmp_path, monkeypatch):
     monkeypatch.setattr("edgesim.learning.learner.new_model", lambda _, shape, classes, *rest: model(shape, classes))
     with pytest.raises(
-        EdgesimError, match=r"^algorithm.name: 'moon' compares features, .* learning.model = 'mlp' has no"
+        EdgesimError, match=r"^algorithm.name: 'moon' needs features, .* learning.model = 'mlp' has no"
     ) as said:
         simulation.run(parse(config(back_end=back_end), "test"), tmp_path / "run")
     assert "\n" not in str(said.value)

@@ -45,6 +45,7 @@ def gap(one, other):
         ("flwf", {"alpha": 0.0}),
         ("fedcl", {"coe": 0.0}),
         ("feddf", {"steps": 0}),
+        ("fedgen", {"a_0": 0.0}),
         ("fedavgm", {"beta": 0.0}),
         ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
         ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
@@ -70,9 +71,9 @@ def test_with_one_step_it_is_fedavg_whatever_its_strength(kind, pattern):
 @each_pattern
 @pytest.mark.parametrize(
     ("kind", "other"),
-    [((name, {}), AVERAGE) for name in ("fedavgm", "moon", "flwf", "fpl")]
+    [((name, {}), AVERAGE) for name in ("fedavgm", "moon", "flwf", "fpl", "fedgen")]
     + [(("scaffold", {}), EQUALS), (("scaffold", {"option": "I"}), EQUALS)],
-    ids=["fedavgm", "moon", "flwf", "fpl", "scaffold II", "scaffold I"],
+    ids=["fedavgm", "moon", "flwf", "fpl", "fedgen", "scaffold II", "scaffold I"],
 )
 def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
     found, plain = models(kind, pattern), models(other, pattern)

@@ -82,7 +82,7 @@ def test_a_users_model_is_refused_where_its_features_are_needed_and_unknown(name
         round={"payload_bits": 1e5, "download_s": 0.0},
         algorithm={"name": name},
     )
-    said = rf"^algorithm.name: '{name}' compares features, .*learning.model = 'mine.net' are unknown; train, or"
+    said = rf"^algorithm.name: '{name}' needs features, .*learning.model = 'mine.net' are unknown; train, or"
     with pytest.raises(EdgesimError, match=said) as refusal:
         TimingOnlyLearner(config, make_federation(config, Streams(0)), Streams(0))
     assert "\n" not in str(refusal.value)

@@ -45,7 +45,8 @@ class LoopBackEnd:
             seeded(self._data.device, job.seed),
         ):
             pull = self._algorithm.pull(job.given)
-            objective = Objective(self._algorithm, model, job.given) if has_own_loss(self._algorithm) else None
+            own_loss = has_own_loss(self._algorithm)
+            objective = Objective(self._algorithm, model, job.given, job.seed) if own_loss else None
             progress = train(model, loader, job.edges, job.optimiser, self._velocity, job.seed, pull, objective)
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)

@@ -135,7 +135,7 @@ class StackedBackEnd:
                 part = slice(edges[step] - origin, edges[step + 1] - origin)
                 rows = images[part].view(-1, count, *images.shape[1:])
                 share = shares[edges[step] : edges[step + 1]]
-                loss, logits = self._step(clients, rows, labels[part], share, keys[step, :count], objective)
+                loss, logits = self._step(clients, rows, labels[part], share, keys[step, :count], objective, step)
                 losses.append(loss)
                 outputs.append(logits)
             hits.append(torch.cat(outputs).argmax(1) == labels)
@@ -173,16 +173,20 @@ class StackedBackEnd:
         shares: Tensor,
         keys: Tensor,
         objective: StackedObjective | None,
+        number: int,
     ) -> tuple[Tensor, Tensor]:
         """A step on images [n, S, C, H, W]: cross-entropy [n S] and logits [n S, classes].
 
-        Labels are [n S], and so are ``shares``, their weights in the loss; ``keys`` of dropout masks [S, calls, 2].
+        Labels are [n S], and so are ``shares``, their weights in the loss; ``keys`` of dropout masks [S, calls, 2];
+        ``number`` is that of the step, from 0.
         """
         with self._model.autocast():
             outputs = self._forward(clients.tensors, keys, rows)
         logits = outputs.logits.flatten(0, 1)
         losses = F.cross_entropy(logits.to(self._model.dtype), labels, reduction="none")
-        own = losses if objective is None else objective.losses(outputs, keys, rows, labels, shares)
+        own = losses
+        if objective is not None:
+            own = objective.losses(clients.tensors, outputs, keys, rows, labels, shares, number)
         clients.step(own, shares)
         return losses.detach(), logits.detach()
 

@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.func import vmap
 
 from edgesim.algorithms.algorithm import Algorithm, Outputs, Step
+from edgesim.learning import draws
 from edgesim.learning.back_ends.layers import Forward, Tensors
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job
@@ -26,14 +28,22 @@ class StackedObjective:
         for name in algorithm.teachers:
             weights, _ = _together([job.given[name] for job in jobs])
             self._teachers[name] = dict(zip(model.names, model.split(weights), strict=True))
+        steps = range(max(len(job.edges) for job in jobs) - 1)
+        words = [[draws.key(job.seed, step) for job in jobs] for step in steps] if algorithm.draws else []
+        self._words = [torch.tensor(words, dtype=torch.int32, device=model.device)] if words else []
+        """Keys of what the loss draws, [steps, S, 2], if it does."""
         self._given = {
             name: _together([job.given[name] for job in jobs]) for name in beside_models(algorithm, jobs[0].given)
         }
 
-    def losses(self, own: Outputs, keys: Tensor, images: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
-        """Losses [n S] of outputs [n, S, ...] for images [n, S, C, H, W] of the first S clients.
+    def losses(
+        self, tensors: Tensors, own: Outputs, keys: Tensor, images: Tensor, labels: Tensor, shares: Tensor, number: int
+    ) -> Tensor:
+        """Losses [n S] of outputs [n, S, ...] for images [n, S, C, H, W] of the first S clients, whose weights are
+        ``tensors``.
 
-        Labels and ``shares``, the weights of rows in the loss, are [n S]; ``keys`` of dropout masks [S, calls, 2].
+        Labels and ``shares``, the weights of rows in the loss, are [n S]; ``keys`` of dropout masks [S, calls, 2];
+        ``number`` is that of the step, from 0.
         """
         clients = images.shape[1]
         given = {name: value[0] if shared else value[:clients] for name, (value, shared) in self._given.items()}
@@ -52,19 +62,25 @@ class StackedObjective:
             labels: Tensor,
             share: Tensor,
             given: Mapping[str, Tensor],
+            of_head: Mapping[str, Tensor],
+            words: Sequence[Tensor],
         ) -> Tensor:
             taught = {name: Outputs(**outputs) for name, outputs in teachers.items()}
-            return self._algorithm.loss(Step(Outputs(**own), taught, labels, share, given))
+            head = partial(self._model.head_logits, of_head) if of_head else None
+            key = (words[0][0], words[0][1]) if words else None
+            return self._algorithm.loss(Step(Outputs(**own), taught, labels, share, given, head, key))
 
         with warnings.catch_warnings():
             # Of operations that vmap can only run one client after another.
             warnings.filterwarnings("ignore", message="There is a performance drop")
-            losses: Tensor = vmap(one, in_dims=(1, 1, 1, 1, in_dims), out_dims=1)(
+            losses: Tensor = vmap(one, in_dims=(1, 1, 1, 1, in_dims, 0, 0), out_dims=1)(
                 self._parts(own),
                 {name: self._parts(outputs) for name, outputs in teachers.items()},
                 labels.view(-1, clients),
                 shares.view(-1, clients),
                 given,
+                self._model.of_head(tensors) if self._algorithm.features else {},
+                [words[number, :clients] for words in self._words],
             )
         return losses.flatten()
 

@@ -1,0 +1,118 @@
+"""A conditional generator of latents: of noise and a class it makes what goes into a model's last layer.
+
+Linear(Z + C, 256), batch norm, ReLU, Linear(256, F), without a non-linearity at its end (Zhu et al., ICML 2021). Its
+parameters are one vector, weights and biases of the first layer, the batch norm and the second layer in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+HIDDEN = 256
+_LR, _LR_DECAY, _WEIGHT_DECAY = 3e-4, 0.98, 1e-2
+
+
+@dataclass(frozen=True)
+class LatentSizes:
+    """Sizes of a generator's layers."""
+
+    noise: int
+    """Z."""
+    classes: int
+    """C."""
+    features: int
+    """F."""
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Of its tensors, in their order."""
+        inputs = self.noise + self.classes
+        return [(HIDDEN, inputs), (HIDDEN,), (HIDDEN,), (HIDDEN,), (self.features, HIDDEN), (self.features,)]
+
+    @property
+    def parameters(self) -> int:
+        """P_G = 256 (Z + C) + 256 + 512 + 256 F + F."""
+        return sum(int(np.prod(shape)) for shape in self.shapes)
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A generator, and what its training has come to."""
+
+    weights: Tensor
+    """[P_G]."""
+    moments: Tensor
+    """Running mean and variance of its batch norm, [2, 256]."""
+    first: Tensor
+    """Adam's moving mean of gradients, [P_G]."""
+    second: Tensor
+    """And of their squares, [P_G]."""
+    steps: int = 0
+    """Made so far."""
+    trainings: int = 0
+    """Rounds in which it was trained."""
+
+
+def new_generator(sizes: LatentSizes, random: np.random.Generator, like: Tensor) -> Generator:
+    """Untrained: weights and biases uniform within 1 / sqrt(inputs), as `torch.nn.Linear` has them."""
+    import torch
+
+    def linear(inputs: int, outputs: int) -> list[Tensor]:
+        bound = inputs**-0.5
+        return [like.new_tensor(random.uniform(-bound, bound, count)) for count in (inputs * outputs, outputs)]
+
+    norm = [like.new_ones(HIDDEN), like.new_zeros(HIDDEN)]
+    layers = [*linear(sizes.noise + sizes.classes, HIDDEN), *norm, *linear(HIDDEN, sizes.features)]
+    weights, moments = torch.cat(layers), torch.stack([like.new_zeros(HIDDEN), like.new_ones(HIDDEN)])
+    return Generator(weights, moments, torch.zeros_like(weights), torch.zeros_like(weights))
+
+
+def latents(
+    sizes: LatentSizes, weights: Tensor, moments: Tensor, noise: Tensor, labels: Tensor, train: bool = False
+) -> Tensor:
+    """What a generator of ``weights`` makes of noise [n, Z] and labels [n]: latents, [n, F].
+
+    In training mode it changes the running ``moments`` in place.
+    """
+    import torch
+    from torch.nn.functional import batch_norm, linear, relu
+
+    parts = torch.split(weights, [int(np.prod(shape)) for shape in sizes.shapes])
+    into, bias, scale, shift, out, out_bias = (
+        part.view(shape) for part, shape in zip(parts, sizes.shapes, strict=True)
+    )
+    one_hot = (labels[:, None] == torch.arange(sizes.classes, device=labels.device)).to(noise)
+    hidden = linear(torch.cat([noise, one_hot], 1), into, bias)
+    hidden = batch_norm(hidden, moments[0], moments[1], scale, shift, train)
+    return linear(relu(hidden), out, out_bias)
+
+
+def trained(
+    generator: Generator,
+    sizes: LatentSizes,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor],
+) -> Generator:
+    """The generator after a step of Adam on each batch of noise [B, Z] and labels [B].
+
+    ``loss`` is of latents [B, F], their noise and their labels. The rate falls by 2 % with every training.
+    """
+    import torch
+
+    weights, moments = generator.weights.clone().requires_grad_(), generator.moments.clone()
+    adam = torch.optim.Adam([weights], _LR * _LR_DECAY**generator.trainings, weight_decay=_WEIGHT_DECAY)
+    first, second = generator.first.clone(), generator.second.clone()
+    made = torch.tensor(float(generator.steps))
+    adam.state[weights] = {"step": made, "exp_avg": first, "exp_avg_sq": second}
+    for noise, labels in batches:
+        adam.zero_grad()
+        loss(latents(sizes, weights, moments, noise, labels, train=True), noise, labels).backward()  # type: ignore[no-untyped-call]
+        adam.step()
+    return Generator(weights.detach(), moments, first, second, int(made), generator.trainings + 1)

@@ -1,0 +1,37 @@
+"""Random numbers of the steps of a job, for losses that draw: the same whichever back end trains.
+
+They are a hash of (job seed, step), of which number of the step's draws it is, and of the place within it, as dropout
+masks are. A tensor's rows count first, so that rows which only fill up a stack change no others.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from edgesim.learning import dropout
+
+_NO_LAYER = 0xFFFFFFFF
+"""In the place of a dropout layer's number in keys."""
+_PLACES = 1 << 26
+
+
+def key(seed: int, step: int) -> tuple[int, int]:
+    """What the draws of a step of a job are keyed by: two words in [-2^31, 2^31)."""
+    return dropout.key(seed, step, _NO_LAYER)
+
+
+def uniform(key: dropout.Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Uniforms in (0, 1) of 23 bits, of a shape; ``number``, from 0, tells a step's draws apart, 32 at most.
+
+    Of type and device of another tensor: both types of floats hold the same numbers.
+    """
+    count = math.prod(shape)
+    counter = torch.arange(number * _PLACES, number * _PLACES + count, dtype=torch.int32, device=like.device)
+    words = dropout.hashed(counter, key)
+    return ((words >> 9).bitwise_and(0x7FFFFF).to(like.dtype) + 0.5).mul(2.0**-23).view(shape)
+
+
+def normal(key: dropout.Key, number: int, shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Standard normal draws, of 5.3 at most; arguments as in `uniform`."""
+    return torch.erfinv(2 * uniform(key, number, shape, like) - 1) * math.sqrt(2)
