@@ -1,9 +1,10 @@
 """What each process of the `workers` back end does: train one job after another."""
 
+import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -66,18 +67,18 @@ def serve(connection: Connection, share: Share) -> None:
     with reproducible(cpu):
         loop = LoopBackEnd(FlatModel(share.build(), cpu, share.mixed), share.data, share.algorithm)
         try:
-            connection.send("ready")
+            send(connection, "ready")
             while True:
-                connection.send(_train(loop, share, *connection.recv()))
+                send(connection, _train(loop, share, *connection.recv()))
         except (EOFError, OSError):
             # The parent has gone.
             return
 
 
-def _train(loop: LoopBackEnd, share: Share, job: Job, given: Arrays, velocity: Arrays) -> Report:
+def _train(loop: LoopBackEnd, share: Share, facts: dict[str, Any], given: Arrays, velocity: Arrays) -> Report:
+    given_here = tensors_of(given) | {"start": share.start}
     try:
-        given_here = tensors_of(given) | {"start": share.start}
-        result = loop.train(replace(job, given=given_here, velocity=tensors_of(velocity).get("velocity")))
+        result = loop.train(Job(**facts, given=given_here, velocity=tensors_of(velocity).get("velocity")))
     except EdgesimError as error:
         return Failure(error)
     share.update.copy_(result.update)
@@ -85,13 +86,21 @@ def _train(loop: LoopBackEnd, share: Share, job: Job, given: Arrays, velocity: A
     return Done(figures, arrays_of(result.up), arrays_of(result.keeps), _velocity_of(result))
 
 
-def message(job: Job) -> tuple[Job, Arrays, Arrays]:
+def send(connection: Connection, what: object) -> None:
+    """Send something without tensors, 6 us faster than `Connection.send`: a whole job may take less than 1 ms."""
+    connection.send_bytes(pickle.dumps(what))
+
+
+def message(job: Job) -> tuple[dict[str, Any], Arrays, Arrays]:
     """What goes through the connection for a job: all but its start weights, which have a place in shared memory.
 
-    What all jobs of a round are given alike travels with each of them.
+    What all jobs of a round are given alike travels with each of them. Empty arrays, which take as long as full ones,
+    are left out: they are a job's defaults.
     """
+    facts = {name: value for name, value in vars(job).items() if name not in ("given", "velocity")}
     given = arrays_of({name: tensor for name, tensor in job.given.items() if name != "start"})
-    return replace(job, given={}, velocity=None), given, _velocity_of(job)
+    some = {name: value for name, value in facts.items() if not isinstance(value, np.ndarray) or len(value)}
+    return some, given, _velocity_of(job)
 
 
 def _velocity_of(of: Job | Result) -> Arrays:

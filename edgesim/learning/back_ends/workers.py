@@ -12,7 +12,7 @@ from torch import Tensor, multiprocessing, nn
 
 from edgesim.algorithms.algorithm import Algorithm
 from edgesim.errors import EdgesimError
-from edgesim.learning.back_ends.job_process import Failure, Report, Share, message, serve, tensors_of
+from edgesim.learning.back_ends.job_process import Failure, Report, Share, message, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Promise, Result, wanted
@@ -115,7 +115,7 @@ class WorkersBackEnd:
         _, (_, job) = task
         worker.start.copy_(job.start)
         try:
-            worker.connection.send(message(job))
+            send(worker.connection, message(job))
         except OSError:
             raise self._lost(worker) from None
 
