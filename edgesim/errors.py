@@ -19,6 +19,10 @@ class Contradiction(EdgesimError, ValueError):  # noqa: N818 - reads as what it 
     """Values of a config that contradict each other, found during validation, which takes a ValueError."""
 
 
+class ForeignOption(EdgesimError):  # noqa: N818 - reads as what it is
+    """An option is given that only another policy, algorithm or model than the chosen one has."""
+
+
 class NoRunFinished(EdgesimError):  # noqa: N818 - reads as what happened
     """Every run of a study failed."""
 

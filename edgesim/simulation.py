@@ -170,7 +170,7 @@ def run(
                 raise
             reason += _other_rates(config)
         except KeyboardInterrupt:
-            status, reason = "interrupted", "stopped by the user"
+            status, reason = "interrupted", "stopped by Ctrl-C or SIGTERM"
             raise
         finally:
             report.tell_row()

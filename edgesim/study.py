@@ -9,8 +9,8 @@ import os
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -26,7 +26,7 @@ from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.analysis.summary import write_summary
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
-from edgesim.errors import EdgesimError, NoRunFinished
+from edgesim.errors import EdgesimError, ForeignOption, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
 from edgesim.runs.processes import Alone, cores, hear_sigterm, start_process, uninterrupted
@@ -107,9 +107,20 @@ def grid(
         for seed in map(_own, seeds):
             cell = dict(zip(axes, values, strict=True)) | {"seed": seed}
             folder = f"{name}s{seed}"
-            config = simulation.complete(parse_with(partial(_nested, base, cell), overrides, f"run {folder}"))
-            runs.append(PlannedRun(folder, knobs, seed, config))
+            config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
+            with _named(folder):
+                runs.append(PlannedRun(folder, knobs, seed, simulation.complete(config)))
     return runs
+
+
+@contextmanager
+def _named(folder: str) -> Iterator[None]:
+    """Errors within it name the run of a study that they are about."""
+    try:
+        yield
+    except EdgesimError as error:
+        remedy = ", or plan its runs as a grid of their own" if isinstance(error, ForeignOption) else ""
+        raise EdgesimError(f"run {folder}: {error}{remedy}", *error.fields) from None
 
 
 def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
@@ -191,9 +202,10 @@ def run_study(
     _check_folder(study, out)
     for run in study.runs:
         refuse_link(out / run.folder)
-    configs = {run.config.model_dump_json(include=_NAMES_FILES): run.config for run in study.runs}
-    for config in configs.values():
-        check_files(config)
+    naming = {run.config.model_dump_json(include=_NAMES_FILES): run for run in study.runs}
+    for run in naming.values():
+        with _named(run.folder):
+            check_files(run.config)
     anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
     why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in study.runs}
     reasons = Counter(why.values())
@@ -399,7 +411,7 @@ def _run_one(
     except EdgesimError as error:
         return Ending("failed", str(error), fields=error.fields)
     except KeyboardInterrupt:
-        return Ending("interrupted", "stopped by the user")
+        return Ending("interrupted", "stopped by Ctrl-C or SIGTERM")
     except Exception as error:
         traceback.print_exc()
         return Ending("failed", f"an error in the program: {error!r}")

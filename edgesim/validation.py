@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from edgesim.errors import EdgesimError
+from edgesim.errors import EdgesimError, ForeignOption
 from edgesim.registry import did_you_mean, kind_of, look_up
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -42,7 +42,7 @@ def options_of(
     for key in options:
         owners = [other for other, its in kinds.items() if key in its.model_fields]
         if owners and name not in owners:
-            raise EdgesimError(
+            raise ForeignOption(
                 f"{section}.{key}: is an option of {kind} {' or '.join(map(repr, owners))}, not of {name!r}; "
                 f"remove it or change the {kind}",
                 f"{section}.{key}",

@@ -4,6 +4,7 @@ import importlib
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -19,6 +20,7 @@ from edgesim.runs.records import read_table
 from edgesim.runs.saved import pack, unpack
 from edgesim.selection import SELECTORS, make_selector
 from edgesim.streams import Streams
+from edgesim.study import grid
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -39,6 +41,13 @@ def test_the_scenario_in_the_readme_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "fed-cbs" in done.stdout
     assert (tmp_path / "runs/my-study/summary.csv").exists()
+
+
+def test_the_readmes_way_to_give_options_to_one_value_of_an_axis_plans_both():
+    names = {"grid": grid, "BASE": {"rounds": 3}}
+    exec(textwrap.dedent(block("python", "by_slots")), names)
+    models = [(run.config.availability.model, run.folder) for run in names["runs"]]
+    assert models == [(model, f"{model}-s{seed}") for model in ("always", "markov") for seed in range(3)]
 
 
 def test_the_config_in_the_readme_is_valid():

@@ -107,8 +107,18 @@ def test_values_that_differ_little_have_folders_of_their_own():
 def test_a_bad_combination_is_refused_before_anything_runs():
     with pytest.raises(EdgesimError, match=r"run tmax-1-s0: round.tmax_s"):
         grid(TIMING, {"round.tmax_s": [0.8, -1.0]}, [0])
-    with pytest.raises(EdgesimError, match="did you mean 'fedteddi'"):
-        grid(TIMING, {"selection.policy": ["fedtedi"]}, [0])
+    with pytest.raises(EdgesimError, match=r"^run fedtedi-s0: selection.policy: .*did you mean 'fedteddi'"):
+        grid(TIMING, {"selection.policy": ["fedteddi", "fedtedi"]}, [0])
+    by_day = TIMING | {"availability": {"period_s": 1e5}}
+    with pytest.raises(EdgesimError, match=r"^run markov-s0: availability.period_s: .*, or plan its runs as a grid of"):
+        grid(by_day, {"availability.model": ["periodic", "markov"]}, [0])
+
+
+def test_a_run_whose_file_is_missing_is_named_before_anything_runs(tmp_path):
+    files = {"availability.model": ["table"], "availability.file": ["sample-week", str(tmp_path / "none.csv")]}
+    with pytest.raises(EdgesimError, match=r"^run .*none.csv-s0: .*none.csv"):
+        run_study(Study("s", grid(TIMING, files, [0])), tmp_path / "out", console=quiet())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_path, studies_here):
@@ -499,7 +509,7 @@ def test_ctrl_c_and_sigterm_end_a_study_with_readable_runs(send, number, tmp_pat
     getattr(os, send)(process.pid, getattr(signal, number))
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert output.splitlines()[-1] == b"stopped; what was finished is kept"
+    assert output.splitlines()[-1] == b"stopped; whatever had finished is kept"
     assert b"Traceback" not in output
     wait_until(lambda: is_empty(process.pid), "processes outlive their study")
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]

@@ -36,8 +36,10 @@ class Accounts:
         self.frame = 1
 
     def facts(self) -> dict[str, Any]:
-        """What ``run.json`` says about the algorithm where its options do not."""
-        return {"update_weights": "equal, by the algorithm's own rule"} if self.algorithm.equal_weights else {}
+        """What ``run.json`` says about the algorithm and the public images where the config does not."""
+        weights = {"update_weights": "equal, by the algorithm's own rule"} if self.algorithm.equal_weights else {}
+        public = len(self._federation.public)
+        return weights | ({"public_images": public} if public else {})
 
     def open_round(self, round: int, frame: int) -> None:
         """A round begins; the ledger of a frame is made with its first one."""

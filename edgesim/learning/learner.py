@@ -340,6 +340,8 @@ class TorchLearner:
             facts["bytes_of_device_state"] = self._device_state_bytes * len(self._merged)
         if not self.accounts.algorithm.sends_models:
             facts["saved_model"] = "of the device with the lowest id among those merged"
+        if has_own_scores(self.accounts.algorithm):
+            facts["test_loss"] = "cross-entropy of the logits, which do not decide the class that is predicted"
         if self._notice is not None:
             facts["back_end_notice"] = self._notice
         if self._start is not None:

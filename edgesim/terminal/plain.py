@@ -39,7 +39,7 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"error: {place}{error.strerror or error}", EdgesimError.status)
         except KeyboardInterrupt:
-            _stop("stopped; what was finished is kept", 130)
+            _stop("stopped; whatever had finished is kept", 130)
 
     return wrapped
 

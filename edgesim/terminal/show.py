@@ -275,7 +275,7 @@ def print_study(folder: Path, console: Console) -> None:
         by_class = list(forgetting_names(summary).items())
         for first in range(0, len(by_class), _CLASSES_AT_ONCE):
             columns = {name: (label, "{:.1f}") for name, label in by_class[first : first + _CLASSES_AT_ONCE]}
-            title = f"{folder}: forgetting by class, best minus last accuracy in points ({told})"
+            title = f"{folder}: forgetting by class, in points from its best accuracy to its last ({told})"
             print_whole(console, _table(title, summary, varied, columns))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, TIMING))

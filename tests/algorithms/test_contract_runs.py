@@ -192,6 +192,7 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
     said, said_without_training = (json.loads((folder / "run.json").read_text()) for folder in folders)
     assert ("bits_down_notice" in said_without_training) == bits_unknown
     assert ("update_weights" in said_without_training) == ("update_weights" in said)
+    assert said["public_images"] == said_without_training["public_images"] == 20
     tests = ("accuracy", "class_accuracy", "test_accuracy", "tested_at_s")
     real, timed = (rows(folder, "metrics") for folder in folders)
     pd.testing.assert_frame_equal(real[~real["name"].isin(tests)].reset_index(drop=True), timed, check_exact=True)

@@ -173,7 +173,9 @@ def test_a_run_tells_which_model_it_saved_and_the_rows_of_accuracy(tmp_path):
         "algorithm": {"name": "fedproto"},
     }
     assert simulation.run(simulation.complete(parse(config, "run.toml")), tmp_path).status == "finished"
-    assert json.loads((tmp_path / "run.json").read_text())["saved_model"].startswith("of the device with the lowest id")
+    said = json.loads((tmp_path / "run.json").read_text())
+    assert said["saved_model"].startswith("of the device with the lowest id")
+    assert said["test_loss"].startswith("cross-entropy of the logits")
     rows = read_table(tmp_path, "metrics")
     rows = rows[rows["name"] == "accuracy"]
     assert sorted(rows["key"].unique()) == ["ensemble", "head", "own_classes"]

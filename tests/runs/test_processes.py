@@ -72,7 +72,7 @@ def test_sigterm_ends_a_command_as_ctrl_c_does(capsys):
     with pytest.raises(SystemExit) as end:
         command()
     assert end.value.code == 130
-    assert capsys.readouterr().err == "stopped; what was finished is kept\n"
+    assert capsys.readouterr().err == "stopped; whatever had finished is kept\n"
 
 
 def test_rows_that_are_written_when_ctrl_c_comes_are_there_once(tmp_path, monkeypatch):

@@ -239,6 +239,10 @@ def test_a_file_of_no_known_kind_and_options_that_do_not_apply_are_refused(tmp_p
         EdgesimError, match="the format cannot be detected; give it with --format: intervals, on-off, flash"
     ):
         read_recording(text(tmp_path, "hello\n", "a.txt"))
+    with pytest.raises(EdgesimError, match="be detected: for 'intervals' it lacks the column end_s; give it with"):
+        read_recording(text(tmp_path, "device_id,start_s\n0,1\n"))
+    with pytest.raises(EdgesimError, match="be detected; give it with"):
+        read_recording(text(tmp_path, "colour,height\nred,1\n"))
     with pytest.raises(EdgesimError, match=r"^--format: unknown format 'flush', did you mean 'flash'. known: "):
         read_recording(text(tmp_path, "hello\n", "a.txt"), "flush")
     with pytest.raises(EdgesimError, match=r"--median-s: is for the formats ai-benchmark, but .* is read as on-off"):

@@ -79,27 +79,38 @@ def detect(path: Path) -> str:
     tabular = path.suffix in (".csv", ".parquet")
     name = _by_columns(column_names(path)) if tabular else _by_content(head)
     if name is None:
-        raise EdgesimError(f"{path}: the format cannot be detected; give it with --format: {', '.join(FORMATS)}")
+        lacks = _lacks(set(column_names(path))) if tabular else ""
+        raise EdgesimError(f"{path}: the format cannot be detected{lacks}; give it with --format: {', '.join(FORMATS)}")
     return name
+
+
+_COLUMNS: tuple[tuple[str, set[str]], ...] = (
+    ("intervals", {"device", "start_s", "end_s"}),
+    ("intervals", {"device_id", "start_s", "end_s"}),
+    ("fedscale-devices", set(PHONES)),
+    ("mahimahi-bins", set(BINS)),
+    ("links", set(LINK_COLUMNS)),
+    ("capacity", {"t_s", "bps"}),
+    ("profile", {"device", "s_per_sample"}),
+    ("ai-benchmark", {SCORE}),
+)
+"""Columns by which a format is known; the first that are all there count."""
 
 
 def _by_columns(names: list[str]) -> str | None:
     columns = set(names)
     if len(names) > 1 and (names[:2] == ["device", "state"] or names[1] in ("on", "off")):
         return "on-off"
-    for name, needed in (
-        ("intervals", {"device", "start_s", "end_s"}),
-        ("intervals", {"device_id", "start_s", "end_s"}),
-        ("fedscale-devices", set(PHONES)),
-        ("mahimahi-bins", set(BINS)),
-        ("links", set(LINK_COLUMNS)),
-        ("capacity", {"t_s", "bps"}),
-        ("profile", {"device", "s_per_sample"}),
-        ("ai-benchmark", {SCORE}),
-    ):
-        if needed <= columns:
-            return name
-    return None
+    return next((name for name, needed in _COLUMNS if needed <= columns), None)
+
+
+def _lacks(columns: set[str]) -> str:
+    """Which columns are missing for the format that most of those given fit, as a part of a sentence."""
+    name, needed = max(_COLUMNS, key=lambda one: len(one[1] & columns))
+    if not needed & columns:
+        return ""
+    missing = sorted(needed - columns)
+    return f": for {name!r} it lacks the column{'s'[: len(missing) > 1]} {', '.join(missing)}"
 
 
 def _by_content(head: bytes) -> str | None:
