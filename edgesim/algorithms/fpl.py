@@ -59,12 +59,14 @@ class Fpl(WithPrototypes):
         """Of each sample, [n]: -log of the share of its class in the sum of e^(cos(z, c) / tau) over all clusters c,
         and the squared distance of z to its class's unbiased prototype, the mean of its clusters."""
         import torch
-        from torch.nn.functional import cosine_similarity
+        from torch.nn.functional import normalize
 
         z, there = step.own.features, held(table)
         assert z is not None
         rows = table.nan_to_num()
-        alike = cosine_similarity(z[:, None, None], rows[None], dim=-1) / self.options.tau
+        # One product of matrices: pairs of samples and clusters one by one would take most of a step.
+        cosines = normalize(z) @ normalize(rows, dim=-1).flatten(0, 1).T
+        alike = cosines.reshape(len(z), *there.shape) / self.options.tau
         # Finite, so that rows which are not there have a gradient of 0 and not of NaN.
         nothing = torch.finfo(z.dtype).min / 4
         alike = alike.where(there, alike.new_tensor(nothing))
