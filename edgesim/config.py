@@ -354,8 +354,11 @@ class LearningConfig(Section):
     lr_decay: float = Field(0.9992, gt=0, le=1)
     """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
     lr_decay_every: Count = Field(1, ge=1)
+    lr_offset: Factor | None = Field(None, ge=0)
+    """With it the learning rate falls as one over the rounds, and not by ``lr_decay``: in round t it is
+    lr (1 + lr_offset) / (t + lr_offset)."""
     lr_min: Factor = Field(0.0, ge=0)
-    """Least learning rate of the decay."""
+    """Least learning rate of either decay."""
     momentum: float = Field(0.5, ge=0, lt=1)
     weight_decay: Factor = Field(0.0, ge=0)
     """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD`."""
@@ -393,6 +396,10 @@ class LearningConfig(Section):
             raise ValueError("give steps or epochs, not both")
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
+        defaults = type(self).model_fields
+        for key in ("lr_decay", "lr_decay_every"):
+            if self.lr_offset is not None and getattr(self, key) not in (1, defaults[key].default):
+                raise ValueError(f"{key} is for a rate that falls by a factor, lr_offset for one over the rounds")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
         if self.persist_momentum and self.momentum == 0:
@@ -401,6 +408,8 @@ class LearningConfig(Section):
 
     def lr_in(self, round: int) -> float:
         """Learning rate of a round, from 1; the first ``lr_decay_every`` rounds train at lr itself."""
+        if self.lr_offset is not None:
+            return max(self.lr_min, self.lr * (1 + self.lr_offset) / (round + self.lr_offset))
         return max(self.lr_min, self.lr * self.lr_decay ** ((round - 1) // self.lr_decay_every))
 
 

@@ -68,6 +68,7 @@ def refusal(values: dict) -> str:
         ({"learning": {"clip_norm": 0.0}}, ["learning.clip_norm", "greater than 0"]),
         ({"learning": {"momentum": 0.0, "persist_momentum": True}}, ["persist_momentum is for momentum above 0"]),
         ({"learning": {"lr_decay_every": 0}}, ["learning.lr_decay_every", "greater than or equal to 1"]),
+        ({"learning": {"lr_offset": 1.0, "lr_decay": 0.9}}, ["lr_decay is for", "by a factor", "lr_offset"]),
         ({"data": {"dataset": "none"}}, ["data.dataset = 'none'", "learning.training = 'none'"]),
         ({"rounds": [3, 0]}, ["rounds[1]", "equal to 1 (got 0)"]),
         ({"seed": -1}, ["seed", "greater than or equal to 0"]),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from contract import make_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
@@ -69,6 +70,17 @@ def test_what_a_device_brought_counts_by_how_far_the_rate_has_fallen_since():
     models = [play.round(0, 1), play.round(0, 1), play.round(1), play.round(1)]
     brought = -0.08 / 3 * 5 / 2
     assert np.diff(models).tolist() == pytest.approx([brought, brought * 3 / 4, brought * 3 / 5], abs=1e-15)
+
+
+def test_a_run_can_have_a_rate_at_which_what_was_brought_counts_by_one_over_the_rounds(tmp_path):
+    """DPFL's own rate, .08 / (t + 1): what began in round tau counts (tau + 1) / (t + 1) in round t."""
+    late = make_config(("mifa", "own"), "late", training="none", lr=0.04, lr_offset=1.0)
+    simulation.run(late, tmp_path)
+    updates = read_table(tmp_path, "updates")
+    began = updates["round"] - updates["staleness"]
+    assert sorted(updates["staleness"].unique()) == [0, 1]
+    expected = (began + 1) / (updates["round"] + 1) / late.devices.count
+    np.testing.assert_allclose(updates["weight"], expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("lr", [0.1, lambda round: 0.1 / round])

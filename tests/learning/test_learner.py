@@ -292,6 +292,13 @@ def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make)
         assert promise.job.optimiser.lr == pytest.approx(lr)
 
 
+def test_the_learning_rate_can_fall_as_one_over_the_rounds_down_to_a_floor():
+    """0.08 / (t + 1), as DPFL's MIFA has it from round 2 on."""
+    learning = parse({"learning": {"lr": 0.04, "lr_offset": 1.0, "lr_min": 1e-3}}, "test").learning
+    rates = [learning.lr_in(round) for round in (1, 2, 3, 7, 79, 1000)]
+    assert rates == pytest.approx([0.04, 0.08 / 3, 0.02, 0.01, 1e-3, 1e-3])
+
+
 def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():
     """FedDance's settings, oracle T12, whose rounds count from 0."""
     learning = parse({"learning": {"lr": 0.1, "lr_decay": 0.98, "lr_decay_every": 10, "lr_min": 5e-5}}, "test").learning
