@@ -424,7 +424,8 @@ def test_ctrl_c_leaves_a_readable_run_folder(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         simulation.run(config(rounds=9), tmp_path, on_round=stop)
-    assert read_run(tmp_path)["status"] == "interrupted"
+    run = read_run(tmp_path)
+    assert (run["status"], run["reason"]) == ("interrupted", "stopped by Ctrl-C or SIGTERM")
     assert read_table(tmp_path, "rounds")["round"].tolist() == [1, 2]
 
 
