@@ -78,30 +78,36 @@ def joined(
     lengths_s = np.broadcast_to(np.asarray(length_s, dtype=np.float64), device_count)
     start_s = np.maximum(start_s, 0.0)
     end_s = np.minimum(end_s, length_s if np.ndim(length_s) == 0 else lengths_s[device])
-    # Rows are taken by their numbers, in half the time that a mask of them takes.
-    rows = np.flatnonzero(end_s > start_s)
-    kept = device[rows]
-    # Rows mostly come by time for each device, and to sort by two keys is dear.
-    is_sorted = not np.any(kept[1:] < kept[:-1])
-    if not is_sorted:
-        rows = rows[np.argsort(kept, kind="stable")]
-    # Long recordings are copied only where they are not in order yet.
-    if not is_sorted or len(rows) < len(device):
+    # Rows are taken by their numbers, in half the time that a mask of them takes; long recordings only if they must be.
+    holds = end_s > start_s
+    if not holds.all():
+        rows = np.flatnonzero(holds)
         device, start_s, end_s = device[rows], start_s[rows], end_s[rows]
-    same = device[1:] == device[:-1]
-    if np.any(same & (start_s[1:] < start_s[:-1])):
+    return Intervals(*merged(device, start_s, end_s), lengths_s, name)
+
+
+def merged(device: Integers, start_s: Floats, end_s: Floats) -> tuple[Integers, Floats, Floats]:
+    """The same time as such rows of `Intervals`, from periods in any order that overlap or not; none is empty."""
+    # Rows mostly come by time for each device, and to sort by two keys is dear.
+    if np.any(device[1:] < device[:-1]):
+        rows = np.argsort(device, kind="stable")
+        device, start_s, end_s = device[rows], start_s[rows], end_s[rows]
+    goes_on = _goes_on(device, start_s, end_s)
+    if np.any(start_s[goes_on + 1] < start_s[goes_on]):
         order = np.lexsort((start_s, device))
         start_s, end_s = start_s[order], end_s[order]
-    if np.any(same & (start_s[1:] < end_s[:-1])):
+        goes_on = _goes_on(device, start_s, end_s)
+    if np.any(start_s[goes_on + 1] < end_s[goes_on]):
         end_s = _latest_end_so_far_s(device, end_s)
-    goes_on = np.flatnonzero(same & (start_s[1:] <= end_s[:-1]))
+        goes_on = _goes_on(device, start_s, end_s)
     if len(goes_on):
-        device, start_s, end_s = (
-            np.delete(device, goes_on + 1),
-            np.delete(start_s, goes_on + 1),
-            np.delete(end_s, goes_on),
-        )
-    return Intervals(device, start_s, end_s, lengths_s, name)
+        return np.delete(device, goes_on + 1), np.delete(start_s, goes_on + 1), np.delete(end_s, goes_on)
+    return device, start_s, end_s
+
+
+def _goes_on(device: Integers, start_s: Floats, end_s: Floats) -> Integers:
+    """Rows after which a period of the same device begins that does not lie behind them."""
+    return np.flatnonzero((device[1:] == device[:-1]) & (start_s[1:] <= end_s[:-1]))
 
 
 def _latest_end_so_far_s(device: Integers, end_s: Floats) -> Floats:

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.traces.intervals import Intervals
@@ -18,14 +18,18 @@ _ROWS_OF_DEVICE, _LEAST_ROWS = 1, 1 << 12
 
 
 class Window:
-    """The periods of all devices between two instants, cut at both; it answers for its own instants alone."""
+    """The periods of all devices between two instants, cut at both; it answers for its own instants alone.
+
+    Its times may be of half precision, and NumPy takes a float that is compared with such an array for one of half
+    precision too, but not an np.float64.
+    """
 
     def __init__(self, periods: Intervals, end_s: float) -> None:
-        self.end_s = end_s
+        self.end_s = np.float64(end_s)
         self.shortest_s = float(np.min(periods.end_s - periods.start_s, initial=np.inf))
         self._device_count, self._device = periods.device_count, periods.device.astype(np.int32)
         # A last row that holds at no instant, for looks behind the last row and, by -1, before the first.
-        self._start_s, self._end_s = np.append(periods.start_s, np.inf), np.append(periods.end_s, -np.inf)
+        self._start_s, self._end_s = _with_last(periods.start_s, np.inf), _with_last(periods.end_s, -np.inf)
         rows = np.bincount(periods.device, minlength=self._device_count)
         self._first_row = np.append(0, np.cumsum(rows)).astype(np.int32)
         self._strides = [1 << bit for bit in reversed(range(int(rows.max(initial=0)).bit_length()))]
@@ -70,19 +74,27 @@ class Window:
         return int(np.count_nonzero(self._holds(t_s)))
 
     def _holds(self, t_s: float) -> Booleans:
-        return (self._start_s[:-1] <= t_s) & (t_s < self._end_s[:-1])
+        at_s = np.float64(t_s)
+        return (self._start_s[:-1] <= at_s) & (at_s < self._end_s[:-1])
 
     @cached_property
     def counts(self) -> tuple[Floats, Integers]:
         """Starts in order of time, and the devices available from each on until somebody leaves, [rows] each."""
         starts_s = np.sort(self._start_s[:-1])
         ended = np.searchsorted(np.sort(self._end_s[:-1]), starts_s, "right")
-        return starts_s, np.arange(1, len(starts_s) + 1) - ended
+        return starts_s.astype(np.float64), np.arange(1, len(starts_s) + 1) - ended
 
     def next_edge_s(self, t_s: float) -> float:
         """First start or end > ``t_s``; the window's end if there is none."""
-        ahead_s = (edges_s[np.flatnonzero(edges_s > t_s)] for edges_s in (self._start_s, self._end_s))
-        return float(min(np.min(edges_s, initial=self.end_s) for edges_s in ahead_s))
+        ahead_s = (edges_s[np.flatnonzero(edges_s > np.float64(t_s))] for edges_s in (self._start_s, self._end_s))
+        return min(float(self.end_s), *(float(np.min(edges_s, initial=np.inf)) for edges_s in ahead_s))
+
+
+def _with_last(times_s: Floats, last_s: float) -> NDArray[np.floating]:
+    """Times, [n], and a last one; with half of the bits where that loses nothing, as of whole seconds of a week."""
+    row_s = np.empty(len(times_s) + 1, dtype=np.float32)
+    row_s[:-1], row_s[-1] = times_s, last_s
+    return row_s if np.array_equal(row_s[:-1], times_s) else np.append(times_s, last_s)
 
 
 class Stays:

@@ -11,7 +11,7 @@ as in the afternoon. The shapes of the distributions are our choice.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Self
 
 import numpy as np
@@ -23,7 +23,7 @@ from edgesim.quantities import Factor, Seconds
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.interval_table import IntervalTable
-from edgesim.traces.intervals import Intervals, joined
+from edgesim.traces.intervals import Intervals, merged
 from edgesim.traces.models.options import DAY_S, WEEK_S, Repeated
 from edgesim.traces.stays import Stays, windows_of
 
@@ -41,8 +41,8 @@ _LEAST_SHARE = 1e-4
 """Of a device's time online; its gaps take at least as much."""
 _MOST_SESSIONS = 20_000
 """Of a device in the middle of both spreads: those of four years at 90 a week. They are drawn one after another."""
-_BLOCK = 64
-"""Sessions of one index of the stream."""
+_BLOCK_BITS = 6
+"""2^6 sessions have one index of the stream; shifts take a tenth of a division's time."""
 
 _AT_ONCE = 1 << 14
 _CELLS = 1 << 13
@@ -111,9 +111,8 @@ class Renewal(Repeated):
                 for first in range(0, len(open_), _AT_ONCE):
                     some = open_[first : first + _AT_ONCE]
                     session = number[some]
-                    draws = streams.normal(
-                        "availability", some, session // _BLOCK, count=2, first_pair=session % _BLOCK
-                    )
+                    block, within = session >> _BLOCK_BITS, session & (1 << _BLOCK_BITS) - 1
+                    draws = streams.normal("availability", some, block, count=2, first_pair=within)
                     wait_s = gap_s[some] * _log_normal(draws[:, 0], _GAP_LOG_STD)
                     stay_s = session_s[some] * _log_normal(draws[:, 1], _SESSION_LOG_STD)
                     if session[0] == 0:
@@ -129,11 +128,10 @@ class Renewal(Repeated):
             pass
         for begin_s, until_s in pairwise(edges_s.tolist()):
             last = np.flatnonzero(np.floor(start_s) < until_s)
-            parts = [(last, start_s[last], end_s[last]), *drawn_until(until_s)]
-            device, from_s, to_s = (np.concatenate(column) for column in zip(*parts, strict=True))
-            for times_s in (from_s, to_s):
-                np.floor(times_s, out=times_s)
-            yield joined(device, np.maximum(from_s, begin_s), to_s, until_s, device_count, "availability")
+            sessions = chain([(last, start_s[last], end_s[last])], drawn_until(until_s))
+            parts = zip(*(_cut(*some, begin_s, until_s) for some in sessions), strict=True)
+            columns = merged(*(np.concatenate(column) for column in parts))
+            yield Intervals(*columns, np.broadcast_to(until_s, device_count), "availability")
 
     def _means_s(self, ids: Integers, streams: Streams) -> tuple[Floats, Floats]:
         """Mean session and mean gap of each device, [n]."""
@@ -159,6 +157,15 @@ class Renewal(Repeated):
         stay_s = session_s[ids] * _log_normal(draws[:, 1], _SESSION_LOG_STD)
         wait_s = np.where(inside, 0.0, rest * wait_s * np.exp(_GAP_LOG_STD**2))
         return wait_s, np.where(inside, rest * stay_s * np.exp(_SESSION_LOG_STD**2), stay_s)
+
+
+def _cut(
+    device: Integers, come_s: Floats, leave_s: Floats, begin_s: float, until_s: float
+) -> tuple[Integers, Floats, Floats]:
+    """What lies between two instants of sessions, [n], in whole seconds: the devices, starts and ends, [k] each."""
+    from_s, to_s = np.maximum(np.floor(come_s), begin_s), np.minimum(np.floor(leave_s), until_s)
+    rows = np.flatnonzero(from_s < to_s)
+    return device[rows], from_s[rows], to_s[rows]
 
 
 class Rhythm:
