@@ -87,7 +87,7 @@ def joined(
 
 
 def merged(device: Integers, start_s: Floats, end_s: Floats) -> tuple[Integers, Floats, Floats]:
-    """The same time as such rows of `Intervals`, from periods in any order that overlap or not; none is empty."""
+    """Periods in any order, overlapping or not but none of them empty, as the columns of `Intervals`."""
     # Rows mostly come by time for each device, and to sort by two keys is dear.
     if np.any(device[1:] < device[:-1]):
         rows = np.argsort(device, kind="stable")
@@ -106,7 +106,7 @@ def merged(device: Integers, start_s: Floats, end_s: Floats) -> tuple[Integers, 
 
 
 def _goes_on(device: Integers, start_s: Floats, end_s: Floats) -> Integers:
-    """Rows after which a period of the same device begins that does not lie behind them."""
+    """Rows whose next row is of the same device and does not begin behind their end, [k]."""
     return np.flatnonzero((device[1:] == device[:-1]) & (start_s[1:] <= end_s[:-1]))
 
 

@@ -20,8 +20,8 @@ _ROWS_OF_DEVICE, _LEAST_ROWS = 1, 1 << 12
 class Window:
     """The periods of all devices between two instants, cut at both; it answers for its own instants alone.
 
-    Its times may be of half precision, and NumPy takes a float that is compared with such an array for one of half
-    precision too, but not an np.float64.
+    Its times may be of single precision. NumPy rounds a float that is compared with such an array to single precision,
+    but not an np.float64.
     """
 
     def __init__(self, periods: Intervals, end_s: float) -> None:
@@ -91,7 +91,7 @@ class Window:
 
 
 def _with_last(times_s: Floats, last_s: float) -> NDArray[np.floating]:
-    """Times, [n], and a last one; with half of the bits where that loses nothing, as of whole seconds of a week."""
+    """Times, [n], and a last one, [n + 1]; in single precision where that loses nothing, as for whole seconds."""
     row_s = np.empty(len(times_s) + 1, dtype=np.float32)
     row_s[:-1], row_s[-1] = times_s, last_s
     return row_s if np.array_equal(row_s[:-1], times_s) else np.append(times_s, last_s)
