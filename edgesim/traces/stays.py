@@ -75,7 +75,7 @@ class Window:
 
     def _holds(self, t_s: float) -> Booleans:
         at_s = np.float64(t_s)
-        return (self._start_s[:-1] <= at_s) & (at_s < self._end_s[:-1])
+        return np.asarray((self._start_s[:-1] <= at_s) & (at_s < self._end_s[:-1]))
 
     @cached_property
     def counts(self) -> tuple[Floats, Integers]:
