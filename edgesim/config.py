@@ -313,12 +313,12 @@ class DataConfig(Section):
     """A name of `edgesim.learning.datasets.DATASETS` (``edgesim list`` prints them), a path to an ``.npz`` or to a
     folder of images or of spoken words (wav files), or ``none`` (timing only)."""
     folder: str = "data"
-    """Folder of the files of torchvision's data sets."""
+    """Folder of the files of torchvision's data sets, and of Office-Caltech's four domains."""
     download: bool = False
     """Whether torchvision's data sets are downloaded if they are not in ``folder``."""
     image_size: int | None = Field(None, ge=1, le=4096)
     """Height and width to which images are resized: those of a folder when they are decoded (when absent, all must have
-    the same size), all others, bilinearly, on the training device."""
+    the same size; 32 for ``office-caltech``), all others, bilinearly, on the training device."""
     scale: Factor | None = Field(None, ge=1e-6)
     """Pixels are divided by this number; when absent by 16 (``digits``), else standardised per channel."""
     augment: Literal["none", "flip", "crop-flip"] = "none"

@@ -268,6 +268,7 @@ class Report:
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
         names |= {("class_accuracy", str(label)): value for label, value in evaluation.class_accuracy.items()}
         names |= {("accuracy", name): value for name, value in evaluation.further.items()}
+        names |= {("domain_accuracy", name): value for name, value in evaluation.domain_accuracy.items()}
         self._write_metrics(number, names.items())
 
     def _write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:

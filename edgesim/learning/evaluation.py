@@ -1,19 +1,22 @@
 """How good a model is: loss, accuracy, macro F1 and per-class accuracy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
 from edgesim.learning.passes import ROWS, ROWS_IN_CACHE, in_cache, side_by_side
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
+Domains = Mapping[str, Booleans]
+"""Which samples [n] are of which domain, by name, as `Dataset.in_domains` tells; empty where none is told apart."""
 Work = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 """What is worked out of images [n, C, H, W] and their labels [n]: tensors of n rows."""
 
@@ -57,17 +60,37 @@ def worked_out(
     return [torch.cat(tensors) for tensors in zip(*found, strict=True)]
 
 
-def evaluate(model: FlatModel, data: DeviceData, samples: Integers, labels: Integers, cores: int = 1) -> Evaluation:
-    """Test the weights that are loaded on test samples [n], whose true labels are given, [n]."""
-    return evaluation_of(*predictions(model, data, samples, True, cores), labels)
+def evaluate(
+    model: FlatModel,
+    data: DeviceData,
+    samples: Integers,
+    labels: Integers,
+    domains: Domains = MappingProxyType({}),
+    cores: int = 1,
+) -> Evaluation:
+    """Test the weights that are loaded on test samples [n], whose true labels and domains are given, [n]."""
+    return evaluation_of(*predictions(model, data, samples, True, cores), labels, domains)
 
 
-def evaluation_of(losses: Floats, predicted: Integers, labels: Integers) -> Evaluation:
+def evaluation_of(
+    losses: Floats, predicted: Integers, labels: Integers, domains: Domains = MappingProxyType({})
+) -> Evaluation:
     """The measures of a model that made these losses and predictions of samples with these labels, [n] each."""
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}
-    return Evaluation(float(losses.mean()), float(hit.mean()), macro_f1(labels, predicted, classes), class_accuracy)
+    scores = accuracy(hit, domains), macro_f1(labels, predicted, classes)
+    return Evaluation(float(losses.mean()), *scores, class_accuracy, domain_accuracy=by_domain(hit, domains))
+
+
+def accuracy(hit: Booleans, domains: Domains) -> float:
+    """The share of samples [n] that are hit or, where they are of several domains, the mean of it over these."""
+    return float(np.mean([*by_domain(hit, domains).values()])) if domains else float(hit.mean())
+
+
+def by_domain(hit: Booleans, domains: Domains) -> dict[str, float]:
+    """The share of each domain's samples that are hit, of [n]; without domains of which there is no sample."""
+    return {name: float(hit[own].mean()) for name, own in domains.items() if own.any()}
 
 
 def macro_f1(labels: Integers, predicted: Integers, classes: Integers) -> float:

@@ -76,9 +76,12 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     if data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
-    parts = partitions.make_partition(data).divide(
-        dataset.train_labels[private], dataset.class_count, device_count, data.samples_per_device, streams
-    )
+    law, labels = partitions.make_partition(data), dataset.train_labels[private]
+    how = dataset.class_count, device_count, data.samples_per_device, streams
+    if dataset.domains is None:
+        parts = law.divide(labels, *how)
+    else:
+        parts = law.divide_domains(labels, dataset.domains.train[private], *how)
     frames: list[Frame] = []
     seen = np.empty(0, dtype=np.int64)
     for clients in parts:

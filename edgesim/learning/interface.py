@@ -36,10 +36,13 @@ class Evaluation:
 
     loss: float
     accuracy: float
+    """Mean over samples or, where they are of several domains, mean over these of that."""
     macro_f1: float
     class_accuracy: dict[int, float]
     further: dict[str, float] = field(default_factory=dict)
     """Other accuracies, by name: rows ``accuracy`` of ``metrics``."""
+    domain_accuracy: dict[str, float] = field(default_factory=dict)
+    """By the domain's name; empty where images are not told apart by origin."""
 
 
 class TrainingRound(Knowledge, Gradients, Protocol):

@@ -286,7 +286,8 @@ class TorchLearner:
 
     def _evaluation(self, samples: Integers, labels: Integers, frame: int) -> Evaluation:
         """What the algorithm is judged by, on test samples [n] with their labels [n]; the global model is loaded."""
-        algorithm, tested = self.accounts.algorithm, (self.model, self.data, samples, labels)
+        algorithm, domains = self.accounts.algorithm, self.dataset.in_domains(samples)
+        tested = self.model, self.data, samples, labels, domains
         if not self.states:
             return evaluate(*tested, self.cores)
         if models := algorithm.judged(self.kept):

@@ -154,6 +154,10 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
     table.add_row("last test", f"{scores}{mean}, at {at_s:,.3f} s")
     if told := ", ".join(f"{text} {others[key]:.4f}" for key, text in _OTHER_ACCURACIES.items() if key in others):
         table.add_row("other accuracies", told)
+    domains = metrics[(metrics["name"] == "domain_accuracy") & (metrics["round"] == last["round"])]
+    if len(domains):
+        each = zip(domains["key"], domains["value"], strict=True)
+        table.add_row("accuracy by domain", ", ".join(f"{name} {value:.4f}" for name, value in each))
     if of_means.any():
         table.add_row(
             "note",

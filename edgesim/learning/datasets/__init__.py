@@ -10,6 +10,7 @@ from edgesim.learning.datasets.cifar import cifar_files, load_cifar
 from edgesim.learning.datasets.dataset import Dataset
 from edgesim.learning.datasets.mnist import MNIST_SETS, load_mnist, mnist_files
 from edgesim.learning.datasets.npz import load_npz
+from edgesim.learning.datasets.office_caltech import load_office_caltech, office_caltech_folder
 from edgesim.learning.datasets.public import OTHERS, Shared, share_out
 from edgesim.learning.datasets.published import path_of
 from edgesim.learning.datasets.sklearn_sets import load_digits, load_table
@@ -22,12 +23,14 @@ DATASETS: dict[str, Callable[[str, DataConfig], Dataset]] = {
     **dict.fromkeys(("iris", "wine", "breast-cancer"), load_table),
     **dict.fromkeys(MNIST_SETS, load_mnist),
     **dict.fromkeys(("cifar10", "cifar100"), load_cifar),
+    "office-caltech": load_office_caltech,
 }
 
 
 _FILES: dict[str, Callable[[str, DataConfig], list[Path]]] = {
     **dict.fromkeys(MNIST_SETS, mnist_files),
     **dict.fromkeys(("cifar10", "cifar100"), cifar_files),
+    "office-caltech": office_caltech_folder,
 }
 
 

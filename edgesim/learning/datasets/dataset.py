@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 
 Images = NDArray[Any]
 
@@ -52,6 +52,13 @@ class Dataset:
     def images(self) -> tuple[Images, Images]:
         """Training and test images, [n, C, H, W], read at first use."""
         return self.load_images()
+
+    def in_domains(self, samples: Integers) -> dict[str, Booleans]:
+        """Which of some test images are of which domain, [n] by name; empty where they are not told apart."""
+        if self.domains is None:
+            return {}
+        of_samples = self.domains.test[samples]
+        return {self.domains.names[number]: of_samples == number for number in np.unique(of_samples).tolist()}
 
     @cached_property
     def digest(self) -> str:

@@ -37,7 +37,7 @@ def load_folder(root: Path, image_size: int | None) -> Dataset:
     Images become RGB; ``image_size`` brings them all to one height and width. Before images are asked for, only the
     paths and the first image's header are read. Raises `EdgesimError` that names the file or the folder.
     """
-    train, test = _halves(root, _image_files(root))
+    train, test = _halves(root, image_files(root))
     if len({sample.domain is None for sample in train + test}) > 1:
         odd = next(sample for sample in train + test if (sample.domain is None) != (train[0].domain is None))
         raise EdgesimError(
@@ -65,7 +65,7 @@ def _numbers(names: Sequence[Hashable], called: Sequence[Hashable]) -> Integers:
     return np.array([place[name] for name in called], dtype=np.int64)
 
 
-def _image_files(root: Path) -> list[str]:
+def image_files(root: Path) -> list[str]:
     """Paths below the root of all images that are not hidden, in order."""
     found = []
     for folder, inner, files in os.walk(root, followlinks=True):

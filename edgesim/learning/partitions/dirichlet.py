@@ -25,9 +25,26 @@ class Dirichlet(Partition):
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams
     ) -> list[list[Integers]]:
         """Every sample of the pool goes to one device; see `Partition.divide`."""
-        pool = by_class(shuffled_pool(labels, device_count, samples_per_device, streams), labels)
+        domains = np.zeros_like(labels)
+        return self.divide_domains(labels, domains, class_count, device_count, samples_per_device, streams)
+
+    def divide_domains(
+        self,
+        labels: Integers,
+        domains: Integers,
+        class_count: int,
+        device_count: int,
+        samples_per_device: int | None,
+        streams: Streams,
+    ) -> list[list[Integers]]:
+        """The shares of a class are the same in all domains, as the DPFL benchmark deals Office-Caltech."""
+        pool = shuffled_pool(labels, device_count, samples_per_device, streams)
+        domain_count = int(domains.max()) + 1
+        groups = labels * domain_count + domains
+        pool = by_class(pool, groups)
         random = streams.generator("partition/dirichlet")
         shares = random.dirichlet(np.full(device_count, self.alpha), class_count)
-        counts = cut(shares, np.bincount(labels[pool], minlength=class_count))
-        owner = np.repeat(np.tile(np.arange(device_count), class_count), counts.reshape(-1))
+        totals = np.bincount(groups[pool], minlength=class_count * domain_count).reshape(class_count, domain_count)
+        counts = cut(shares[:, None], totals)
+        owner = np.repeat(np.tile(np.arange(device_count), totals.size), counts.reshape(-1))
         return [hands(pool, fill_empty_hands(owner, device_count, streams), device_count)]

@@ -28,3 +28,15 @@ class Partition(Section, ABC):
         A single list holds in frames 0 and 1 alike: nothing changes. Raises `EdgesimError` where the samples do not
         suffice.
         """
+
+    def divide_domains(
+        self,
+        labels: Integers,
+        domains: Integers,
+        class_count: int,
+        device_count: int,
+        samples_per_device: int | None,
+        streams: Streams,
+    ) -> list[list[Integers]]:
+        """As `divide`, of samples from several domains [n], numbered from 0; most laws look at labels alone."""
+        return self.divide(labels, class_count, device_count, samples_per_device, streams)
