@@ -130,28 +130,28 @@ class FedGen(Algorithm):
             return plain
         assert step.head is not None
         made, drawn = self.latents(step)
-        of_batch, of_classes = step.head(made).tensor_split([len(step.labels)])
+        of_classes, of_batch = step.head(made).tensor_split([len(drawn)])
         target, own = softmax(of_batch.detach(), 1), log_softmax(step.own.logits, 1)
         apart = kl_div(own, target, reduction="none").sum(1)
         terms: Tensor = step.given["counts"][0] * apart + step.given["counts"][1] * cross_entropy(of_classes, drawn)
         return plain + terms
 
     def latents(self, step: Step) -> tuple[Tensor, Tensor]:
-        """Latents of the step's labels and of drawn classes, [n + B_g, F], and these classes, [B_g]."""
+        """Latents of drawn classes and of the step's labels, [B_g + n, F], and these classes, [B_g].
+
+        The former come first, as their draws are not to depend on whether a stack fills up the batch.
+        """
         import torch
 
         from edgesim.learning import draws
 
         assert step.key is not None
         given, like, (count, size) = step.given, step.own.logits, (self.options.device_batch, self.options.noise)
-        # Rows of drawn classes have draws of their own: batches are filled up in a stack.
-        noise = [draws.normal(step.key, place, (rows, size), like) for place, rows in enumerate((len(like), count))]
         seen = given["seen"].cumsum(0)
-        places = (draws.uniform(step.key, 2, (count,), like) * seen[-1]).floor()
+        places = (draws.uniform(step.key, 0, (count,), like) * seen[-1]).floor()
         drawn = (seen <= places[:, None]).sum(1)
-        labels = torch.cat([step.labels, drawn])
-        made = latents(self.latent_sizes, given["generator"], given["moments"], torch.cat(noise), labels)
-        return made, drawn
+        noise, labels = draws.normal(step.key, 1, (count + len(like), size), like), torch.cat([drawn, step.labels])
+        return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
 
     def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""

@@ -6,6 +6,7 @@ parameters are one vector, weights and biases of the first layer, the batch norm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ class LatentSizes:
     @property
     def parameters(self) -> int:
         """P_G = 256 (Z + C) + 256 + 512 + 256 F + F."""
-        return sum(int(np.prod(shape)) for shape in self.shapes)
+        return sum(math.prod(shape) for shape in self.shapes)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def latents(
     import torch
     from torch.nn.functional import batch_norm, linear, relu
 
-    parts = torch.split(weights, [int(np.prod(shape)) for shape in sizes.shapes])
+    parts = torch.split(weights, [math.prod(shape) for shape in sizes.shapes])
     into, bias, scale, shift, out, out_bias = (
         part.view(shape) for part, shape in zip(parts, sizes.shapes, strict=True)
     )

@@ -28,7 +28,7 @@ class Told(FedGen):
 
     def latents(self, step):
         drawn = torch.tensor([0, 1])
-        return OUTPUTS[torch.cat([step.labels, drawn])], drawn
+        return OUTPUTS[torch.cat([drawn, step.labels])], drawn
 
 
 def told():
@@ -209,10 +209,11 @@ def test_a_whole_job_is_that_of_a_program_of_its_own(after_two_rounds):
     (own,) = job.phases
     for step, (first, last) in enumerate(zip(own.edges[:-1], own.edges[1:], strict=True)):
         images, labels = learner.data.train(torch.from_numpy(own.samples[first:last]))
-        drawn = torch.from_numpy(seen[(uniforms(job.seed, step, 2, 5) * len(seen)).astype(int)])
+        drawn = torch.from_numpy(seen[(uniforms(job.seed, step, 0, 5) * len(seen)).astype(int)])
         with torch.no_grad():
-            target = functional.softmax(net[3](ask(generator, normals(job.seed, step, 0, len(labels), 4), labels)), 1)
-            made = ask(generator, normals(job.seed, step, 1, 5, 4), drawn)
+            noise = normals(job.seed, step, 1, 5 + len(labels), 4)
+            target = functional.softmax(net[3](ask(generator, noise[5:], labels)), 1)
+            made = ask(generator, noise[:5], drawn)
         logits = net(images)
         apart = (target * (target.log() - functional.log_softmax(logits, 1))).sum(1).mean()
         loss = functional.cross_entropy(logits, labels) + strength * apart

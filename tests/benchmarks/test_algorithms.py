@@ -20,7 +20,7 @@ from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.federation import Federation, Frame
 from edgesim.learning.jobs import Arrived, Promise
-from edgesim.learning.learner import make_learner
+from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
@@ -63,8 +63,8 @@ def least_seconds(contenders: dict[str, Callable[[], object]], seconds: float) -
     return least
 
 
-def jobs_of(algorithm: dict, model: str, back_end: str) -> tuple[Callable[[], None], float]:
-    """The jobs of a third round, after two in which every device was merged; and the algorithm's compute factor."""
+def in_third_round(algorithm: dict, model: str, back_end: str) -> tuple[TorchLearner, list[Promise]]:
+    """A learner after two rounds in which every device was merged, and the promises of a third one."""
     shape, devices, samples, _ = WORKS[model]
     random = np.random.default_rng(0)
     labels = random.integers(0, CLASSES, devices * samples + PUBLIC)
@@ -91,10 +91,17 @@ def jobs_of(algorithm: dict, model: str, back_end: str) -> tuple[Callable[[], No
             for promise in promises:
                 promise.due = True
             learner.merge([Arrived(promise) for promise in promises], everyone)
+    return learner, promises
+
+
+def jobs_of(algorithm: dict, model: str, back_end: str) -> tuple[Callable[[], None], float]:
+    """The jobs of a third round, and the algorithm's compute factor."""
+    learner, promises = in_third_round(algorithm, model, back_end)
+    sizes = learner.federation.frames[1].sizes
 
     def train() -> None:
         results = learner.results([Promise(each.device, each.round, each.job) for each in promises])
-        assert len(results) == devices
+        assert len(results) == len(promises)
 
     factor = learner.accounts.algorithm.compute_factor(sizes, EPOCHS * sizes)
     return train, float(factor[0])
@@ -117,6 +124,35 @@ def test_a_whole_job_beside_that_of_federated_averaging(benchmark, model):
             row = table.setdefault(name, {"factor": factor})
             row |= {f"{back_end} ms": 1e3 * least[name], back_end: cost, f"{back_end} / factor": cost / factor}
     show(benchmark, f"jobs on {model}", table)
+
+
+TRAIN = [
+    name
+    for name, kind in ALGORITHMS.items()
+    if kind.refine is not Algorithm.refine or kind.prepare is not Algorithm.prepare or kind.bits_from_training
+]
+"""Algorithms whose servers train, or find clusters."""
+
+
+@pytest.mark.parametrize("model", WORKS)
+def test_what_servers_train_beside_merging(benchmark, model):
+    """Seconds of a merge and of what comes before the next round, with all that a server trains there."""
+
+    def servers(algorithm: dict) -> Callable[[], None]:
+        learner, promises = in_third_round(algorithm, model, "stacked")
+        for promise in promises:
+            promise.due = True
+        learner.results(promises)
+
+        def between_rounds() -> None:
+            learner.merge([Arrived(promise) for promise in promises], np.arange(len(promises)))
+            learner.open_round(4, 1)
+
+        return between_rounds
+
+    contenders = {name: servers({"name": name}) for name in ["fedavg", *TRAIN]}
+    least = benchmark.pedantic(least_seconds, args=(contenders, WORKS[model][-1] / 4), rounds=1)
+    show(benchmark, f"between two rounds of {model}", {name: {"ms": 1e3 * seconds} for name, seconds in least.items()})
 
 
 def show(benchmark, title: str, table: dict[str, dict[str, float]]) -> None:
@@ -194,7 +230,7 @@ def updates():
 def test_a_server_step_beside_one_weighted_sum(benchmark, updates):
     """Aim: at most 3 times the weighted sum that FedAvg takes; MIFA, which reads its whole table, is only measured.
 
-    What FedDF and FedCL train at the server beside it is not in it.
+    What servers train beside it is not in it.
     """
     shares = np.full(UPDATES, 1 / UPDATES)
     table: dict[str, dict[str, float]] = {}

@@ -222,7 +222,7 @@ def test_a_run_tells_each_domain_and_their_mean(office, algorithm, tmp_path):
     assert simulation.run(config(office, algorithm=algorithm), tmp_path / "run").status == "finished"
     rounds, metrics = (read_table(tmp_path / "run", name) for name in ("rounds", "metrics"))
     for number, accuracy in zip(rounds["round"], rounds["test_accuracy"], strict=True):
-        of_domains = metrics.query("name == 'domain_accuracy' and round == @number").set_index("key")["value"]
+        of_domains = metrics.query(f"name == 'domain_accuracy' and round == {number}").set_index("key")["value"]
         assert list(of_domains.index) == ["amazon", "dslr", "webcam", "caltech"]
         assert accuracy == pytest.approx(of_domains.mean(), abs=1e-12)
     assert len(metrics.query("name == 'domain_accuracy' and round == 0")) == 4
