@@ -140,8 +140,8 @@ def run(
             on_note(about, note)
         learner.prepare(on_start)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
-        # From here until its end is told below, a run that is interrupted would count as running.
-        held.enter_context(processes.uninterrupted())
+        # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
+        signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts)
         parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples, charged)
         server, report = Server(parts, on_round), parts.report
@@ -149,21 +149,20 @@ def run(
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
-            held.close()
-            counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
-            write_stations(writer, world, backhaul)
-            write_devices(writer, config, world.population, sizes, counts)
-            start = learner.evaluate(1)
-            report.start(start)
-            if start is not None and target is not None and start.accuracy >= target:
-                raise EdgesimError(
-                    f"target {target:g} must lie above the start accuracy {start.accuracy:g}; choose a higher target"
-                )
-            reason, cut = _advance(server, _round_numbers(numbers)), False
-            if not report.totals.rounds:
-                raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
-            learner.save(folder)
-            status = "finished"
+            with processes.let_in(signals):
+                counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
+                write_stations(writer, world, backhaul)
+                write_devices(writer, config, world.population, sizes, counts)
+                start = learner.evaluate(1)
+                report.start(start)
+                if start is not None and target is not None and start.accuracy >= target:
+                    had = f"the start accuracy {start.accuracy:g}"
+                    raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
+                reason, cut = _advance(server, _round_numbers(numbers)), False
+                if not report.totals.rounds:
+                    raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
+                learner.save(folder)
+                status = "finished"
         except EdgesimError as error:
             reason = str(error)
             if not isinstance(error, Diverged):
@@ -177,7 +176,7 @@ def run(
             wall_s = round(time.perf_counter() - started, 3)
             t_end_s = parts.clock.now
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
-            notes = end_notes(config, notes, report.totals, empty or 0)
+            notes = end_notes(world, notes, report.totals, empty or 0)
             counted = learner.facts() | ({} if empty is None else {"empty_slots": empty})
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     return Result(folder, status, reason, restarted=restarted)

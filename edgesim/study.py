@@ -29,7 +29,7 @@ from edgesim.config_file import parse_with, set_key, set_value
 from edgesim.errors import EdgesimError, ForeignOption, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import Alone, cores, hear_sigterm, start_process, uninterrupted
+from edgesim.runs.processes import Alone, cores, hear_sigterm, let_in, start_process, uninterrupted
 from edgesim.runs.records import write_whole
 from edgesim.selection import resolve_options
 from edgesim.terminal.console import PlainConsole
@@ -228,10 +228,11 @@ def run_study(
     finally:
         began = any((out / run.folder).exists() for run in study.runs)
         try:
-            if began:
-                _write_plan(study, out, endings)
-            else:
-                _remove_empty(made)
+            with uninterrupted():
+                if began:
+                    _write_plan(study, out, endings)
+                else:
+                    _remove_empty(made)
         finally:
             alone.release()
     if all(ending.status != "finished" for ending in endings.values()):
@@ -334,7 +335,7 @@ class _Pools:
                 self.end(at_work.pop(connection).folder, said)
             return True
 
-        try:
+        def run_them() -> None:
             while waiting or at_work:
                 while waiting and len(at_work) < jobs:
                     idle = [connection for connection in processes if connection not in at_work]
@@ -355,20 +356,26 @@ class _Pools:
                                 "the worker processes of the study ended before their first run; call run_study under "
                                 "if __name__ == '__main__', and check that there is memory left"
                             )
-        except KeyboardInterrupt:
-            for connection, run in at_work.items():
-                begun = self.display.has_started(run.folder)
-                (processes[connection].terminate if begun else processes[connection].kill)()
-            until_s = time.monotonic() + _PATIENCE_S
-            while at_work and (left_s := until_s - time.monotonic()) > 0:
-                for connection in _heard(at_work, left_s):
-                    listen(connection)
-            raise
-        finally:
-            for connection, process in processes.items():
-                process.kill()
-                process.join()
-                connection.close()
+
+        # A second Ctrl-C waits until the runs have closed their tables.
+        with uninterrupted() as held:
+            try:
+                with let_in(held):
+                    run_them()
+            except KeyboardInterrupt:
+                for connection, run in at_work.items():
+                    begun = self.display.has_started(run.folder)
+                    (processes[connection].terminate if begun else processes[connection].kill)()
+                until_s = time.monotonic() + _PATIENCE_S
+                while at_work and (left_s := until_s - time.monotonic()) > 0:
+                    for connection in _heard(at_work, left_s):
+                        listen(connection)
+                raise
+            finally:
+                for connection, process in processes.items():
+                    process.kill()
+                    process.join()
+                    connection.close()
         return killed
 
 

@@ -362,6 +362,27 @@ def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_aga
     assert simulation.run(config(training="none"), tmp_path).restarted == "was unfinished"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", ["interrupted", "finished"])
+def test_a_signal_that_comes_while_a_run_ends_leaves_no_run_that_counts_as_running(
+    number, first, tmp_path, monkeypatch
+):
+    def stop(_):
+        if first == "interrupted":
+            signal.raise_signal(number)
+
+    told = simulation.end_notes
+    monkeypatch.setattr(simulation, "end_notes", lambda *given: (signal.raise_signal(number), told(*given))[1])
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            simulation.run(config(training="none"), tmp_path, stop)
+    finally:
+        assert signal.signal(signal.SIGTERM, before) is signal.default_int_handler
+    assert read_run(tmp_path)["status"] == first
+    assert not list(tmp_path.glob("*.arrow"))
+
+
 def test_a_run_killed_before_its_status_was_written_is_run_again(tmp_path):
     simulation.run(config(training="none"), tmp_path)
     (tmp_path / "run.json").unlink()

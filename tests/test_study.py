@@ -517,6 +517,29 @@ def test_ctrl_c_and_sigterm_end_a_study_with_readable_runs(send, number, tmp_pat
     assert "finished" not in [run["status"] for run in plan["runs"]]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
+def test_a_second_signal_while_a_study_waits_for_its_runs_lets_them_close_their_tables(number, tmp_path, long_study):
+    process, runs = long_study
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for child in children:
+        # As a run that takes long to close its tables.
+        os.kill(int(child), signal.SIGSTOP)
+    for _ in range(3):
+        os.kill(process.pid, number)
+        time.sleep(0.5)
+    assert [read_run(run)["status"] for run in runs] == ["running", "running"]
+    for child in children:
+        os.kill(int(child), signal.SIGCONT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output.splitlines()[-1] == b"stopped; what was finished is kept"
+    assert b"Traceback" not in output
+    assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
+    assert (tmp_path / "study/study.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("key", "said"),
     [

@@ -13,17 +13,23 @@ from edgesim.engine.idle_devices import are_there
 from edgesim.engine.interruptions import need_progress
 from edgesim.engine.report import Totals
 from edgesim.engine.world import World
-from edgesim.errors import EdgesimError
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
 from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.search import DRAW_LIMIT, Search
 from edgesim.traces.slots import Slots
 
 STEP_LIMIT = 50_000
-"""Slots by rounds that pass without enough devices, before the search is given up."""
+"""Slots by rounds that pass without enough devices, before the search is given up; fewer where `DRAW_LIMIT` says so."""
 
 CHARGED_LIMIT = 10_000
 """Instants looked at for enough devices that are both there and charged, before the search is given up."""
+
+_DRAWS_OF_ANSWER = 10
+"""As many draws as it takes to ask for a device."""
+
+_DRAWS_OF_SLOT = 2
+"""Each device is looked at more than once in a slot by rounds."""
 
 
 def check_in(
@@ -31,8 +37,8 @@ def check_in(
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """Ids of the devices available and charged now, ascending; sleeps until there are ``round.min_candidates``.
 
-    None if there will not be within ``availability.search_s``. Devices whose uploads are still on the air are among
-    them; the round leaves them out.
+    None if there will not be within ``availability.search_s``, or the search was given up. Devices whose uploads are
+    still on the air are among them; the round leaves them out.
     Where availability goes by rounds, ``meet_slot`` is called whenever a slot has begun. Slots that pass with nobody
     there are counted in ``totals``.
 
@@ -42,22 +48,21 @@ def check_in(
         return (yield from _draw(clock, world, world.availability, batteries, totals, meet_slot))
     if (change_s := change_at(world.availability, clock.now, world.config.round.tmax_s)) > clock.now:
         yield clock.at(change_s, Kind.WAKE)
-    at_least = world.config.round.min_candidates
+    at_least, search = world.config.round.min_candidates, world.search
     while True:
         ids = _ready(clock, world, batteries)
         if len(ids) >= at_least:
             return ids
         # Looked at again after the sleep: devices at work when it began may have less charge than was assumed.
         everyone = np.arange(world.config.devices.count, dtype=np.int64)
-        end_s = clock.now + world.config.availability.searched_s
-        when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now, end_s)
-        if when_s >= end_s:
+        when_s = next_time_with(at_least, world.availability, batteries, everyone, clock.now, search)
+        if when_s >= clock.now + search.limit_s:
             return None
         need_progress(when_s, clock.now, f"{at_least} devices available{'' if batteries is None else ' and charged'}")
         slots = world.availability.slots if isinstance(world.availability, IntervalTable) else world.availability
         if isinstance(slots, Slots):
             end_s = when_s if world.config.stop_at_s is None else min(when_s, world.config.stop_at_s)
-            totals.empty_slots += slots.empty_slots(clock.now, end_s)
+            totals.add_empty_slots(slots.empty_slots(clock.now, end_s))
         yield clock.at(when_s, Kind.WAKE)
 
 
@@ -80,10 +85,10 @@ def _draw(
     meet_slot: Callable[[], None],
 ) -> Generator[simpy.Event, Any, Integers | None]:
     """As `check_in`: a slot begins now, and after each deadline's length another one until there are enough devices."""
-    knobs = world.config.round
-    begun_s, steps = clock.now, availability.search.begin(f"{knobs.min_candidates} devices available")
-    for _ in range(STEP_LIMIT):
-        if clock.now - begun_s > availability.search.limit_s:
+    knobs, search = world.config.round, world.search
+    begun_s, steps = clock.now, search.begin(f"{knobs.min_candidates} devices available")
+    for _ in range(min(STEP_LIMIT, DRAW_LIMIT // (_DRAWS_OF_SLOT * availability.device_count) + 1)):
+        if clock.now - begun_s > search.limit_s:
             return None
         steps.step(clock.now)
         availability.begin_slot(clock.now)
@@ -92,7 +97,7 @@ def _draw(
         if len(ids) >= knobs.min_candidates:
             return ids
         if not len(ids):
-            totals.empty_slots += batteries is None or not len(_ready(clock, world, None))
+            totals.add_empty_slots(int(batteries is None or not len(_ready(clock, world, None))))
         if availability.is_settled(knobs.min_candidates):
             return None
         if batteries is not None:
@@ -100,10 +105,8 @@ def _draw(
             if np.count_nonzero(np.isfinite(charged_s) & (until_s >= clock.now)) < knobs.min_candidates:
                 return None
         yield clock.at(clock.now + knobs.tmax_s, Kind.WAKE)
-    raise EdgesimError(
-        f"availability: in {STEP_LIMIT} slots up to {clock.now:g} s, never {knobs.min_candidates} of "
-        f"{availability.device_count} devices at once; {availability.remedy} or lower round.min_candidates"
-    )
+    search.give_up(clock.now, availability.remedy)
+    return None
 
 
 def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
@@ -114,35 +117,37 @@ def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
 
 
 def next_time_with(
-    count: int,
-    availability: Availability,
-    batteries: Batteries | None,
-    ids: Integers,
-    t_s: float,
-    end_s: float = np.inf,
+    count: int, availability: Availability, batteries: Batteries | None, ids: Integers, t_s: float, search: Search
 ) -> float:
     """First instant >= ``t_s`` with at least ``count`` devices available and charged; inf if there is none.
 
-    From ``end_s`` on none counts.
+    Also inf if it is not within ``search.limit_s`` or the search was given up; any instant behind ``search.until_s`` if
+    it is not before that.
     """
     if batteries is None:
         return availability.next_time_with(count, t_s)
     charged_s, until_s = batteries.ready_s()
+    steps, end_s, work = search.begin(f"{count} devices available and charged"), t_s + search.limit_s, -search.drawn
+    # Of those that were asked for: as answers do not depend on earlier ones, they hold until then.
+    back_s = np.full(len(charged_s), -np.inf)
     for _ in range(CHARGED_LIMIT):
         ids = ids[np.isfinite(charged_s[ids]) & (until_s[ids] >= t_s)]
         if len(ids) < count:
             return np.inf
-        charged = charged_s[ids] <= t_s
-        if np.count_nonzero(availability.available(ids[charged], t_s)) >= count:
-            return t_s
+        outdated = ids[(charged_s[ids] <= t_s) & (back_s[ids] < t_s)]
+        back_s[outdated] = availability.next_available(outdated, t_s)
         # Each device is there from its instant at the earliest, so fewer than ``count`` are there before the count-th
         # smallest instant; at that one, the first to come may have left again.
-        there_s = charged_s[ids]
-        there_s[charged] = availability.next_available(ids[charged], t_s)
-        t_s = float(np.partition(there_s, count - 1)[count - 1])
+        first_s = np.partition(np.maximum(charged_s[ids], back_s[ids]), count - 1)[count - 1]
+        if first_s <= t_s:
+            return t_s
+        t_s, work = float(first_s), work + _DRAWS_OF_ANSWER * len(outdated)
         if t_s >= end_s:
             return np.inf
-    raise EdgesimError(
-        f"up to {t_s:g} s, never {count} of {len(ids)} devices available and charged at once; lower "
-        "round.min_candidates or devices.battery_reserve, or raise devices.recharge_w"
-    )
+        if t_s > search.until_s:
+            return t_s
+        if work + search.drawn > DRAW_LIMIT:
+            break
+        steps.step(t_s)
+    search.give_up(t_s, "lower devices.battery_reserve or raise devices.recharge_w")
+    return np.inf

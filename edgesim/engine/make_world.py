@@ -12,12 +12,14 @@ from edgesim.config import DevicesConfig, RunConfig
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
 from edgesim.devices.topology import ONE_STATION, Topology, load_topology
+from edgesim.engine.clock import drift_s
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.search import Search
 
 
 def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] = lambda _: None) -> World:
@@ -32,7 +34,9 @@ def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] 
             "round.outage",
         )
     count = config.devices.count
-    availability = models.make_availability(config.availability, count, streams, config.stop_at_s, tell)
+    end_s = np.inf if config.stop_at_s is None else config.stop_at_s + drift_s(config.round.tmax_s)
+    search = Search(config.availability.searched_s, end_s, tell)
+    availability = models.make_availability(config.availability, count, streams, config.stop_at_s, search)
     keys = availability.keys if isinstance(availability, IntervalTable) else None
     population = make_population(config.devices, streams, keys)
     own_links = None
@@ -50,7 +54,7 @@ def make_world(config: RunConfig, streams: Streams, tell: Callable[[str], None] 
                 "'hierarchical' merges there; name some, or use 'flat'"
             )
         population = _attach(config, population, topology, environment, streams)
-    return World(config, streams, population, environment, availability, topology, own_links)
+    return World(config, streams, population, environment, availability, topology, own_links, search)
 
 
 def _own_links(config: DevicesConfig, population: Population, stop_at_s: float | None) -> Link:

@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 import simpy
 
-from edgesim.config import YEAR_S, RunConfig
+from edgesim.config import RunConfig
 from edgesim.engine.work import Task
 from edgesim.learning.interface import Evaluation
+from edgesim.traces.search import Search
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,10 @@ def stopped(config: RunConfig) -> str:
     return f"stop_at_s = {config.stop_at_s:g}; a round in flight then has no row, its work is cancelled"
 
 
-def too_few_left(config: RunConfig) -> str:
+def too_few_left(config: RunConfig, search: Search) -> str:
     """The reason of a run that no device, or not enough of them, can ever go on with."""
     charged = "" if config.devices.battery_j is None else " and charged"
-    years = config.availability.searched_s / YEAR_S
     return (
         f"fewer than {config.round.min_candidates} devices are ever available{charged} again, as far as was searched "
-        f"({years:.3g} years, availability.search_s)"
+        f"({search.told})"
     )

@@ -71,8 +71,9 @@ class Totals:
     arrived: int = 0
     overfull: int = 0
     """Rounds in which the devices taken needed more than a band."""
-    empty_slots: int = 0
-    """Slots of availability in which nobody was there, while the server waited for the next round."""
+    empty_slots: int | None = 0
+    """Slots of availability in which nobody was there, while the server waited for the next round; None if these were
+    more than can be looked at."""
     joules: dict[str, float] = field(default_factory=dict)
     """By activity, work that the run's end cut among it."""
 
@@ -82,6 +83,10 @@ class Totals:
         self.candidates += row.candidates
         self.selected += row.selected
         self.arrived += row.arrived
+
+    def add_empty_slots(self, count: int | None) -> None:
+        """Count empty slots in, None if they cannot be counted."""
+        self.empty_slots = None if count is None or self.empty_slots is None else self.empty_slots + count
 
     def add_work(self, work: Work) -> None:
         """Count in what some activities took."""

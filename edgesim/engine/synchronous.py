@@ -58,7 +58,7 @@ class Synchronous:
         started = time.perf_counter()
         ids = yield from check_in(parts.clock, parts.world, parts.batteries, parts.report.totals, self._meet_slot)
         if ids is None:
-            return too_few_left(config), None
+            return too_few_left(config, parts.world.search), None
         evaluation = yield from self._round(number, ids, time.perf_counter() - started)
         return None, evaluation
 

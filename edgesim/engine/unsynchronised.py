@@ -75,8 +75,7 @@ class Unsynchronised:
         self._wake = parts.clock.event()
         self._alarm_s = -math.inf
         idle = np.ones(len(self.next_task), dtype=bool)
-        search_s = parts.world.config.availability.searched_s
-        self._idle = IdleDevices(parts.world.availability, parts.batteries, idle, search_s=search_s)
+        self._idle = IdleDevices(parts.world.availability, parts.batteries, idle, search_s=parts.world.search.limit_s)
         self._signals = RoundSignals(
             parts.bands,
             parts.clock.event(),
@@ -106,7 +105,7 @@ class Unsynchronised:
                 back_s = self._idle.next_back_s(clock.now)
                 if math.isinf(back_s) and not self.at_work:
                     self._need_no_refusal()
-                    return too_few_left(parts.world.config), None
+                    return too_few_left(parts.world.config, parts.world.search), None
                 if math.isfinite(back_s):
                     self._alarm(back_s)
             yield self._wake

@@ -17,6 +17,7 @@ from edgesim.devices.topology import ONE_STATION, Topology
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
+from edgesim.traces.search import Search
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class World:
     topology: Topology = ONE_STATION
     own_links: Link | None = None
     """The links that devices do not share; None where stations have bands."""
+    search: Search = field(default_factory=Search)
+    """How far the server looks for the next available devices."""
     _gains: dict[int, Column] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Average gains of all devices in the round looked at last, [N]; planning and sending ask for them in turn."""
 

@@ -15,6 +15,7 @@ from edgesim.learning.accounts import Accounts
 from edgesim.learning.partitions import make_partition
 from edgesim.learning.partitions.listed import Listed
 from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
+from edgesim.traces.search import Search
 
 Notes = dict[str, str]
 """One or two sentences by subject; a study shows each subject once."""
@@ -37,20 +38,30 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
     return {about: note for about, note in notes.items() if note}
 
 
-def end_notes(config: RunConfig, before: Notes, totals: Totals, empty_slots: int) -> Notes:
+def end_notes(world: World, before: Notes, totals: Totals, empty_slots: int) -> Notes:
     """Notes after the last round: those of ``before``, with ``overfull`` now counted in the rounds that were run.
 
     ``empty_slots`` is the number of slots of availability that nobody would have been there in.
     """
-    told = {about: note for about, note in before.items() if about != "overfull"}
+    told, config = {about: note for about, note in before.items() if about != "overfull"}, world.config
     notes = {
         "overfull": _was_overfull(config, totals),
         "upload energy": _stretched(config, totals),
         "no choice": _no_choice(config, totals),
         "no arrivals": _no_arrivals(totals),
         "empty slots": _empty(config, empty_slots),
+        "search": _given_up(world.search),
     }
     return told | {about: note for about, note in notes.items() if note}
+
+
+def _given_up(search: Search) -> str:
+    if not search.given_up:
+        return ""
+    return (
+        "devices for which the search for the next time that they are available was given up count as never available "
+        f"again; the last search went {search.given_up}"
+    )
 
 
 def _left_out(config: RunConfig) -> str:

@@ -6,11 +6,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from multiprocessing import get_context, parent_process, reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from edgesim.errors import EdgesimError
@@ -31,23 +32,77 @@ def sigterm_interrupts() -> None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+class Held:
+    """Ctrl-C and SIGTERM of this process while `uninterrupted` holds them."""
+
+    def __init__(self) -> None:
+        self.came: list[int] = []
+        """Signals that have come and had no effect yet."""
+        self._let_in = False
+        # A handler that is no function of Python cannot be put back.
+        handlers = {number: signal.getsignal(number) for number in _ENDING}
+        self._before = {number: was for number, was in handlers.items() if was not in (None, signal.SIG_IGN)}
+        for number in self._before:
+            signal.signal(number, self._hear)
+
+    @contextmanager
+    def let_in(self) -> Iterator[None]:
+        """Within this context the first signal takes effect at once; those behind it are held again."""
+        self._let_in = True
+        try:
+            if self.came:
+                signal.raise_signal(self.came.pop(0))
+            yield
+        finally:
+            self._let_in = False
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if not self._let_in:
+            self.came.append(number)
+            return
+        self._let_in, was = False, self._before[signal.Signals(number)]
+        if callable(was):
+            was(number, frame)
+        else:
+            signal.signal(number, was)
+            signal.raise_signal(number)
+        self._let_in = True
+
+    def release(self) -> None:
+        """Put the handlers back that were there before."""
+        for number, was in self._before.items():
+            # A handler may have put another in its place.
+            if signal.getsignal(number) == self._hear:
+                signal.signal(number, was)
+
+
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C and SIGTERM within this context take effect at its end, so that no table is written in part."""
+def uninterrupted() -> Iterator[Held | None]:
+    """Ctrl-C and SIGTERM within this context take effect at its end, so that no table is written in part.
+
+    They do so too where the system does not come back from a write (a network drive that has gone): Arrow goes on
+    writing after a signal, and many drives let none through, so only SIGKILL ends such a process. What it wrote before
+    can be read. None is answered in another thread than the main one, which hears no signal.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield None
         return
-    came: list[int] = []
-    # A handler that is no function of Python cannot be put back.
-    known = [number for number in _ENDING if signal.getsignal(number) is not None]
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in known}
+    held = Held()
     try:
-        yield
+        yield held
+    except KeyboardInterrupt:
+        # It takes effect already.
+        held.came.clear()
+        raise
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if came:
-            signal.raise_signal(came[0])
+        held.release()
+        if held.came:
+            signal.raise_signal(held.came[0])
+
+
+def let_in(held: Held | None) -> AbstractContextManager[None]:
+    """`Held.let_in` of what `uninterrupted` answers."""
+    return nullcontext() if held is None else held.let_in()
 
 
 def start_process(

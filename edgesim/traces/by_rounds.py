@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.traces.search import Search
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,6 @@ class ByRounds:
     """Slot from which on nobody comes or leaves; ``inf`` if there is none."""
     known: KnownSlots | None = None
     """How many slots are known, of a matrix that ends; None if all are."""
-    search: Search = field(default_factory=Search)
     starts_s: "array[float]" = field(default_factory=lambda: array("d"))
     """When each slot began, ascending; a type that NumPy searches without a copy."""
 

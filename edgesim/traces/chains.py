@@ -16,8 +16,8 @@ from edgesim.streams import Streams
 _AT_ONCE = 2**18
 """Most pairs of draws evaluated at once, which bounds the memory."""
 
-_DRAW_LIMIT = 2**26
-"""Pairs of draws in one answer: half a minute."""
+_DRAW_LIMIT = 2**24
+"""Pairs of draws in one answer: some five seconds."""
 
 
 @dataclass

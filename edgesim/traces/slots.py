@@ -9,13 +9,10 @@ from numpy.typing import ArrayLike
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.traces.search import Search
+from edgesim.traces.search import DRAW_LIMIT, Search
 
 SLOT_LIMIT = 100_000
-"""How many slots ahead the end of a stay is searched for; slots of each device in which its next stay is."""
-
-DRAW_LIMIT = 2**24
-"""Draws up to which a search for a stay goes on in any case: some seconds."""
+"""How many slots ahead the end of a stay is searched for."""
 
 _AT_ONCE = 2**18
 """Most draws evaluated at once in a search, which bounds the memory."""
@@ -90,13 +87,14 @@ class Slots:
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """First instant >= ``t_s`` (a scalar or [n]) at which each device is available, [n].
 
-        inf if that is not within ``search.limit_s``. Raises `EdgesimError` for a search of too many slots.
+        inf if that is not within ``search.limit_s`` or the search was given up, after `DRAW_LIMIT` draws; an instant
+        behind ``search.until_s`` if it is not before that.
         """
         when_s = np.broadcast_to(np.asarray(t_s, dtype=np.float64), len(ids)).copy()
         slot = np.broadcast_to(self._slot(t_s), len(ids)).copy()
         away = np.flatnonzero(~self.in_slot(ids, slot))
-        last = np.broadcast_to(self._slot(np.asarray(t_s) + self.search.limit_s), len(ids))
-        when_s[away] = np.inf
+        last = np.broadcast_to(self._slot(self.search.end_s(t_s)), len(ids))
+        when_s[away] = np.broadcast_to(self.search.nothing_s(t_s), len(ids))[away]
         slot += 1
         for first_s, back in self._searched(away, ids, slot, last, there=True):
             when_s[back] = first_s
@@ -108,9 +106,10 @@ class Slots:
         """Starts of the first slots, up to ``last`` [n], in which devices are available (``there``) or are not, [k].
 
         Each comes with the positions [k] in ``ids`` [n] of its devices. The search is for the positions ``open_`` and
-        begins at ``slot`` [n], which it changes.
+        begins at ``slot`` [n], which it changes. A search that is given up answers inf for those that are left.
         """
-        ahead, looked_at, steps = 1, 0, self.search.begin("a device available" if there else "")
+        ahead, looked_at = 1, 0
+        steps = self.search.begin("a device available" if there else "the end of a stay")
         while len(open_):
             if there and self.skip is not None:
                 slot[open_] = self.skip(ids[open_], slot[open_])
@@ -125,30 +124,31 @@ class Slots:
             yield block[hit, np.argmax(found[hit], axis=1)] * self.slot_s, open_[hit]
             slot[open_] += ahead
             looked_at += block.size
-            if there and looked_at > max(DRAW_LIMIT, SLOT_LIMIT * len(ids)) and not hit.all():
-                raise self._never(f"device {ids[open_[~hit][0]]} is", int(slot[open_].max()))
+            self.search.drawn += block.size
             open_ = open_[~hit]
+            if there and looked_at > DRAW_LIMIT and len(open_):
+                self.search.give_up(int(slot[open_].min()) * self.slot_s, self.remedy)
+                yield np.full(len(open_), np.inf), open_
+                return
             ahead *= 2
             steps.step(float(block[0, -1]) * self.slot_s)
 
     def next_time_with(self, count: int, t_s: float) -> float:
-        """As `Availability` says; inf if the instant is not within ``search.limit_s``.
-
-        Raises `EdgesimError` for a search of too many slots.
-        """
+        """As `Availability` says; inf, or an instant behind the run's end, where `next_available` is."""
         if count > self.device_count:
             return np.inf
         first, steps, looked_at = int(self._slot(t_s)), self.search.begin(f"{count} devices available"), 0
-        for begin, there in self._blocks(first, int(self._slot(t_s + self.search.limit_s)) + 1, count):
+        for begin, there in self._blocks(first, int(self._slot(self.search.end_s(t_s))) + 1, count):
             enough = np.flatnonzero(there.sum(axis=1) >= count)
             if len(enough):
                 slot = begin + int(enough[0])
                 return t_s if slot == first else slot * self.slot_s
             looked_at += there.size
-            if looked_at > max(DRAW_LIMIT, SLOT_LIMIT * self.device_count):
-                raise self._never(f"{count} of {self.device_count} devices at once are", begin + len(there))
+            if looked_at > DRAW_LIMIT:
+                self.search.give_up((begin + len(there)) * self.slot_s, self.remedy)
+                return np.inf
             steps.step(begin * self.slot_s)
-        return np.inf
+        return float(self.search.nothing_s(t_s))
 
     def next_change(self, t_s: float) -> float:
         """The start of the next slot."""
@@ -158,10 +158,20 @@ class Slots:
         """How many slots have begun before ``t_s``."""
         return int(self._slot(np.nextafter(t_s, -np.inf))) + 1
 
-    def empty_slots(self, t_s: float, until_s: float) -> int:
-        """How many slots from that of ``t_s`` to the one before that of ``until_s`` have nobody available."""
+    def empty_slots(self, t_s: float, until_s: float) -> int | None:
+        """How many slots from that of ``t_s`` to the one before that of ``until_s`` have nobody available.
+
+        None for more slots than can be looked at.
+        """
         first, end = int(self._slot(t_s)), int(self._slot(until_s))
-        return end - first - sum(int(there.any(axis=1).sum()) for _, there in self._blocks(first, end, 1))
+        empty, looked_at = end - first, 0
+        for _, there in self._blocks(first, end, 1):
+            empty -= int(there.any(axis=1).sum())
+            looked_at += there.size
+            # Whatever one search has passed can be counted.
+            if looked_at > 2 * DRAW_LIMIT:
+                return None
+        return empty
 
     def _blocks(self, slot: int, end: int, count: int) -> Iterator[tuple[int, Booleans]]:
         """Numbers of first slots, and who is available in the slots from there on, [slots, devices], up to ``end``.
@@ -185,9 +195,3 @@ class Slots:
         # The division is rounded, and may give the neighbouring slot for an instant at an edge.
         slots = slots - (slots * self.slot_s > instants_s)
         return np.asarray(slots + ((slots + 1) * self.slot_s <= instants_s))
-
-    def _never(self, what: str, slot: int) -> EdgesimError:
-        return EdgesimError(
-            f"availability: {what} not available up to {slot * self.slot_s:g} s, and the search took too many slots of "
-            f"{self.slot_s:g} s; {self.remedy}, or lower round.min_candidates or availability.search_s"
-        )

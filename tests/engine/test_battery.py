@@ -14,11 +14,11 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
 from edgesim.engine.check_in import next_time_with
-from edgesim.errors import EdgesimError
 from edgesim.runs.records import SCHEMAS, read_run, read_table
 from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
+from edgesim.traces.search import Search
 
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
 golden = importlib.util.module_from_spec(_spec)
@@ -97,7 +97,7 @@ def test_the_first_instant_with_enough_devices_there_and_charged_is_that_of_a_se
 
     instants = sorted({t_s} | {float(at) for span in spans for at in span} | set(missing_j))
     expected = next((at_s for at_s in instants if at_s >= t_s and enough(at_s)), np.inf)
-    assert next_time_with(wanted, table, batteries, np.arange(count), t_s) == expected
+    assert next_time_with(wanted, table, batteries, np.arange(count), t_s, Search()) == expected
 
 
 def config(devices: dict, training: str = "none", rounds: int = 25, **sections: dict) -> RunConfig:
@@ -207,7 +207,13 @@ def test_a_search_for_devices_that_never_meet_gives_up_with_one_line(monkeypatch
             second = np.floor(t_s)
             return np.where(second % 2 == ids, t_s, second + 1)
 
-    monkeypatch.setattr("edgesim.engine.check_in.CHARGED_LIMIT", 50)
     batteries = Batteries(1.0, 0.5, 1.0, np.ones(2), np.zeros(2), np.zeros(2))
-    with pytest.raises(EdgesimError, match="never 2 of 2 devices available and charged at once; lower"):
-        next_time_with(2, Alternating(), batteries, np.arange(2), 0.0)
+    for limit, most in (("CHARGED_LIMIT", 50), ("DRAW_LIMIT", 49 * 10 + 10)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"edgesim.engine.check_in.{limit}", most)
+            search = Search()
+            assert next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, search) == np.inf
+        assert search.told == (
+            "up to 50 s of the 30 years of availability.search_s, since the search took too many steps; lower "
+            "devices.battery_reserve or raise devices.recharge_w, or lower round.min_candidates"
+        )

@@ -67,10 +67,14 @@ def test_each_wait_for_enough_devices_lasts_a_deadline_and_has_a_draw_of_its_own
     assert len(slots) < slots[-1]
 
 
-def test_a_wait_that_does_not_end_is_given_up_with_the_remedy(tmp_path, monkeypatch):
-    monkeypatch.setattr("edgesim.engine.check_in.STEP_LIMIT", 50)
+@pytest.mark.parametrize(("limit", "most"), [("STEP_LIMIT", 50), ("DRAW_LIMIT", 49 * 2 * 12)])
+def test_a_wait_that_does_not_end_is_given_up_with_the_remedy(tmp_path, monkeypatch, limit, most):
+    monkeypatch.setattr(f"edgesim.engine.check_in.{limit}", most)
     rare = {"model": "bernoulli", "probability": 0.01}
-    said = r"in 50 slots up to 50 s, never 12 of 12 devices at once; raise availability\.probability .* or lower round"
+    said = (
+        r"^no round was finished: fewer than 12 devices are ever available again, as far as was searched \(up to 50 s "
+        r"of the 30 years of availability\.search_s, since .*; raise availability\.probability .*, or lower round\.min"
+    )
     with pytest.raises(EdgesimError, match=said):
         run(tmp_path / "run", 5, rare, min_candidates=12)
 

@@ -15,6 +15,7 @@ from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.report import Totals
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run, read_table
+from edgesim.traces.search import Search
 
 
 @contextmanager
@@ -102,7 +103,7 @@ def test_a_server_that_would_wake_without_progress_says_what_it_asked_for():
     config = parse({"devices": {"count": 3}, "round": {"min_candidates": 2}}, "test")
 
     class World:
-        availability = Contradicts()
+        availability, search = Contradicts(), Search()
 
     World.config = config
     clock = Clock(7.25)

@@ -16,21 +16,22 @@ from edgesim.devices.battery import Batteries
 from edgesim.engine.check_in import next_time_with
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run, read_table
+from edgesim.traces.search import Search
 
 WITHOUT_ROUNDS = {"protocol": "buffered", "admission": "count", "count": 2, "protocol_options": {"buffer": 2}}
 
 
-def run(folder: Path, availability: dict, rounds: int = 4, devices: int = 2, **knobs):
+def run(folder: Path, availability: dict, rounds=4, devices=2, stop_at_s=None, on_round=lambda _: None, **knobs):
     values = {
         "seed": 3,
-        "rounds": rounds,
+        **({"rounds": rounds} if stop_at_s is None else {"stop_at_s": stop_at_s}),
         "devices": {"count": devices},
         "availability": availability,
         "round": {"payload_bits": 1e6, "tmax_s": 1.0, **knobs},
         "data": {"dataset": "none"},
         "learning": {"training": "none"},
     }
-    return simulation.run(parse(values, "test"), folder)
+    return simulation.run(parse(values, "test"), folder, on_round)
 
 
 def twice(folder: Path, gap_s: float) -> dict:
@@ -64,6 +65,77 @@ def test_a_run_waits_as_long_as_it_may_search_and_then_keeps_its_rounds(tmp_path
         assert rounds["t_end_s"].iloc[-1] < gap_s
 
 
+SELDOM = {"model": "bernoulli", "probability": 0.002, "slot_s": 5.0}
+ONE_BY_ONE = {"protocol": "asynchronous", "admission": "count", "count": 1}
+
+
+@pytest.mark.parametrize("knobs", [{"close": "deadline"}, ONE_BY_ONE], ids=["rounds", "no rounds"])
+def test_a_run_with_an_end_looks_no_further_and_ends_there(tmp_path, monkeypatch, knobs):
+    run(tmp_path / "whole", SELDOM, rounds=200, devices=1, **knobs)
+    whole = read_table(tmp_path / "whole", "rounds")
+    begin_s = float(whole["t_end_s"].iloc[0])
+    stop_at_s, limit = begin_s + 60.0, 20
+    later_s = whole["t_end_s"][whole["t_end_s"] > begin_s + 6.0].iloc[0]
+    assert later_s > stop_at_s + 3 * limit * 5.0
+
+    def lower(_: object) -> None:
+        # A search that went on behind the end would be given up.
+        monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", limit)
+
+    result = run(tmp_path / "run", SELDOM, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
+    facts = read_run(tmp_path / "run")
+    assert (result.status, result.reason[:12], facts["t_end_s"]) == ("finished", "stop_at_s = ", stop_at_s + 1e-6)
+    expected = whole[whole["t_end_s"] <= stop_at_s]
+    assert 0 < len(expected) < 200
+    assert read_table(tmp_path / "run", "rounds").equals(expected)
+
+
+@pytest.mark.parametrize("knobs", [{"close": "deadline"}, ONE_BY_ONE], ids=["rounds", "no rounds"])
+@pytest.mark.parametrize("stop_at_s", [None, 1e7])
+def test_a_run_whose_search_takes_too_many_steps_ends_and_says_how_far_it_looked(
+    tmp_path, monkeypatch, knobs, stop_at_s
+):
+    run(tmp_path / "whole", SELDOM, rounds=200, devices=1, **knobs)
+
+    def lower(_: object) -> None:
+        monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 100)
+
+    result = run(tmp_path / "run", SELDOM, rounds=200, stop_at_s=stop_at_s, devices=1, on_round=lower, **knobs)
+    rounds = read_table(tmp_path / "run", "rounds")
+    assert result.status == "finished"
+    assert "as far as was searched (up to " in result.reason
+    assert "since the search took too many steps; raise availability.probability (0.002), or lower" in result.reason
+    assert 0 < len(rounds) < 200
+    assert rounds.equals(read_table(tmp_path / "whole", "rounds").iloc[: len(rounds)])
+
+
+def test_a_device_for_which_the_search_is_given_up_while_others_go_on_is_noted(tmp_path, monkeypatch):
+    chances = {"model": "bernoulli", "probability": [0.002, 0.9], "slot_s": 5.0}
+    monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 50)
+    result = run(tmp_path / "run", chances, rounds=20, **ONE_BY_ONE | {"count": 2})
+    assert result.reason == "all rounds done"
+    note = read_run(tmp_path / "run")["notes"]["search"]
+    assert note.startswith("devices for which the search for the next time that they are available was given up count")
+    assert "of the 30 years of availability.search_s, since the search took too many steps" in note
+    run(tmp_path / "other", chances | {"probability": 0.9}, rounds=20, **ONE_BY_ONE | {"count": 2})
+    assert "search" not in read_run(tmp_path / "other")["notes"]
+
+
+@pytest.mark.parametrize("slot_s", [1.0, 1e-3])
+def test_the_slots_of_a_wait_that_are_too_many_to_look_at_are_not_counted(tmp_path, monkeypatch, slot_s):
+    some = {"model": "bernoulli", "probability": 0.5, "slot_s": slot_s}
+    values = {
+        "seed": 3, "rounds": 2, "devices": {"count": 2, "battery_j": 1000.0, "battery_start": 0.1, "recharge_w": 1.0},
+        "availability": some, "round": {"payload_bits": 1e5, "tmax_s": 10.0}, "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }  # fmt: skip
+    monkeypatch.setattr("edgesim.traces.slots.DRAW_LIMIT", 10_000)
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    facts = read_run(tmp_path / "run")
+    assert facts["status"] == "finished"
+    assert ("empty_slots" in facts) == (slot_s == 1.0)
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -90,8 +162,10 @@ def test_charged_devices_that_are_never_there_together_within_the_limit_never_co
             return np.where(np.floor(t_s) % 2 == ids, t_s, np.floor(t_s) + 1)
 
     batteries = Batteries(1.0, 0.5, 1.0, np.ones(2), np.zeros(2), np.zeros(2))
-    assert next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, 30.0) == np.inf
-    assert next_time_with(1, Alternating(), batteries, np.arange(2), 0.0, 30.0) == 0.0
+    assert next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, Search(30.0)) == np.inf
+    assert next_time_with(1, Alternating(), batteries, np.arange(2), 0.0, Search(30.0)) == 0.0
+    # Behind the run's end any instant will do.
+    assert 30.0 < next_time_with(2, Alternating(), batteries, np.arange(2), 0.0, Search(1e3, 30.0)) < 32.0
 
 
 def test_tasks_that_are_all_lost_end_the_run_in_a_line(tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from edgesim.runs import records
-from edgesim.runs.processes import start_process, uninterrupted
+from edgesim.runs.processes import let_in, start_process, uninterrupted
 from edgesim.terminal.plain import plain_errors
 
 
@@ -40,6 +40,38 @@ def test_a_signal_that_comes_within_takes_effect_at_the_end_once_and_the_handler
     assert signal.getsignal(number) is signal.default_int_handler
     with uninterrupted():
         pass
+
+
+def stops_at(moments):
+    """What is done of a piece of work that is stopped at some of its moments, and lets signals in in its middle."""
+    done = []
+
+    def do(moment):
+        if moment in moments:
+            signal.raise_signal(signal.SIGINT)
+        done.append(moment)
+
+    def work():
+        with uninterrupted() as held:
+            try:
+                do("begin")
+                with let_in(held):
+                    do("middle")
+            finally:
+                do("end")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    return done
+
+
+def test_of_signals_that_are_let_in_the_first_takes_effect_at_once_and_the_others_at_the_end():
+    assert stops_at(["middle"]) == ["begin", "end"]
+    assert stops_at(["middle", "end"]) == ["begin", "end"]
+    assert stops_at(["begin"]) == ["begin", "end"]
+    assert stops_at(["begin", "end"]) == ["begin", "end"]
+    assert stops_at(["end"]) == ["begin", "middle", "end"]
 
 
 def test_a_process_that_is_deaf_to_ctrl_c_stays_so():

@@ -1,5 +1,7 @@
 """Searches for the next available device: exact, over nights and long absences alike, and limited in simulated time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from edgesim.streams import Streams
 from edgesim.traces.chains import Chains
 from edgesim.traces.models import make_availability
 from edgesim.traces.models.solar import Solar
-from edgesim.traces.search import Search
+from edgesim.traces.search import Search, span
 from edgesim.traces.slots import Slots
 
 
@@ -136,17 +138,51 @@ def test_thirty_years_are_searched_unless_the_config_says_otherwise() -> None:
 
 def test_a_search_that_takes_long_is_told_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    made = make_availability(AvailabilityConfig.model_validate(RARE), 3, Streams(8), tell=told.append)
+    made = make_availability(AvailabilityConfig.model_validate(RARE), 3, Streams(8), search=Search(tell=told.append))
     assert isinstance(made, Slots)
     made.next_time_with(1, 0.0)
     assert told == []
     monkeypatch.setattr(module, "_SECONDS_BEFORE_WORDS", 0.0)
     made.next_time_with(1, 0.0)
-    assert told[0] == "looking for 1 devices available, at 0 years"
+    assert told[0] == "looking for 1 devices available, at 0 s"
     assert len(told) < 40
     told.clear()
     made.next_available(np.arange(3), 0.0)
     assert told[-1].startswith("looking for a device available, at ")
     told.clear()
-    made.available_until(np.arange(3), 0.0)
-    assert told == []
+    made.available_until(np.arange(3), made.next_available(np.arange(3), 0.0))
+    assert told[-1].startswith("looking for the end of a stay, at ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(3.17e-6, "3.17e-06 s"), (59.5, "59.5 s"), (7200.0, "2 hours"), (86_400.0, "1 days"), (30 * YEAR_S, "30 years")],
+)
+def test_a_length_of_time_is_told_in_the_largest_unit_that_it_has(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RARE,
+        {"model": "markov", "join_probability": 1e-4, "slot_s": 10.0},
+        {"model": "solar", "peak": 1e-4, "slot_s": 10.0},
+    ],
+)
+def test_a_search_goes_no_further_than_the_end_of_the_run(model: dict[str, Any]) -> None:
+    config, ids = AvailabilityConfig.model_validate(model), np.arange(3)
+    whole = make_availability(config, 3, Streams(8))
+    back_s, one_s = whole.next_available(ids, 5.0), whole.next_time_with(1, 5.0)
+    assert 5.0 < back_s.min() == one_s < np.sort(back_s)[1]
+    for until_s in (one_s, one_s - 1e-3, float(np.sort(back_s)[1]), 6.0, 1e6):
+        streams = Counted(8)
+        made = make_availability(config, 3, streams, search=Search(until_s=until_s))
+        answers_s = made.next_available(ids, 5.0)
+        assert np.where(answers_s > until_s, np.inf, answers_s).tolist() == [
+            t_s if t_s <= until_s else np.inf for t_s in back_s.tolist()
+        ]
+        assert np.isfinite(answers_s).all()
+        assert (made.next_time_with(1, 5.0) == one_s) == (one_s <= until_s)
+        assert until_s < made.next_time_with(3, 5.0) < np.inf
+        assert streams.drawn < 200 + 40 * until_s / 10.0

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import edgesim.traces.slots as module
-from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.bernoulli import Bernoulli
@@ -123,17 +122,29 @@ def test_more_devices_than_there_are_never_come() -> None:
     assert bernoulli().next_time_with(21, 0.0) == np.inf
 
 
-def test_a_wait_beyond_all_reason_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SLOT_LIMIT", 50)
-    monkeypatch.setattr(module, "DRAW_LIMIT", 50)
-    said = (
-        r"20 of 20 devices at once are not available up to .* s, .* too many slots of 0\.7 s; raise availability\.prob"
+def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DRAW_LIMIT", 4000)
+    model = bernoulli(0.01)
+    assert model.search.given_up == ""
+    assert model.next_time_with(20, 0.0) == np.inf
+    # Blocks of 1, 2, 4, ... slots of 20 devices: 8 of them are the first with more than 4,000 draws.
+    assert model.search.given_up == (
+        "up to 178.5 s of the 30 years of availability.search_s, since the search took too many steps; raise "
+        "availability.probability (0.01), or lower round.min_candidates"
     )
-    with pytest.raises(EdgesimError, match=said):
-        bernoulli(0.01).next_time_with(20, 0.0)
-    said = r"device \d+ is not available up to .* s, .* too many slots of 0\.7 s; raise availability\.probability"
-    with pytest.raises(EdgesimError, match=said):
-        bernoulli(0.001).next_available(np.arange(20), 0.0)
+
+
+def test_devices_for_which_a_search_is_given_up_never_come_and_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, model = np.arange(20), bernoulli(0.001)
+    true_s = model.next_available(ids, 0.0)
+    monkeypatch.setattr(module, "DRAW_LIMIT", 10_000)
+    found_s = model.next_available(ids, 0.0)
+    given_up = np.isinf(found_s)
+    assert 3 < given_up.sum() < 20
+    assert found_s[~given_up].tolist() == true_s[~given_up].tolist()
+    assert found_s[~given_up].max() < true_s[given_up].min()
+    assert "too many steps; raise availability.probability" in model.search.given_up
+    assert 10_000 < model.search.drawn < 40_000 + 20 * 16_000
 
 
 def test_the_next_available_slot_of_each_device_is_the_first_in_which_it_is_there() -> None:

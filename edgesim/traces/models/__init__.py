@@ -1,6 +1,6 @@
 """The registry of availability models: drawn at random, programmed or recorded."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -42,16 +42,16 @@ def make_availability(
     device_count: int,
     streams: Streams,
     stop_at_s: float | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    search: Search | None = None,
 ) -> Availability:
     """The model that the config names; raises `EdgesimError` for an unknown name, a bad option or a bad file.
 
-    If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``tell`` is told of
-    searches for the next available device that take long.
+    If ``stop_at_s`` is given, a recording that ends earlier and does not repeat is refused as well. ``search`` limits
+    searches for the next available device; without it, they go as far as the config says.
     """
     made = _checked(config.model, config.options).make(device_count, streams)
-    if isinstance(made, ByRounds | Slots):
-        made = replace(made, search=Search(config.searched_s, tell))
+    if isinstance(made, Slots):
+        made = replace(made, search=search or Search(config.searched_s))
     return made.for_run_until(stop_at_s) if isinstance(made, IntervalTable | Slots) else made
 
 
@@ -63,12 +63,12 @@ def facts(availability: Availability) -> dict[str, Any]:
     return {"unobserved_share": share} | ({"unobserved_as": availability.unobserved_as} if share else {})
 
 
-def empty_slots(availability: Availability, waited: int, t_end_s: float) -> int | None:
+def empty_slots(availability: Availability, waited: int | None, t_end_s: float) -> int | None:
     """In how many slots of a run that ended at ``t_end_s`` nobody was available, if not forced.
 
-    ``waited`` is the number of such slots that the server has let pass while no round was open. By rounds these are all
-    of them; with slots in seconds, slots within a round, in which devices may still be at work, are not among them.
-    None without slots, and for more slots than can be looked at.
+    ``waited`` is the number of such slots that the server has let pass while no round was open, None if they were too
+    many to look at. By rounds these are all of them; with slots in seconds, slots within a round, in which devices may
+    still be at work, are not among them. None without slots, and for more slots than can be looked at.
     """
     if isinstance(availability, IntervalTable):
         return None if availability.slots is None else waited
