@@ -8,6 +8,7 @@ import math
 import shutil
 import struct
 import typing
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import tomli_w
-from fuzz_outcomes import outcome
+from fuzz_outcomes import GOOD, outcome
 from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel
@@ -44,8 +45,25 @@ TEXTS = [
 ]  # fmt: skip
 NUMBERS = [
     0, 1, -1, 2, 3, 7, 100, 0.5, -0.5, 0.1, 1e-9, 5e-324, 1e-300, 1e9, 1e15, 1e30, 1.7e308, -1e308, math.inf, -math.inf,
-    math.nan, 2**31 - 1, 2**31, 2**63 - 1, 2**63, -(2**63), 10**30,
+    math.nan, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64, 10**30, 10**400, -(10**400),
 ]  # fmt: skip
+
+
+def nested(depth: int, value: Any, name: str = "") -> Any:
+    """A value in so many lists, or objects of a key, within each other."""
+    for _ in range(depth):
+        value = {name: value} if name else [value]
+    return value
+
+
+LONG = [
+    "1" + "0" * 400,
+    "9" * 5000,
+    "0." + "0" * 5000 + "1",
+    "[" * 3000 + "]" * 3000,
+    '{"a":' * 3000 + "1" + "}" * 3000,
+]
+"""Numbers of too many digits and values in too many others, as they stand in texts."""
 ODD = st.one_of(
     st.sampled_from(NUMBERS),
     st.sampled_from(TEXTS),
@@ -54,6 +72,7 @@ ODD = st.one_of(
     st.integers(-10, 10),
     st.just([]),
     st.just({}),
+    st.sampled_from([nested(90, 1), nested(90, 1, "a"), nested(2, [], "device"), [10**400], {"a": 2**63}]),
     st.lists(st.sampled_from([0, 1, -1, 1e9, 0.5]), max_size=4),
 )
 """Values of any kind for any knob."""
@@ -154,7 +173,7 @@ def combination(draw: Draw, folder: Path) -> list[str]:
 
 TOKENS = [
     "", "nan", "inf", "-inf", "-1", "0", "1e400", "1e308", "5e-324", "9223372036854775808", "x", "é", '"', "'", ",",
-    "\n", "[", "]", "=", "true", "\x00", "\x1b[31m", "[bold]", "$x$", " ",
+    "\n", "[", "]", "=", "true", "\x00", "\x1b[31m", "[bold]", "$x$", " ", *LONG,
 ]  # fmt: skip
 
 
@@ -201,8 +220,10 @@ def broken_bytes(draw: Draw, raw: bytes) -> bytes:
         elif what == "insert":
             raw = raw[:at] + draw(st.binary(min_size=1, max_size=9)) + raw[at:]
         else:
-            number = draw(st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1]))
-            raw = raw[:at] + struct.pack(draw(st.sampled_from(["<I", ">I"])), number) + raw[at + 4 :]
+            number = draw(st.sampled_from([0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63]))
+            sizes = ["<I", ">I"] if number < 2**32 else ["<Q", ">Q"]
+            packed = struct.pack(draw(st.sampled_from(sizes)), number)
+            raw = raw[:at] + packed + raw[at + len(packed) :]
     return raw
 
 
@@ -280,6 +301,9 @@ JSONS = [
     "[null]",
     "nan",
     "6",
+    "9223372036854775808",
+    "[9223372036854775808]",
+    *LONG,
 ]
 NOTES = ["devices", "length_s", "unobserved_s", "unobserved_as", "keys", "models", "guessed", "kind", "unknown"]
 
@@ -367,8 +391,9 @@ def run_folder(draw: Draw, folder: Path, whole: Path) -> list[str]:
         elif what == "edit" and path.suffix == ".parquet" and path.stem in SCHEMAS:
             _edit(draw, path)
         elif what == "edit" and path.name == "run.json" and (facts := _facts(path)):
-            facts[draw(st.sampled_from(sorted(facts)))] = draw(ODD.filter(lambda value: value == value))
-            path.write_text(json.dumps(facts))
+            facts[draw(st.sampled_from(sorted(facts)))] = "ODD"
+            value = draw(st.one_of(ODD.filter(lambda value: value == value).map(json.dumps), st.sampled_from(LONG)))
+            path.write_text(json.dumps(facts).replace('"ODD"', value))
         elif path.suffix in (".json", ".toml"):
             path.write_bytes(broken_text(draw, path.read_text(errors="replace")))
         else:
@@ -414,7 +439,8 @@ WORDS = [
     "run", "show", "plot", "list", "migrate", "trace", "convert", "fetch", "--help", "--version", "--set", "--out",
     "--fresh", "run.toml", "run.toml", "out", "seed=2", "rounds=1", "round.tmax_s=0.5", "selection.policy=random",
     "learning.model=", "x=1", "=", "[]", "week.csv", "o.parquet", "--lengths", "--model", "--observed", "bogus",
-    "--bogus", "-1",
+    "--bogus", "-1", *(f"seed={long}" for long in LONG), *(f"devices.{long}=1" for long in LONG[:2]), "seed=1e400",
+    "a." * 2000 + "b=1", "devices.count=9223372036854775808",
 ]  # fmt: skip
 
 
@@ -429,17 +455,29 @@ def command_line(draw: Draw, folder: Path) -> list[str]:
     return [one for one in words if one not in ("fetch", "/", "~", "../../x")]
 
 
-def attempt(kind: str, draw: Draw, folder: Path, whole: Path) -> tuple[str, str, str]:
+def attempt(kind: str, draw: Draw, folder: Path, whole: Path, keep: Path | None = None) -> tuple[str, str, str]:
     """Type one input of a kind in a folder, the current one: how it ended, what it said, and the input.
 
-    ``whole`` is the folder of a finished run.
+    ``whole`` is the folder of a finished run. An input that fails goes into a new folder in ``keep``.
     """
     reads_run = kind == "run folder"
     arguments = KINDS[kind](draw, folder, *((whole,) if reads_run else ()))
+    config = (folder / "run.toml").read_bytes() if (folder / "run.toml").is_file() else b""
+    given = f"{arguments}\n{config.decode(errors='replace')}"
+    kept = None
+    if keep is not None:
+        kept = keep / f"{kind.replace(' ', '-')}-{zlib.crc32(given.encode(errors='replace')):08x}"
+        shutil.copytree(folder, kept, dirs_exist_ok=True)
+        (kept / COMMAND).write_text(json.dumps(arguments))
     # Only what this command itself has written is looked at.
     ended, said = outcome(arguments, folder / "out" if arguments[:1] == ["run"] and not reads_run else None)
-    config = (folder / "run.toml").read_bytes() if (folder / "run.toml").is_file() else b""
-    return ended, said, f"{arguments}\n{config.decode(errors='replace')}"
+    if kept is not None and ended in GOOD:
+        shutil.rmtree(kept)
+    return ended, said, given
+
+
+COMMAND = "command.json"
+"""The file of a kept input that has the words behind ``edgesim``."""
 
 
 KINDS: dict[str, Callable[..., list[str]]] = {

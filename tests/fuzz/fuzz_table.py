@@ -1,6 +1,7 @@
 """How many inputs of each kind end how: ``python tests/fuzz/fuzz_table.py --inputs 30000 --draws 1``.
 
-Unlike the tests it goes on after a fault, and prints one input for each different one.
+Unlike the tests it goes on after a fault, and prints one input for each different one. ``--keep tests/fuzz/corpus``
+puts the inputs that failed there, which `test_corpus.py` types again.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from edgesim import simulation
 from edgesim.config_file import parse
 
 
-def tried(kind: str, count: int, draws: int, whole: Path) -> tuple[Counter[str], dict[str, str]]:
+def tried(kind: str, count: int, draws: int, whole: Path, keep: Path | None) -> tuple[Counter[str], dict[str, str]]:
     """The outcomes of so many inputs of a kind, and an input for each different fault."""
     ends: Counter[str] = Counter()
     faults: dict[str, str] = {}
@@ -39,7 +40,7 @@ def tried(kind: str, count: int, draws: int, whole: Path) -> tuple[Counter[str],
             folder = Path(place)
             os.chdir(folder)
             began_s = time.monotonic()
-            ended, said, given = attempt(kind, data.draw, folder, whole)
+            ended, said, given = attempt(kind, data.draw, folder, whole, keep)
             ends[ended] += 1
             ends["slowest_s"] = max(ends["slowest_s"], round(time.monotonic() - began_s))
             if ended not in GOOD:
@@ -56,13 +57,16 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=3000)
     parser.add_argument("--draws", type=int, default=0, help="seed of the inputs")
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--keep", type=Path, help="folder for inputs that fail")
     wanted = parser.parse_args()
     kinds = wanted.kinds.split(",")
     with tempfile.TemporaryDirectory() as place:
         whole = Path(place) / "run"
         simulation.run(parse(BASE, "test"), whole)
         for kind in kinds:
-            ends, faults = tried(kind, wanted.inputs // len(kinds), wanted.draws, whole)
+            ends, faults = tried(
+                kind, wanted.inputs // len(kinds), wanted.draws, whole, wanted.keep and wanted.keep.absolute()
+            )
             print(kind, dict(sorted(ends.items())), flush=True)
             for fault, command in faults.items():
                 print(f"  {fault}\n    " + command.replace("\n", "\n    "), flush=True)
