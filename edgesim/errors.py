@@ -1,5 +1,9 @@
 """The errors that users are meant to read."""
 
+import re
+
+_LONGEST_WORD, _LONGEST_MESSAGE = 200, 2_000
+
 
 class EdgesimError(Exception):
     """Bad input or a run that cannot go on; the message is one line that names the place and the remedy.
@@ -11,7 +15,7 @@ class EdgesimError(Exception):
     status = 2
 
     def __init__(self, message: str, *fields: str) -> None:
-        super().__init__(message)
+        super().__init__(shortened(message))
         self.fields = fields
 
 
@@ -31,3 +35,13 @@ class NoRunFinished(EdgesimError):  # noqa: N818 - reads as what happened
 
 class Diverged(EdgesimError):  # noqa: N818 - reads as what happened
     """A loss is no longer a finite number; the run stops and keeps every finished round."""
+
+
+def shortened(message: str) -> str:
+    """A message in which what it repeats of the input is not too long to be read."""
+    words = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _cut(word[0], 80, 40), message)
+    return words if len(words) <= _LONGEST_MESSAGE else _cut(words, 1_000, 500)
+
+
+def _cut(text: str, begin: int, end: int) -> str:
+    return f"{text[:begin]}...({len(text):,} characters)...{text[-end:]}"

@@ -34,7 +34,8 @@ def find(kind: str, name: str, suffix: str) -> Path:
     begun = [item for item in known if item.startswith(name)]
     hint = did_you_mean(name, begun or known, 0.0 if begun else 0.4) or ";"
     choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
-    raise EdgesimError(f"{kind}: no file {name!r}{hint}{choice}")
+    found = f"{name!r} is a folder, not a file" if as_given.is_dir() else f"no file {name!r}"
+    raise EdgesimError(f"{kind}: {found}{hint}{choice}")
 
 
 def names(kind: str, suffix: str) -> list[str]:

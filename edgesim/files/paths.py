@@ -58,6 +58,5 @@ def refuse_link(folder: Path) -> None:
 
 
 def _refused(text: str, where: str, expected: str, why: str = "") -> EdgesimError:
-    shown = text if len(text) <= 60 else f"{text[:40]}...{text[-15:]}"
     place = f"{where}: " if where else ""
-    return EdgesimError(f"{place}expected {expected} (got {shown!r}, {len(text)} characters{why})", where)
+    return EdgesimError(f"{place}expected {expected} (got {text!r}, {len(text)} characters{why})", where)

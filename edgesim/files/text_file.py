@@ -21,6 +21,8 @@ def read_text(path: Path, missing: str = "") -> str:
             text = file.read(_MOST_CHARACTERS + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise EdgesimError(missing or f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise EdgesimError(f"{path}: is a folder; expected a file") from None
     except OSError as error:
         raise EdgesimError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -65,7 +65,8 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         raise EdgesimError("nothing to draw: give run folders or one study folder")
     for path in paths:
         if not path.is_dir():
-            raise EdgesimError(f"{path}: no such folder; give run folders or one study folder")
+            what = "is a file" if path.is_file() else "no such folder"
+            raise EdgesimError(f"{path}: {what}; give run folders or one study folder")
     twice = [path for path, times in Counter(path.resolve() for path in paths).items() if times > 1]
     if twice:
         raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")

@@ -189,7 +189,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
         raise EdgesimError(f"unknown table {table!r}; the tables of a run are {', '.join(SCHEMAS)}")
     path = _file_of(folder, table)
     if not path.is_file():
-        raise EdgesimError(f"{folder}: not a run folder: {table}.parquet is missing")
+        raise EdgesimError(_no_run(folder, f"{table}.parquet"))
     try:
         rows = pq.ParquetFile(path).read() if path.suffix == ".parquet" else _read_stream(path, table)
         return checked(rows, table, path)
@@ -213,9 +213,14 @@ def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
     return rows
 
 
+def _no_run(folder: Path, lacking: str) -> str:
+    """What is wrong with a path that is no run folder, or one that lacks a file."""
+    return f"{folder}: not a run folder: " + ("it is a file" if folder.is_file() else f"{lacking} is missing")
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
-    return read_toml(folder / "config.toml", missing=f"{folder}: not a run folder: config.toml is missing")
+    return read_toml(folder / "config.toml", missing=_no_run(folder, "config.toml"))
 
 
 def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> Any:
@@ -233,7 +238,7 @@ def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> 
 def read_run(folder: Path) -> dict[str, Any]:
     """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
     path = folder / "run.json"
-    run = read_json(path, missing=f"{folder}: not a run folder: run.json is missing")
+    run = read_json(path, missing=_no_run(folder, "run.json"))
     needed = ["status", *(["back_end"] if "device_kind" in run else [])]
     for key in needed:
         if key not in run:

@@ -36,7 +36,7 @@ def here(tmp_path: Path) -> Path:
         (read_json, "deep.json", "not valid JSON"),
         (read_json, "long.json", "not valid JSON"),
         *((read, "latin.txt", "expected text in UTF-8") for read in (read_text, read_toml, read_json)),
-        *((read, "folder", "cannot be read: Is a directory") for read in (read_text, read_toml, read_json)),
+        *((read, "folder", "is a folder; expected a file") for read in (read_text, read_toml, read_json)),
         *((read, "nowhere", "no such file") for read in (read_text, read_toml, read_json)),
         (read_toml, "list.json/x.toml", "no such file"),
     ],

@@ -1,0 +1,77 @@
+"""What a message repeats of the input, and the files and folders that it takes for each other."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from edgesim.cli import app
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError, shortened
+from edgesim.files.content import find
+
+
+def test_a_long_word_is_cut_in_its_middle_and_says_how_long_it_was() -> None:
+    assert shortened(f"key: unknown {'x' * 5000} ; give another") == (
+        f"key: unknown {'x' * 80}...(5,000 characters)...{'x' * 40} ; give another"
+    )
+    assert shortened("x" * 200) == "x" * 200
+
+
+def test_a_message_of_many_words_is_cut_in_its_middle_and_ends_as_it_did() -> None:
+    text = "abcdefghi " * 1000 + "; give another"
+    assert shortened(text) == f"{text[:1000]}...(10,014 characters)...{text[-500:]}"
+    assert shortened("word " * 400) == "word " * 400
+
+
+@pytest.mark.parametrize("value", ["x" * 5000, "a b " * 5000, "9" * 4000, "\x1b[31m" * 1000])
+@pytest.mark.parametrize(
+    "place",
+    ["learning.model", "radio.channel", "availability.model", "selection.policy", "data.dataset", "rounds"],
+)
+def test_a_value_of_thousands_of_letters_is_not_repeated_whole(place: str, value: str) -> None:
+    section, _, key = place.partition(".")
+    with pytest.raises(EdgesimError) as error:
+        _played({section: {key: value} if key else value})
+    assert len(str(error.value)) < 2_100
+    assert "characters)..." in str(error.value)
+
+
+def _played(values: dict[str, object]) -> None:
+    from edgesim import simulation
+
+    learning = {"training": "real"} | dict(values.pop("learning", {}))  # type: ignore[call-overload]
+    data = {"dataset": "digits"} | dict(values.pop("data", {}))  # type: ignore[call-overload]
+    simulation.run(parse(values | {"learning": learning, "data": data}, "test"), Path("/nonexistent/run"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "folder.toml"], "error: folder.toml: is a folder; expected a file"),
+        (["run", "."], "error: .: is a folder; expected a file"),
+        (["migrate", "folder.toml"], "error: folder.toml: is a folder; expected a file"),
+        (
+            ["trace", "show", "folder.csv"],
+            "error: traces: 'folder.csv' is a folder, not a file; give a path or one of: ",
+        ),
+        (["show", "file"], "error: file: not a run folder: it is a file"),
+        (["plot", "file"], "error: file: is a file; give run folders or one study folder"),
+    ],
+)
+def test_a_folder_for_a_file_and_a_file_for_a_folder_are_named_as_such(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("folder.toml", "folder.csv"):
+        Path(name).mkdir()
+    Path("file").touch()
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert result.output.startswith(said)
+
+
+@pytest.mark.parametrize("kind", ["channels", "topologies", "traces"])
+def test_content_that_is_a_folder_is_named_as_such(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(EdgesimError, match=f"^{kind}: '.*' is a folder, not a file;"):
+        find(kind, str(tmp_path), ".toml")
