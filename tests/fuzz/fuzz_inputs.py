@@ -7,8 +7,8 @@ import json
 import math
 import shutil
 import struct
+import tempfile
 import typing
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -466,7 +466,8 @@ def attempt(kind: str, draw: Draw, folder: Path, whole: Path, keep: Path | None 
     given = f"{arguments}\n{config.decode(errors='replace')}"
     kept = None
     if keep is not None:
-        kept = keep / f"{kind.replace(' ', '-')}-{zlib.crc32(given.encode(errors='replace')):08x}"
+        keep.mkdir(exist_ok=True)
+        kept = Path(tempfile.mkdtemp(prefix=f"{kind.replace(' ', '-')}-", dir=keep))
         shutil.copytree(folder, kept, dirs_exist_ok=True)
         (kept / COMMAND).write_text(json.dumps(arguments))
     # Only what this command itself has written is looked at.

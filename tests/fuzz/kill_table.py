@@ -1,8 +1,9 @@
 """What is left of runs and studies that are killed: ``python tests/fuzz/kill_table.py --kills 200 --stops 50``.
 
-A victim is a start of edgesim in a session of its own, which gets a signal at a random moment between its start and its
-end: SIGKILL alone, to one of its processes or to all of them; SIGTERM or Ctrl-C, to it alone (as `kill` does) or to all
-(as a terminal and batch systems do). Then its folder is looked at, and it is started again: most starts are the next
+A victim is a start of edgesim in a session of its own, which gets a signal at a random moment: half of them between
+their start and their end, and half once their first rounds are on disk. Signals are SIGKILL alone, to one of its
+processes or to all of them; SIGTERM or Ctrl-C, to it alone (as `kill` does) or to all (as a terminal and batch systems
+do). Then its folder is looked at, and it is started again: most starts are the next
 victim, some go on to their end. One victim of `COLD` is started as typed, as are those that go on to their
 end; the others are forked from this process, which has loaded the libraries, so that they do not spend most of their
 life in that. Prints each fault, and a table by kind and signal.
@@ -22,18 +23,23 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 import edgesim.cli
 import edgesim.learning.learner
 import edgesim.scenario  # noqa: F401 - loaded here, once
 from edgesim.runs.records import read_run, read_table
+from edgesim.runs.run_schema import SCHEMAS
 
 GONE_S = 10.0
 COLD = 20
+LATE = 0.5
+"""Share of victims that are in their rounds."""
 SHM = Path("/dev/shm")
 
 RUN = """
@@ -42,7 +48,7 @@ rounds = 12
 devices.count = 6
 round = { payload_bits = 2e6, tmax_s = 1.0 }
 data = { dataset = "own.npz", partition = "iid", samples_per_device = 4 }
-learning = { back_end = "workers", workers = 2, pretrain = false, epochs = 8, batch_size = 1 }
+learning = { back_end = "workers", workers = 2, pretrain = false, epochs = 16, batch_size = 1 }
 """
 STUDY = """
 import tomllib
@@ -60,6 +66,16 @@ if __name__ == "__main__":
 """
 KILLS = ("SIGKILL", "SIGKILL to a child", "SIGKILL to all")
 STOPS = ("SIGTERM", "Ctrl-C", "SIGTERM to all", "Ctrl-C to all")
+
+
+def _header() -> int:
+    sink = pa.BufferOutputStream()
+    pa.ipc.new_stream(sink, SCHEMAS["rounds"].with_metadata({b"edgesim.schema_version": b"2"})).close()
+    return sink.getvalue().size + 200
+
+
+HEADER = _header()
+"""Most bytes of a stream of rounds without a row."""
 
 
 def prepared(folder: Path) -> Path:
@@ -170,11 +186,33 @@ class Victim:
     faults: list[str] = field(default_factory=list)
 
 
-def kill_one(kind: str, folder: Path, what: str, after_s: float, cold: bool, some: random.Random) -> Victim:
+def in_rounds(out: Path, since_s: float) -> bool:
+    """Whether a run of a folder has written rounds since a time of the file system's clock."""
+    for path in out.rglob("rounds.arrow"):
+        with suppress(FileNotFoundError):
+            now = path.stat()
+            if now.st_mtime >= since_s and now.st_size > HEADER:
+                return True
+    return False
+
+
+def begun(pid: int, out: Path, since_s: float) -> int | None:
+    """Wait until a victim is in its rounds; its status if it ends before."""
+    status = None
+    while status is None and not in_rounds(out, since_s):
+        status = wait_for(pid, time.monotonic() + 0.05)
+    return status
+
+
+def kill_one(place: "Place", what: str, cold: bool, some: random.Random) -> Victim:
     """Start a victim, send it a signal after a time, and say what is wrong with what it leaves."""
-    before = shared()
+    before, kind, folder, started_s = shared(), place.kind, place.folder, time.time()
+    status, share = None, some.random()
     pid = start(kind, folder, cold)
-    status = wait_for(pid, time.monotonic() + after_s)
+    if late := some.random() < LATE:
+        status = begun(pid, folder / "out", started_s)
+    after_s = share * (place.rounds_s if late else place.lasts_s)
+    status = wait_for(pid, time.monotonic() + after_s) if status is None else status
     if status is None:
         send(pid, what, some)
     sent_s = time.monotonic()
@@ -212,9 +250,11 @@ def kill_one(kind: str, folder: Path, what: str, after_s: float, cold: bool, som
     runs = sorted(path.parent for path in (folder / "out").rglob("config.toml"))
     for run in runs:
         faults += unreadable(run)
-        if status == 130 and what in STOPS and (ended := status_of(run)) not in ("interrupted", "finished"):
-            faults.append(f"{run.name} is {ended!r} after status 130")
-    return Victim(moment_of(folder / "out"), gone_s, faults)
+        # A victim that was stopped before it wrote to a folder leaves it as the one before it did.
+        its_own = (run / "run.json").is_file() and (run / "run.json").stat().st_mtime > started_s
+        if status == 130 and what in STOPS and its_own and status_of(run) == "running":
+            faults.append(f"{run.name} is 'running' after status 130")
+    return Victim(moment_of(folder / "out", started_s), gone_s, faults)
 
 
 def status_of(run: Path) -> str:
@@ -239,15 +279,17 @@ def unreadable(run: Path) -> Iterator[str]:
             yield f"{run.name}, round {number}: {sent.get(number, 0)} devices computed of {selected} selected"
 
 
-def moment_of(out: Path) -> str:
-    """How far a run or study was."""
+def moment_of(out: Path, started_s: float) -> str:
+    """How far a run or study was that started at a time."""
     if not any(out.rglob("run.json")):
         return "before the run"
     states = [json.loads(path.read_text())["status"] for path in out.rglob("run.json")]
     if all(state == "finished" for state in states):
         return "after its end"
-    rounds = [path for path in out.rglob("rounds.*") if path.stat().st_size > 5000]
-    return "in its rounds" if rounds or "interrupted" in states else "at its beginning"
+    rows = [
+        len(read_table(path.parent, "rounds")) for path in out.rglob("run.json") if path.stat().st_mtime > started_s
+    ]
+    return "in its rounds" if any(rows) else "at its beginning"
 
 
 def whole(kind: str, folder: Path) -> list[str]:
@@ -270,18 +312,24 @@ class Place:
 
     kind: str
     folder: Path
-    lasts_s: float
+    lasts_s: float = 0.0
     """Seconds within which most victims end if nobody kills them."""
+    rounds_s: float = 0.0
+    """Of these, seconds after their first rounds are on disk."""
     number: int = 0
 
 
 def opened(kind: str) -> Place:
     """A folder for a kind, in which it runs."""
     # No `TemporaryDirectory`, which the victims that are forked would remove at their end.
-    place = Place(kind, prepared(Path(tempfile.mkdtemp())), 0.0)
-    began_s = time.monotonic()
-    if wait_for(start(kind, place.folder, cold=False), began_s + 600) != 0:
+    place = Place(kind, prepared(Path(tempfile.mkdtemp())))
+    began_s, since_s = time.monotonic(), time.time()
+    pid = start(kind, place.folder, cold=False)
+    status = begun(pid, place.folder / "out", since_s)
+    place.rounds_s = -time.monotonic()
+    if status is not None or wait_for(pid, began_s + 600) != 0:
         raise SystemExit(f"{kind} does not even run: {(place.folder / 'said').read_text()}")
+    place.rounds_s += time.monotonic()
     place.lasts_s = time.monotonic() - began_s
     return place
 
@@ -291,14 +339,13 @@ def play(place: Place, what: str, once_in: int, some: random.Random) -> Victim:
     place.number += 1
     if place.number == 1:
         shutil.rmtree(place.folder / "out")
-    after_s = some.uniform(0.0, place.lasts_s)
-    victim = kill_one(place.kind, place.folder, what, after_s, place.number % COLD == 0, some)
+    victim = kill_one(place, what, place.number % COLD == 0, some)
     last = place.number % once_in == 0
     if last:
         victim.faults += whole(place.kind, place.folder)
     if victim.moment == "after its end":
         # The machine is less busy than it was.
-        place.lasts_s *= 0.9
+        place.lasts_s, place.rounds_s = 0.9 * place.lasts_s, 0.9 * place.rounds_s
     if last or victim.moment == "after its end":
         shutil.rmtree(place.folder / "out", ignore_errors=True)
     return victim
