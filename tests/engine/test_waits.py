@@ -172,7 +172,8 @@ def test_tasks_that_are_all_lost_end_the_run_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr("edgesim.engine.unsynchronised.LOST_LIMIT", 100)
     blinks = {"model": "periodic", "period_s": 1.0, "on_s": 1e-4}
     with pytest.raises(EdgesimError, match="121 tasks ended without an update, since the devices left or had no char"):
-        run(tmp_path / "run", blinks, **WITHOUT_ROUNDS | {"count": 1})
+        # Without the limit the run would go on to its end, and say that no model was made.
+        run(tmp_path / "run", blinks, stop_at_s=1000.0, **WITHOUT_ROUNDS | {"count": 1})
 
 
 @pytest.mark.parametrize("interruption", ["pause", "ignore"])

@@ -132,3 +132,36 @@ def test_nothing_more_comes_of_tasks_that_are_broken_off_in_any_phase(sharing):
         cell.clock.run()
         assert (cell.rows(), cell.heard) == (rows, heard), seed
     assert {"broadcast", "download", "compute", "wait", "upload", "backhaul", "away"} <= seen
+
+
+def test_work_that_is_told_of_a_change_goes_on_as_before_until_the_instant_s_own_event_and_before_all_others():
+    clock, heard, seen = Clock(), [], []
+    signals = RoundSignals(
+        [], clock.event(), math.inf, 1e-9, lambda task: heard.append(clock.now), None, None, lambda _: math.inf, None
+    )
+    task = Task(0, 1e6, 1e6, 0.0, 2.0, math.inf, 0, 0.0, 0.0)
+    work = Work(clock, task, signals)
+
+    def tell(here):
+        def now(_):
+            clock.call_at(clock.now, Kind.WAKE, lambda _: seen.append(("later at the instant", task.phase)))
+            work.meet(here)
+            seen.append(("told", task.phase))
+
+        return now
+
+    clock.call_at(0.5, Kind.WAKE, tell(False), 1)
+    clock.call_at(1.5, Kind.WAKE, tell(True), 1)
+    # Told what it knows already, it changes nothing.
+    clock.call_at(2.0, Kind.WAKE, tell(True), 1)
+    clock.run()
+    assert seen == [
+        ("told", "compute"), ("later at the instant", "away"),
+        ("told", "away"), ("later at the instant", "compute"),
+        ("told", "compute"), ("later at the instant", "compute"),
+    ]  # fmt: skip
+    assert heard == [3.0]
+    assert [(span.activity, span.t_start_s, span.t_end_s) for span in task.spans] == [
+        ("compute", 0.0, 0.5),
+        ("compute", 1.5, 3.0),
+    ]
