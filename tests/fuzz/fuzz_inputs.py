@@ -407,7 +407,7 @@ def _facts(path: Path) -> dict[str, Any]:
     """What a ``run.json`` holds; nothing if an earlier change has broken it."""
     try:
         facts = json.loads(path.read_text())
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) else {}
 

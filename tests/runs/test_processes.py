@@ -56,7 +56,10 @@ def stops_at(moments):
             try:
                 do("begin")
                 with let_in(held):
-                    do("middle")
+                    try:
+                        do("middle")
+                    finally:
+                        do("behind")
             finally:
                 do("end")
 
@@ -67,11 +70,12 @@ def stops_at(moments):
 
 
 def test_of_signals_that_are_let_in_the_first_takes_effect_at_once_and_the_others_at_the_end():
-    assert stops_at(["middle"]) == ["begin", "end"]
-    assert stops_at(["middle", "end"]) == ["begin", "end"]
+    assert stops_at(["middle"]) == ["begin", "behind", "end"]
+    assert stops_at(["middle", "behind"]) == ["begin", "behind", "end"]
+    assert stops_at(["middle", "behind", "end"]) == ["begin", "behind", "end"]
     assert stops_at(["begin"]) == ["begin", "end"]
     assert stops_at(["begin", "end"]) == ["begin", "end"]
-    assert stops_at(["end"]) == ["begin", "middle", "end"]
+    assert stops_at(["end"]) == ["begin", "middle", "behind", "end"]
 
 
 def test_a_process_that_is_deaf_to_ctrl_c_stays_so():

@@ -174,6 +174,6 @@ def test_the_time_of_gaps_is_turned_back_as_numpy_interpolates_it(
 def test_millions_of_sessions_of_a_device_are_refused_before_one_is_drawn(options: dict[str, float], said: str) -> None:
     config = AvailabilityConfig(model="renewal", **options)
     with pytest.raises(EdgesimError, match=re.escape(said)):
-        make_availability(config, 10**9, Streams(0))
+        make_availability(config, 1, Streams(0))
     fits = {"sessions_per_week": 20_000.0, "length_s": 6 * 86_400.0}
     assert make_availability(AvailabilityConfig(model="renewal", **fits), 1, Streams(0)) is not None

@@ -1,5 +1,7 @@
 """Availability that changes at the edges of slots, and availability without end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from edgesim.traces.models.always import Always
 from edgesim.traces.models.bernoulli import Bernoulli
 from edgesim.traces.models.markov import Markov
 from edgesim.traces.models.solar import Solar
+from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
 
 
@@ -124,18 +127,18 @@ def test_more_devices_than_there_are_never_come() -> None:
 
 def test_a_search_of_too_many_draws_is_given_up_and_says_how_far_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DRAW_LIMIT", 4000)
-    model = bernoulli(0.01)
+    model = replace(bernoulli(0.01), search=Search(1e5))
     assert model.search.given_up == ""
     assert model.next_time_with(20, 0.0) == np.inf
     # Blocks of 1, 2, 4, ... slots of 20 devices: 8 of them are the first with more than 4,000 draws.
     assert model.search.given_up == (
-        "up to 178.5 s of the 30 years of availability.search_s, since the search took too many steps; raise "
+        "up to 178.5 s of the 1.157 days of availability.search_s, since the search took too many steps; raise "
         "availability.probability (0.01), or lower round.min_candidates"
     )
 
 
 def test_devices_for_which_a_search_is_given_up_never_come_and_the_others_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    ids, model = np.arange(20), bernoulli(0.001)
+    ids, model = np.arange(20), replace(bernoulli(0.001), search=Search(1e5))
     true_s = model.next_available(ids, 0.0)
     monkeypatch.setattr(module, "DRAW_LIMIT", 10_000)
     found_s = model.next_available(ids, 0.0)
