@@ -8,14 +8,17 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from fuzz_inputs import BASE, CONTENT, KINDS, ROOT, WEEK, attempt, merged, whole_data, write
-from fuzz_outcomes import GOOD, outcome
+from fuzz_outcomes import GOOD, bad_number, outcome
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edgesim import simulation
 from edgesim.config_file import parse
+from edgesim.runs.records import read_table
 
 ALL = int(os.environ.get("EDGESIM_FUZZ", "3000"))
 SHARE = {"combination": 0.25, "config": 0.2, "run folder": 0.15, "content file": 0.2}
@@ -77,3 +80,42 @@ def test_a_few_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: 
 def test_inputs_are_refused_in_a_line_or_mean_something(kind: str, whole: Path) -> None:
     rest = (1 - sum(SHARE.values())) / (len(KINDS) - len(SHARE))
     try_inputs(kind, round(ALL * SHARE.get(kind, rest)), whole)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "said"),
+    [
+        ("rounds", "t_end_s", np.inf, "'t_end_s': expected finite numbers"),
+        ("activities", "energy_j", -1.0, "'energy_j': expected finite numbers, 0 or more"),
+        ("devices", "mu_per_s", np.inf, "devices.mu_per_s holds inf"),
+        ("activities", "t_end_s", 0.0, "expected an instant not before t_start_s"),
+        ("rounds", None, None, "the run finished without a round"),
+    ],
+)
+def test_numbers_that_no_run_may_have_are_found(
+    table: str, column: str | None, value: float | None, said: str, whole: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(whole, folder)
+    assert bad_number(folder) == ""
+    path = folder / f"{table}.parquet"
+    held = pq.read_table(path)
+    if column is None:
+        held = held.slice(0, 0)
+    else:
+        values = held.column(column).to_pylist()
+        held = held.set_column(held.column_names.index(column), held.field(column), [[*values[:-1], value]])
+    pq.write_table(held, path)
+    assert said in bad_number(folder)
+
+
+def test_devices_of_recorded_speeds_have_no_rate_in_their_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, config = CONTENT["profile.csv"]
+    Path("profile.csv").write_text(text)
+    simulation.run(parse(merged(BASE, config), "test"), Path("run"))
+    assert read_table(Path("run"), "devices")["mu_per_s"].isna().all()
+    simulation.run(parse(BASE, "test"), Path("other"))
+    assert np.isfinite(read_table(Path("other"), "devices")["mu_per_s"]).all()
