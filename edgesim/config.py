@@ -155,8 +155,8 @@ class AvailabilityConfig(OpenSection):
     when the device is back; ``ignore``: it goes on as if the device had stayed. Without rounds a paused device remains
     one of the ``count`` at work."""
     search_s: Seconds | None = Field(None, ge=1e-6)
-    """Simulated time that is searched for the next instant at which a device, or enough of them, are there; if there is
-    none, the run ends. 30 years when absent."""
+    """Simulated time that is searched for the next instant at which a device, or enough of them, are there, no further
+    than ``stop_at_s``; if there is none, or the search takes too many steps, the run ends. 30 years when absent."""
 
     @property
     def searched_s(self) -> float:
