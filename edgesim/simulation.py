@@ -133,9 +133,9 @@ def run(
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
         sizes = [frame.sizes for frame in federation.frames]
-        charged = [accounts.charged_samples(*held) for held in zip(sizes, work_samples, strict=True)]
-        feasibility.check_reach(world, backhaul, accounts, charged[1])
-        notes = start_notes(world, backhaul, accounts, charged[1])
+        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
+        feasibility.check_reach(world, backhaul, accounts, charged)
+        notes = start_notes(world, backhaul, accounts, charged)
         for about, note in notes.items():
             on_note(about, note)
         learner.prepare(on_start)
@@ -143,7 +143,7 @@ def run(
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts)
-        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples, charged)
+        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples)
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"

@@ -81,7 +81,7 @@ def test_the_table_of_algorithms_says_what_they_do():
     for name, options, half, protocols, bits, computing in rows:
         kind = ALGORITHMS[name.strip("`")]
         ids, defaults = np.arange(3), kind.Options()
-        devices = Devices(ids, np.zeros((3, 0), dtype=np.int64))
+        devices = Devices(ids, np.zeros((3, 0), dtype=np.int64), ids + 20)
         algorithm = kind(defaults, Sizes(64.0, 2, 3), Streams(0))
         told = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in defaults}
         assert options == ", ".join(f"`{key}` {value}" for key, value in told.items())
@@ -91,7 +91,8 @@ def test_the_table_of_algorithms_says_what_they_do():
         ledger = algorithm.ledger(1)
         down, up = (ask(devices, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))
         assert bits == f"{down:g}, {up:g}"
-        assert float(Fraction(computing)) == pytest.approx(algorithm.compute_factor(ids + 20, ids + 20)[0])
+        factor = algorithm.compute_factor(devices, ids + 20, 1, ledger)
+        assert float(Fraction(computing)) == pytest.approx(factor[0])
 
 
 def test_the_files_that_the_readme_shows_exist():

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import create_model
 
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
+from edgesim.algorithms.cfed import Cfed
 from edgesim.algorithms.fedadam import FedAdam
 from edgesim.algorithms.fedavg import FedAvg
 from edgesim.algorithms.fedavgm import FedAvgM
@@ -14,6 +15,7 @@ from edgesim.algorithms.fedcl import FedCl
 from edgesim.algorithms.feddf import FedDf
 from edgesim.algorithms.feddyn import FedDyn
 from edgesim.algorithms.fedgen import FedGen
+from edgesim.algorithms.fedmd import FedMd
 from edgesim.algorithms.fedproto import FedProto
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.algorithms.fedyogi import FedYogi
@@ -31,6 +33,7 @@ from edgesim.streams import Streams
 from edgesim.validation import options_of, validate
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "cfed": Cfed,
     "fedadam": FedAdam,
     "fedavg": FedAvg,
     "fedavgm": FedAvgM,
@@ -38,6 +41,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "feddf": FedDf,
     "feddyn": FedDyn,
     "fedgen": FedGen,
+    "fedmd": FedMd,
     "fedproto": FedProto,
     "fedprox": FedProx,
     "fedyogi": FedYogi,
@@ -65,7 +69,7 @@ _REASONS = {
 }
 """Why an algorithm may not allow a protocol, latecomers or edge servers."""
 
-LOCAL_METHODS = ("phases", "pull", "passes_over_all", "sent", "loss", "first_kept", "compute_factor")
+LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
 """What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
 
 

@@ -57,6 +57,10 @@ class Sizes:
     """Trainable tensors, L; 0 where they are not known."""
     tensor_sizes: tuple[int, ...] = ()
     """Numbers of each trainable tensor, in their order, [L]; empty in timing-only runs."""
+    private: int = 0
+    """Samples of all devices of the run together, in its first frame."""
+    public: int = 0
+    """Images that server and devices all have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +71,13 @@ class Devices:
     """[n]."""
     all_class_counts: Integers
     """Samples of all devices of the run and each class, [N, C]; C is 0 without a data set."""
+    all_sizes: Integers
+    """Sizes of the data sets of all devices of the run, [N]."""
+
+    @property
+    def sizes(self) -> Integers:
+        """Size of each device's data set, [n]."""
+        return self.all_sizes[self.ids]
 
     @property
     def class_counts(self) -> Integers:
@@ -104,7 +115,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Phase:
-    """Steps of local training on the device's own samples."""
+    """Steps of local training, on the device's own samples or on public ones."""
 
     samples: Integers
     """Training samples in order of use, [n]."""
@@ -112,6 +123,22 @@ class Phase:
     """Where steps begin and end among the samples, [steps + 1]."""
     changes: Integers | None = None
     """How the image of each sample is augmented (`edgesim.learning.augmentation`), [n, 3]; not at all when absent."""
+    rows: Integers | None = None
+    """For each sample the row that is about it in some table of `given`, [n]; -1, or None for all, where none is."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Training samples on which a device can train."""
+
+    own: Integers
+    """Its data set."""
+    public: Integers
+    """Images that server and devices all have, [m], as in `Workbench`."""
+    epochs: Callable[[str, Integers, int], Phase]
+    """``epochs(stream, samples, count)``: so many epochs over samples in batches of the run's size, each in an order
+    drawn from a stream for the job. `Phase.rows` are the places among ``samples``; images are augmented where they are
+    the device's own, if the run asks for it."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +188,8 @@ class Step:
     the algorithm looks at features."""
     key: Key | None = None
     """What `edgesim.learning.draws` makes the random numbers of this step of; None unless the algorithm draws."""
+    rows: Tensor | None = None
+    """`Phase.rows` of the samples, [n]; None where no phase of the job has any."""
 
 
 @dataclass(frozen=True)
@@ -175,11 +204,11 @@ class Trained:
     lr: float
     momentum: float
     gradient: Callable[[], Tensor]
-    """A pass over the device's whole data set: the gradient of its mean loss, weight decay included, at the start
-    weights and in evaluation mode, [trainable]."""
+    """A pass over the samples of `Algorithm.passes_over`: the gradient of their mean cross-entropy, weight decay
+    included, at the start weights and in evaluation mode, [trainable]."""
     outputs: Callable[[], tuple[Outputs, Tensor]]
-    """A pass over the device's whole data set, [n]: what the trained model makes of it in evaluation mode and without
-    gradient, and its labels [n]."""
+    """A pass over the samples of `Algorithm.passes_over`, [n]: what the trained model makes of them in evaluation mode
+    and without gradient, and their labels [n]."""
 
 
 @dataclass(frozen=True)
@@ -236,10 +265,14 @@ class Workbench(Protocol):
     public: Integers
     """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
     round: int
+    """0 before the first."""
 
     @property
     def private_count(self) -> int:
         """Images of all devices together."""
+
+    def batches(self, samples: Integers) -> list[Integers]:
+        """Samples, in their order, in batches of the size of the devices' local training."""
 
     def labels(self, samples: Integers) -> Tensor:
         """Of samples, [n]."""
@@ -264,13 +297,14 @@ class Workbench(Protocol):
         weights: Tensor,
         batches: Sequence[Integers],
         loss: Callable[[Tensor, int], Tensor],
-        steps: Callable[[Sequence[Parameter]], tuple[Optimizer, LRScheduler | None]],
+        steps: Callable[[Sequence[Parameter]], tuple[Optimizer, LRScheduler | None]] | None = None,
         clip_norm: float | None = None,
     ) -> Tensor:
         """Weights [P] after a step on each batch, in training mode and images as they are.
 
         ``loss`` is of logits [n, C] and the number of the step, from 0; ``steps`` makes the optimiser, and what changes
-        its learning rate after each step; gradients are at most ``clip_norm`` long.
+        its learning rate after each step; gradients are at most ``clip_norm`` long. Without ``steps`` they are those of
+        the devices' local training in this round.
         """
 
 
@@ -300,6 +334,9 @@ class Algorithm:
     bits_from_training: ClassVar[bool] = False
     """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
     downloads that take time."""
+    settled_at_begin: ClassVar[bool] = False
+    """Whether what a device is sent, sends and computes is known only when it begins to work: `begin` is then asked,
+    and what was planned before gives way to it."""
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
@@ -328,11 +365,21 @@ class Algorithm:
     def check(cls, options: Any, config: RunConfig) -> None:
         """Refuse options that do not go with the rest of a run's config; raises `EdgesimError`."""
 
+    def check_sizes(self) -> None:
+        """Refuse a run whose data or fleet are too small or too large for the algorithm; raises `EdgesimError`."""
+
     # What the radio and the tables need: NumPy alone.
 
     def ledger(self, round: int) -> Any:
         """Records, of arrays and numbers, from which the methods below answer; made when ``round`` opens first."""
         return None
+
+    def begin(self, devices: Devices, round: int, ledger: Any) -> None:
+        """Take into the ledger, in place, that devices begin to work together in a round.
+
+        From then on the methods below answer for what these do; before, for the most that they might have to do, since
+        deadlines and bands are planned on it.
+        """
 
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
@@ -342,8 +389,8 @@ class Algorithm:
         """Bits that each device sends, [n]."""
         return np.full(len(devices.ids), self.sizes.model_bits)
 
-    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
-        """Cost of jobs on so many ``samples`` [n] of data sets of ``sizes`` [n], as multiples of FedAvg's, [n].
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Any) -> Floats:
+        """Cost of jobs that train on so many of the devices' own ``samples`` [n], as multiples of FedAvg's, [n].
 
         Forward passes cost one unit and backward passes two; so a teacher adds a third.
         """
@@ -367,6 +414,10 @@ class Algorithm:
 
     # What trains, in the process of the run.
 
+    def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
+        """The model, [P], with which the run begins: what the server makes of the start weights, [P]."""
+        return weights
+
     def start(self, weights: Tensor) -> State:
         """State of a server whose first model is ``weights``, [P]."""
         return State(weights)
@@ -374,12 +425,19 @@ class Algorithm:
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
 
-        ``kept`` is what the device kept of its last job that the server merged; before that, `first_kept`.
+        ``kept`` is what the device kept of its last job that the server merged; before that, `first_kept`. An empty
+        tensor stands for one of the `teachers` that this job does without.
         """
         return {"start": state.weights, **state.shared, **kept}
 
-    def phases(self, own: Phase, device: Device) -> tuple[Phase, ...]:
-        """The steps of a job: ``own`` are those that the config asks for."""
+    def epoch_sizes(self, sizes: Integers) -> list[int]:
+        """Sizes of the sets on which devices, whose data sets have ``sizes`` [n], or the server train by epochs beside
+        those that the config asks for.
+        """
+        return []
+
+    def phases(self, own: Phase, device: Device, samples: Samples, ledger: Any) -> tuple[Phase, ...]:
+        """The steps of a job: ``own`` are those that the config asks for, ``samples`` what else it may train on."""
         return (own,)
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
@@ -429,9 +487,9 @@ class Algorithm:
         """What is added to the gradients of the loss."""
         return Pull()
 
-    def passes_over_all(self) -> bool:
-        """Whether `sent` asks for a pass over the device's whole data set, whose samples its job then carries."""
-        return False
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
+        """Samples over which `sent` asks for a pass, [n], which the job then carries."""
+        return np.empty(0, dtype=np.int64)
 
     def sent(self, trained: Trained) -> Sent:
         """What the device sends beside its update, and what it keeps."""

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Device, State, Step
+from edgesim.algorithms.distillation import soft_cross_entropy
 from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
@@ -43,9 +44,6 @@ class Flwf(Algorithm):
 
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy minus alpha sum_y softmax(t / T)_y log softmax(s / T)_y; t are the start's logits, [n]."""
-        from torch.nn.functional import log_softmax, softmax
-
-        T = self.options.T
-        taught, own = softmax(step.teachers["start"].logits / T, -1), log_softmax(step.own.logits / T, -1)
-        distilled: Tensor = -self.options.alpha * step.given["teaches"] * (taught * own).sum(-1)
+        distance = soft_cross_entropy(step.teachers["start"].logits, step.own.logits, self.options.T)
+        distilled: Tensor = self.options.alpha * step.given["teaches"] * distance
         return super().loss(step) + distilled

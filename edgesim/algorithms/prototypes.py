@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Devices, Outputs, Sent, Trained
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
 from edgesim.arrays import Floats, Integers
 from edgesim.learning.payload import BITS_PER_PARAMETER
 
@@ -47,13 +47,13 @@ class WithPrototypes(Algorithm):
         classes = np.count_nonzero(devices.class_counts, axis=1)
         return np.asarray(model + BITS_PER_PARAMETER * self.sizes.features * classes)
 
-    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Senders) -> Floats:
         """1 + 1 / (3 E) for one more forward pass over the device's data beside E epochs, [n]."""
-        return np.asarray(1 + sizes / (3 * samples))
+        return np.asarray(1 + devices.sizes / (3 * samples))
 
-    def passes_over_all(self) -> bool:
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
         """Prototypes are of the whole data set."""
-        return True
+        return samples.own
 
     def sent(self, trained: Trained) -> Sent:
         """The device's prototypes, [C, F]."""

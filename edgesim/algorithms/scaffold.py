@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Options, Pull, Sent, State, Trained
+from edgesim.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    Devices,
+    Options,
+    Pull,
+    Samples,
+    Sent,
+    State,
+    Trained,
+)
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
@@ -92,9 +103,10 @@ class Scaffold(Algorithm):
         """The update and, unless the server works it out, the change of c_i, [n]."""
         return super().upload_bits(devices, round, ledger) * (1 if self.options.derive_control else 2)
 
-    def compute_factor(self, sizes: Integers, samples: Integers) -> Floats:
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: None) -> Floats:
         """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
-        return 1 + sizes / samples if self.options.option == "I" else super().compute_factor(sizes, samples)
+        plain = super().compute_factor(devices, samples, round, ledger)
+        return 1 + devices.sizes / samples if self.options.option == "I" else plain
 
     def start(self, weights: Tensor) -> Controls:
         """All controls are zero."""
@@ -112,9 +124,9 @@ class Scaffold(Algorithm):
         """- c_i + c, added in every step."""
         return Pull(shift=_correction(given))
 
-    def passes_over_all(self) -> bool:
-        """With option I."""
-        return bool(self.options.option == "I")
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
+        """With option I the whole data set."""
+        return samples.own if self.options.option == "I" else super().passes_over(device, samples)
 
     def sent(self, trained: Trained) -> Sent:
         """The new c_i, [trainable], unless the server works it out."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Integers
 from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
@@ -34,8 +34,6 @@ class RunParts:
     """Data-set sizes per frame, [devices]."""
     work_samples: list[Integers]
     """Samples that each device processes in a task, per frame, [devices]."""
-    charged_samples: list[Floats]
-    """Samples whose time its computing takes, extra passes of the algorithm included, per frame, [devices]."""
     clock: Clock = field(init=False)
     bands: list[Band] = field(init=False)
     """One per station."""

@@ -123,15 +123,14 @@ class Synchronous:
     def _decide_at_once(self, this: OpenRound) -> None:
         """`known` and `planned`: the band is shared at the round's start."""
         world, knobs, ids, number = self.parts.world, self.parts.world.config.round, this.candidates, this.number
-        samples = self.parts.charged_samples[number.frame][ids]
+        begun_s = self._start(this, ids) if knobs.computes == "candidates" else None
+        samples = self.parts.learner.accounts.charged_samples(ids, number.round)
         compute_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], number.round, samples[rows]))
-        delay_s = compute_s
+        delay_s = compute_s if begun_s is None else begun_s
         if knobs.delay_knowledge == "planned":
             quantile = knobs.plan_quantile
             assert quantile is not None
             delay_s = Column(len(ids), lambda rows: world.planned_compute_s(ids[rows], samples[rows], quantile))
-        if knobs.computes == "candidates":
-            self._start(this, ids, np.asarray(compute_s))
         taken, bandwidth_hz = self._decide(this, ids, delay_s)
         if knobs.computes == "selected":
             rows = np.searchsorted(ids, np.sort(taken))
@@ -140,9 +139,8 @@ class Synchronous:
 
     def _decide_on_reports(self, this: OpenRound) -> Generator[simpy.Event, Any, None]:
         """`reported`: the band is shared at the last report or at ``report_by_s``, among those that have reported."""
-        clock, knobs, ids, number = self.parts.clock, self.parts.world.config.round, this.candidates, this.number
-        compute_s = self.parts.world.compute_s(ids, number.round, self.parts.charged_samples[number.frame][ids])
-        self._start(this, ids, compute_s)
+        clock, knobs, ids = self.parts.clock, self.parts.world.config.round, this.candidates
+        compute_s = self._start(this, ids)
         assert knobs.report_by_s is not None
         report_by_s = this.t_start_s + min(knobs.report_by_s, this.tmax_s)
         clock.call_at(report_by_s, Kind.DECISION, lambda _: succeed_once(this.all_reported))
@@ -152,9 +150,15 @@ class Synchronous:
         self._grant(this, *decision)
         this.decision.succeed()
 
-    def _start(self, this: OpenRound, ids: Integers, compute_s: Floats) -> None:
-        """Devices begin to work: submit their training jobs, begin their tasks."""
+    def _start(self, this: OpenRound, ids: Integers, compute_s: Floats | None = None) -> Floats:
+        """Devices begin to work: submit their training jobs, begin their tasks; their compute delays, [n].
+
+        These are the planned ones, ``compute_s``, if there are any and the algorithm allows it.
+        """
         parts, clock, number = self.parts, self.parts.clock, this.number.round
+        promises, accounts = this.training.start(ids), parts.learner.accounts
+        if compute_s is None or accounts.algorithm.settled_at_begin:
+            compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
         signals = RoundSignals(
             parts.bands,
@@ -172,8 +176,9 @@ class Synchronous:
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
         tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
-        for task, promise in zip(tasks, this.training.start(ids), strict=True):
+        for task, promise in zip(tasks, promises, strict=True):
             this.working[task.device] = Working(task, promise, Work(clock, task, signals))
+        return compute_s
 
     def _decide(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None

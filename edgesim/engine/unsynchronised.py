@@ -156,11 +156,11 @@ class Unsynchronised:
         ids = self._idle.there(now_s)
         if len(ids) == 0:
             return
-        tasks, samples = self.next_task[ids], parts.charged_samples[number.frame][ids]
-        delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
-        accounts, tmax_s = parts.learner.accounts, world.config.round.tmax_s
-        timeline = make_timeline(world, accounts, parts.backhaul, number.round, tasks, ids, delay_s, now_s, tmax_s)
         knowledge, bands_hz = self._open_training(number), world.bands_hz
+        accounts, tmax_s, tasks = parts.learner.accounts, world.config.round.tmax_s, self.next_task[ids]
+        samples = accounts.charged_samples(ids, number.round)
+        delay_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], tasks[rows], samples[rows]))
+        timeline = make_timeline(world, accounts, parts.backhaul, number.round, tasks, ids, delay_s, now_s, tmax_s)
         view = make_view(parts, number, timeline, tasks - 1, knowledge, bands_hz, self._places)
         rows = admit(world.config.selection.policy, parts.selector, view, timeline.station, bands_hz, self._places)
         rx_power_w = world.drawn_rx_power_w(ids[rows], tasks[rows])
@@ -183,7 +183,11 @@ class Unsynchronised:
         ids = np.array([device])
         (promise,) = self.training.start(ids)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
-        (task,) = parts.tasks(ids, number.round, True, [own_number], [chosen.compute_s], [leaves_s])
+        accounts, compute_s = parts.learner.accounts, chosen.compute_s
+        if accounts.algorithm.settled_at_begin:
+            samples = accounts.charged_samples(ids, number.round)
+            compute_s = float(parts.world.compute_s(ids, own_number, samples)[0])
+        (task,) = parts.tasks(ids, number.round, True, [own_number], [compute_s], [leaves_s])
         task.taken, task.bandwidth_hz, task.rx_power_w = True, self._share_of(task.station), chosen.rx_power_w
         self.next_task[device] += 1
         self._idle.begin(device)

@@ -11,6 +11,7 @@ from edgesim.algorithms.staleness import weights
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.batches import samples_per_job
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.payload import BITS_PER_PARAMETER, Network
@@ -25,8 +26,16 @@ class Accounts:
         """What a model is charged is the number of its parameters, unless ``round.payload_bits`` is a number."""
         given_bits = config.round.payload_bits
         self.model_bits = float(BITS_PER_PARAMETER * network.parameters if given_bits == "model" else given_bits)
-        sizes = Sizes(self.model_bits, devices=config.devices.count, classes=federation.class_count, **vars(network))
+        sizes = Sizes(
+            self.model_bits,
+            devices=config.devices.count,
+            classes=federation.class_count,
+            private=int(federation.frames[1].sizes.sum()),
+            public=len(federation.public),
+            **vars(network),
+        )
         self.algorithm = make_algorithm(config.algorithm, sizes, streams)
+        self.algorithm.check_sizes()
         self.rule = make_merge_rule(config.round)
         self._config = config
         self._federation = federation
@@ -52,6 +61,11 @@ class Accounts:
         if self.algorithm.starts_anew_in_frames:
             self._is_open = False
 
+    def begin(self, ids: Integers, round: int) -> None:
+        """Devices, [n], begin to work together; what they are sent, send and compute is settled with it."""
+        if self.algorithm.settled_at_begin:
+            self.algorithm.begin(self._devices(ids), round, self.ledger)
+
     def download_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device receives, [n]."""
         return self._bits_of("download_bits", ids, round)
@@ -62,8 +76,7 @@ class Accounts:
 
     def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
         """What a method of the algorithm answers, [n]; raises `EdgesimError` for anything but a number of bits each."""
-        devices = Devices(ids, self._federation.frames[self.frame].class_counts)
-        bits: Floats = getattr(self.algorithm, method)(devices, round, self.ledger)
+        bits: Floats = getattr(self.algorithm, method)(self._devices(ids), round, self.ledger)
         fine = (bits >= 0) & (bits < np.inf)
         if np.shape(bits) != ids.shape or not fine.all():
             told = f"an array of shape {np.shape(bits)} for {len(ids)} devices"
@@ -73,11 +86,17 @@ class Accounts:
             raise EdgesimError(f"algorithm {name!r}: {method} answered {told}; expected 0 or more bits for each device")
         return bits
 
-    def charged_samples(self, sizes: Integers, samples: Integers) -> Floats:
-        """Samples that FedAvg trains on in the time of jobs on ``samples`` [n], [n]; data sets have ``sizes`` [n]."""
+    def _devices(self, ids: Integers) -> Devices:
+        frame = self._federation.frames[self.frame]
+        return Devices(ids, frame.class_counts, frame.sizes)
+
+    def charged_samples(self, ids: Integers, round: int) -> Floats:
+        """Samples that FedAvg trains on in the time that each device computes in a round, [n]."""
+        devices = self._devices(ids)
+        samples = samples_per_job(devices.sizes, self._config.learning)
         if self._config.algorithm.compute_cost == "equal":
             return np.asarray(samples, dtype=np.float64)
-        return np.asarray(samples * self.algorithm.compute_factor(sizes, samples))
+        return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger))
 
     def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
         """Bits that each device receives and sends, [n] each, worked out for the devices that are looked at."""

@@ -21,6 +21,8 @@ Augmentation = Literal["none", "flip", "crop-flip"]
 
 _PADDING = 4
 _OFFSETS = 2 * _PADDING + 1
+UNCHANGED = (0, _PADDING, _PADDING)
+"""The change that leaves an image as it is."""
 
 
 def draw_changes(

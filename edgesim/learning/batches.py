@@ -25,8 +25,22 @@ def step_edges(size: int, learning: LearningConfig) -> Integers:
     batch = learning.batch_size
     if learning.epochs is None:
         return np.arange(_steps(learning) + 1) * batch
-    starts = np.arange(learning.epochs)[:, None] * size + np.arange(0, size, batch)
-    return np.append(starts.reshape(-1), learning.epochs * size)
+    return epoch_edges(size, learning.epochs, batch)
+
+
+def epoch_edges(size: int, epochs: int, batch: int) -> Integers:
+    """Where the steps of epochs over so many samples begin and end, [steps + 1]; an epoch ends in its rest."""
+    starts = np.arange(epochs)[:, None] * size + np.arange(0, size, batch)
+    return np.append(starts.reshape(-1), epochs * size)
+
+
+def epoch_places(streams: Streams, name: str, device: int, draw: int, size: int, epochs: int) -> Integers:
+    """Places among so many samples in epochs, each in a new order of a stream, in order of use, [epochs size].
+
+    ``draw`` is the number of the device's job.
+    """
+    (places,) = _positions(streams, name, np.array([device]), np.array([draw]), size, epochs * size)
+    return np.asarray(places)
 
 
 def batch_samples(

@@ -12,6 +12,7 @@ import numpy as np
 from edgesim.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
 from edgesim.arrays import Integers
 from edgesim.errors import Diverged
+from edgesim.learning.augmentation import UNCHANGED
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,8 +43,8 @@ class Job:
     given: Mapping[str, Tensor]
     """``start``, the start weights [P], and by name what else the algorithm gives."""
     optimiser: Optimiser
-    own: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Samples of the device's whole data set, [n], for passes over all of them."""
+    passed: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Samples over which the trained model passes, [n]: `Algorithm.passes_over`."""
     velocity: Tensor | None = None
     """Velocity with which SGD begins, [trainable]; zero when absent."""
 
@@ -71,8 +72,22 @@ class Job:
     @property
     def changes(self) -> Integers | None:
         """How the image of each sample is augmented, [n, 3]; None where no image is."""
-        changes = [phase.changes for phase in self.phases if phase.changes is not None]
-        return np.concatenate(changes) if changes else None
+        return _joined([(len(phase.samples), phase.changes) for phase in self.phases], UNCHANGED)
+
+    @property
+    def rows(self) -> Integers | None:
+        """`Phase.rows` of all phases, [n]; None where no phase has any."""
+        return _joined([(len(phase.samples), phase.rows) for phase in self.phases], -1)
+
+
+def _joined(parts: Sequence[tuple[int, Integers | None]], absent: int | tuple[int, ...]) -> Integers | None:
+    """Arrays of so many rows behind one another, ``absent`` for the rows of one that is None; None if all are."""
+    if len(parts) == 1 or all(part is None for _, part in parts):
+        return parts[0][1]
+    filled = np.asarray(absent, dtype=np.int64)
+    return np.concatenate(
+        [np.broadcast_to(filled, (length, *filled.shape)) if part is None else part for length, part in parts]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +157,7 @@ def wanted(promises: Sequence[Promise]) -> list[tuple[Promise, Job]]:
 
 
 class Passes(Protocol):
-    """What a job can tell of the device's whole data set once it is trained, as `Trained` says."""
+    """What a job can tell of the samples that it passes over once it is trained, as `Trained` says."""
 
     def gradient(self) -> Tensor:
         """At the start weights, [trainable]."""

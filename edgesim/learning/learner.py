@@ -79,12 +79,12 @@ class TorchLearner:
             ),
         ):
             module = build()
-            refuse_lone_samples(module, federation, learning)
             self.model = FlatModel(module, self.torch_device, learning.precision == "mixed")
             refuse_nondeterminism(self.model, learning.model, dataset.image_shape)
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
             self.accounts = Accounts(config, federation, streams, self.model.network)
             algorithm = self.accounts.algorithm
+            refuse_lone_samples(module, federation, learning, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
             vectors = algorithm.trainable_tables + learning.persist_momentum
@@ -146,6 +146,10 @@ class TorchLearner:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
             self._hand_out(self._start.weights)
+        with reproducible(self.torch_device):
+            first = self.accounts.algorithm.first_model(self.global_weights, self._bench(1))
+        if first is not self.global_weights:
+            self._hand_out(first)
 
     def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
@@ -164,7 +168,13 @@ class TorchLearner:
     def _bench(self, frame: int) -> TorchWorkbench:
         federation = self.federation
         return TorchWorkbench(
-            self.model, self.data, federation.public, federation.frames[frame], self.streams, self._round
+            self.model,
+            self.data,
+            federation.public,
+            federation.frames[frame],
+            self.streams,
+            self.config.learning,
+            self._round,
         )
 
     def merge(

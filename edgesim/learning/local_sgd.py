@@ -43,12 +43,14 @@ def train(
     seed: int,
     pull: Pull = Pull(),  # noqa: B008 - it cannot change
     objective: Objective | None = None,
+    rows: Tensor | None = None,
 ) -> Progress:
     """Run the steps whose samples lie between successive edges, [steps + 1].
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
-    The gradient is that of an objective, else of cross-entropy; `Progress` tells of the latter in either case.
+    The gradient is that of an objective, with the `Step.rows` of the samples, [n], if they have any, else of
+    cross-entropy; `Progress` tells of the latter in either case.
     The update is that of `edgesim.learning.descent.Descent`.
     """
     model.module.train()
@@ -69,7 +71,8 @@ def train(
                     logits = model.module(images[part])
                 loss = F.cross_entropy(logits.to(model.dtype), labels[part])
             else:
-                logits, loss = objective(images[part], labels[part], taught[step - chunk.start], step)
+                of_step = None if rows is None else rows[bounds[step] : bounds[step + 1]]
+                logits, loss = objective(images[part], labels[part], taught[step - chunk.start], step, of_step)
             outputs.append(logits.detach())
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]

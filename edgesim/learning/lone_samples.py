@@ -6,20 +6,25 @@ import numpy as np
 import torch
 from torch import nn
 
+from edgesim.algorithms.algorithm import Algorithm
 from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.batches import step_edges
 from edgesim.learning.federation import Federation
 
 
-def refuse_lone_samples(module: nn.Module, federation: Federation, learning: LearningConfig) -> None:
+def refuse_lone_samples(
+    module: nn.Module, federation: Federation, learning: LearningConfig, algorithm: Algorithm
+) -> None:
     """Raise `EdgesimError` where some step of some device has one sample and the model cannot train on it."""
     sizes = np.unique(np.concatenate([frame.sizes for frame in federation.frames[1:]])).tolist()
     work = [(f"a device of {size} samples", size, learning) for size in sizes]
     dataset = federation.dataset
+    epoch = learning.model_copy(update={"steps": None, "epochs": 1})
+    further = sorted(set(algorithm.epoch_sizes(np.array(sizes))))
+    work += [(f"what its algorithm trains on, {size} samples,", size, epoch) for size in further]
     if learning.pretrain and dataset is not None:
         old = int(np.isin(dataset.train_labels, federation.old_classes).sum())
-        epoch = learning.model_copy(update={"steps": None, "epochs": 1})
         work.append((f"pre-training on {old} samples", old, epoch))
     for what, size, how in work:
         if 1 in np.diff(step_edges(size, how)) and not _trains_on_one(module, federation):
@@ -33,8 +38,8 @@ def _trains_on_one(module: nn.Module, federation: Federation) -> bool:
     assert federation.dataset is not None, "without a dataset nothing trains"
     try:
         with torch.no_grad():
-            dtype = next(module.parameters()).dtype
-            copy.deepcopy(module).train()(torch.zeros(1, *federation.dataset.image_shape, dtype=dtype))
+            image = next(module.parameters()).new_zeros(1, *federation.dataset.image_shape)
+            copy.deepcopy(module).train()(image)
     except ValueError:
         return False
     return True

@@ -19,7 +19,7 @@ class Objective:
         self._algorithm = algorithm
         self._seed = seed
         self._model = model
-        self._teachers = {name: given[name] for name in algorithm.teachers}
+        self._teachers = {name: given[name] for name in algorithm.teachers if name in given}
         self._given = {name: given[name] for name in beside_models(algorithm, given)}
 
     def taught(self, batches: Sequence[Tensor]) -> list[dict[str, Outputs]]:
@@ -41,17 +41,17 @@ class Objective:
         return found
 
     def __call__(
-        self, images: Tensor, labels: Tensor, teachers: Mapping[str, Outputs], number: int
+        self, images: Tensor, labels: Tensor, teachers: Mapping[str, Outputs], number: int, rows: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Logits [n, classes] and the mean loss of a step on images [n, C, H, W], of which teachers have made that.
 
-        ``number`` is that of the step, from 0.
+        ``number`` is that of the step, from 0; ``rows`` [n] are `Step.rows`.
         """
         own = self._outputs(images)
         share = own.logits.new_full((len(labels),), 1 / len(labels))
         head = self._model.head if self._algorithm.features else None
         key = draws.key(self._seed, number) if self._algorithm.draws else None
-        step = Step(own, teachers, labels, share, self._given, head, key)
+        step = Step(own, teachers, labels, share, self._given, head, key, rows)
         return own.logits, self._algorithm.loss(step).mean()
 
     def _outputs(self, images: Tensor) -> Outputs:

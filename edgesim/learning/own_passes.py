@@ -1,4 +1,4 @@
-"""Passes over a device's whole data set where its job runs: in evaluation mode, on images as they are."""
+"""Passes over samples where a device's job has run: in evaluation mode, on images as they are."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from edgesim.learning.tensors import DeviceData
 
 @dataclass(frozen=True, eq=False)
 class OwnPasses:
-    """Passes of one job, for an algorithm that has said so (`Algorithm.passes_over_all`)."""
+    """Passes of one job, for an algorithm that has said so (`Algorithm.passes_over`)."""
 
     model: FlatModel
     data: DeviceData
@@ -29,7 +29,7 @@ class OwnPasses:
         model.gradient.zero_()
         for images, labels in self._batches():
             losses = F.cross_entropy(model.module(images), labels, reduction="sum")
-            (losses / len(job.own)).backward()  # type: ignore[no-untyped-call]
+            (losses / len(job.passed)).backward()  # type: ignore[no-untyped-call]
         return model.gradient + job.optimiser.weight_decay * model.weights[: model.trainable]
 
     def outputs(self, update: Tensor) -> tuple[Outputs, Tensor]:
@@ -51,6 +51,6 @@ class OwnPasses:
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Images and labels, as many at once as in the largest step of the job, so that memory lasts."""
         self.model.module.eval()
-        for rows in torch.split(self.data.index(self.job.own), int(np.diff(self.job.edges).max())):
+        for rows in torch.split(self.data.index(self.job.passed), int(np.diff(self.job.edges).max())):
             images, labels = self.data.train(rows)
             yield self.model.inputs(images), labels

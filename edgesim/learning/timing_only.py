@@ -20,8 +20,13 @@ from edgesim.streams import Streams
 class TimingOnlyRound(CountKnowledge):
     """A `TrainingRound` whose jobs are never run."""
 
+    def __init__(self, accounts: Accounts, *knowledge: Any) -> None:
+        super().__init__(*knowledge)
+        self._accounts = accounts
+
     def start(self, ids: Integers) -> list[Promise]:
         """Promises without jobs, [n]."""
+        self._accounts.begin(ids, self.round)
         return [Promise(device, self.round) for device in ids.tolist()]
 
     def losses(self, ids: Integers) -> Floats:
@@ -69,7 +74,7 @@ class TimingOnlyLearner:
     def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> TimingOnlyRound:
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
         self.accounts.open_round(round, frame)
-        return TimingOnlyRound(*self._knowledge, round, frame, tasks)
+        return TimingOnlyRound(self.accounts, *self._knowledge, round, frame, tasks)
 
     def merge(
         self, arrived: Sequence[Arrived], began: Integers, sending: Callable[[], Sequence[Promise]] = tuple

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Device, Phase
+from edgesim.algorithms.algorithm import Device, Phase, Samples
 from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.augmentation import draw_changes
-from edgesim.learning.batches import batch_samples, statistics_samples, step_edges
+from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples, step_edges
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Optimiser, Promise
@@ -45,6 +45,7 @@ class TorchRound(CountKnowledge):
         optimiser = Optimiser(learning.lr_in(self.round), *kinds)
         clients, sizes = self.federation.frames[self.frame].clients, self.federation.frames[self.frame].sizes
         total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
+        accounts.begin(new, self.round)
         for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
             about = Device(device, size, self.round, total, learning.batch_size)
             state = self._states[int(self._learner.server[device])]
@@ -55,12 +56,22 @@ class TorchRound(CountKnowledge):
                     f"algorithm {self._learner.config.algorithm.name!r}: teachers names {missing[0]!r}, which given "
                     f"did not answer with for device {device} (got {', '.join(sorted(given))})"
                 )
-            phases = accounts.algorithm.phases(own, about)
-            job = Job(device, self.round, seed, phases, given, optimiser, velocity=velocities.get(device))
-            if accounts.algorithm.passes_over_all():
-                job = replace(job, own=clients[device])
+            given = {name: of for name, of in given.items() if of.numel() or name not in accounts.algorithm.teachers}
+            samples = Samples(clients[device], self.federation.public, partial(self._epochs, device))
+            phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
+            passed = accounts.algorithm.passes_over(about, samples)
+            job = Job(device, self.round, seed, phases, given, optimiser, passed, velocities.get(device))
             self._promises[device] = Promise(device, self.round, job)
         return [self._promises[device] for device in ids.tolist()]
+
+    def _epochs(self, device: int, name: str, samples: Integers, count: int) -> Phase:
+        """`Samples.epochs` of a device."""
+        draw, edges = int(self.tasks[device]), epoch_edges(len(samples), count, self.learning.batch_size)
+        places = epoch_places(self.streams, name, device, draw, len(samples), count)
+        public = np.isin(samples, self.federation.public).any()
+        augment = "none" if public else self._learner.config.data.augment
+        (changes,) = draw_changes(augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)])
+        return Phase(samples[places], edges, changes, places)
 
     def _drawn(self, ids: Integers) -> Iterator[tuple[Phase, int]]:
         """The local training that the config asks for and the seed of the job, for each of the devices ``ids`` [n].

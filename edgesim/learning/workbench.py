@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from edgesim.algorithms.algorithm import Outputs
 from edgesim.arrays import Integers
+from edgesim.config import LearningConfig
 from edgesim.learning import dropout
 from edgesim.learning.federation import Frame
 from edgesim.learning.flat import FlatModel
@@ -32,6 +34,7 @@ class TorchWorkbench:
     public: Integers
     frame: Frame
     streams: Streams
+    learning: LearningConfig
     round: int
 
     @property
@@ -52,6 +55,11 @@ class TorchWorkbench:
                 found[name].append(tensor.clone())
         stacked = {name: torch.stack(tensors) for name, tensors in found.items()}
         return lambda latents: vmap(partial(model.head_logits, latents=latents))(stacked)
+
+    def batches(self, samples: Integers) -> list[Integers]:
+        """See `Workbench`."""
+        size = self.learning.batch_size
+        return np.split(samples, range(size, len(samples), size))
 
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
         """See `Workbench`."""
@@ -78,11 +86,13 @@ class TorchWorkbench:
         weights: Tensor,
         batches: Sequence[Integers],
         loss: Callable[[Tensor, int], Tensor],
-        steps: Callable[[Sequence[nn.Parameter]], Stepper],
+        steps: Callable[[Sequence[nn.Parameter]], Stepper] | None = None,
         clip_norm: float | None = None,
     ) -> Tensor:
         """See `Workbench`."""
         model = self.model
+        if steps is None:
+            steps, clip_norm = self._local_steps, self.learning.clip_norm
         model.load(weights)
         model.module.train()
         optimiser, schedule = steps(model.parameters())
@@ -97,6 +107,11 @@ class TorchWorkbench:
             if schedule is not None:
                 schedule.step()
         return model.snapshot()
+
+    def _local_steps(self, parameters: Sequence[nn.Parameter]) -> Stepper:
+        learning = self.learning
+        rate = learning.lr_in(max(1, self.round))
+        return torch.optim.SGD(parameters, rate, learning.momentum, weight_decay=learning.weight_decay), None
 
     def _images(self, samples: Integers) -> Tensor:
         images, _ = self.data.train(self.data.index(samples))

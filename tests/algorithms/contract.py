@@ -43,6 +43,9 @@ VARIANTS = [
     ("feddyn", {"adaptive": False, "alpha": 0.1}),
     ("mifa", {"wait": True}),
     ("fedproto", {"average_weights": True}),
+    ("fedmd", {"average_weights": True}),
+    ("fedmd", {"public_subset": "round"}),
+    ("cfed", {"server_passes": 2, "learners": 0.3}),
 ]
 """Options of algorithms that change what is trained or merged."""
 
@@ -94,8 +97,13 @@ CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + [
 each_variant = pytest.mark.parametrize(("pair", "options"), CASES)
 
 
-SHORT = {"feddf": {"steps": 5}}
-"""Options of algorithms whose servers train long."""
+SHORT = {
+    "feddf": {"steps": 5},
+    # Of 96 samples: no batch of one, which batch norm cannot do with.
+    "fedmd": {"public_subset": "fixed", "public_share": 0.125, "public_epochs": 1, "own_epochs": 0},
+    "cfed": {"task_rounds": 2},
+}
+"""Options of algorithms that train long, have teachers late, or allow some ways to merge only with them."""
 
 
 def make_config(pair, setting="rounds", options=(), availability=(), download_s=0.02, **learning):

@@ -51,15 +51,17 @@ class Holder:
         loss = functional.cross_entropy(self.outputs(weights).logits, torch.tensor(self.labels))
         return torch.autograd.grad(loss, weights)[0]
 
-    def objective(self, weights: Tensor, algorithm: Algorithm, given: Mapping[str, Tensor]) -> Tensor:
-        """Gradient of the mean of an algorithm's own loss, [8]."""
+    def objective(
+        self, weights: Tensor, algorithm: Algorithm, given: Mapping[str, Tensor], rows: np.ndarray | None = None
+    ) -> Tensor:
+        """Gradient of the mean of an algorithm's own loss, [8]; ``rows`` of its images in tables of what is given."""
         weights = weights.clone().requires_grad_()
-        teachers = {name: self.outputs(given[name]) for name in algorithm.teachers}
+        teachers = {name: self.outputs(given[name]) for name in algorithm.teachers if len(given[name])}
         others = {name: tensor for name, tensor in given.items() if name != "start" and name not in teachers}
         share = torch.full((self.samples,), 1 / self.samples, dtype=torch.float64)
         last = weights.view(2, 2, 2)[1]
-        head = partial(functional.linear, weight=last)
-        step = Step(self.outputs(weights), teachers, torch.tensor(self.labels), share, others, head, (12, 34))
+        head, about = partial(functional.linear, weight=last), None if rows is None else torch.from_numpy(rows)
+        step = Step(self.outputs(weights), teachers, torch.tensor(self.labels), share, others, head, (12, 34), about)
         return torch.autograd.grad(algorithm.loss(step).mean(), weights)[0]
 
     def outputs(self, weights: Tensor) -> Outputs:
@@ -93,7 +95,12 @@ class Bench:
         """All of its images."""
         return np.arange(self.of.samples)
 
-    def _part(self, batch: np.ndarray) -> Holder:
+    def batches(self, samples: np.ndarray) -> list[np.ndarray]:
+        """All at once."""
+        return [samples]
+
+    def part(self, batch: np.ndarray) -> Holder:
+        """A holder of some of its images, by their numbers."""
         return Holder([self.of.images[row] for row in batch], [self.of.labels[row] for row in batch])
 
     def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
@@ -103,19 +110,19 @@ class Bench:
 
     def outputs(self, weights: Tensor, batches: Sequence[np.ndarray]) -> Iterator[Outputs]:
         """What the net makes of each batch."""
-        return (self._part(batch).outputs(weights) for batch in batches)
+        return (self.part(batch).outputs(weights) for batch in batches)
 
     def gradients(self, weights: Tensor, batches: Sequence[np.ndarray]) -> Iterator[list[Tensor]]:
         """Of both matrices."""
-        return (list(self._part(batch).gradient(weights).split(4)) for batch in batches)
+        return (list(self.part(batch).gradient(weights).split(4)) for batch in batches)
 
-    def fit(self, weights, batches, loss, steps, clip_norm=None) -> Tensor:
-        """Steps of an optimiser on the eight weights."""
+    def fit(self, weights, batches, loss, steps=None, clip_norm=None) -> Tensor:
+        """Steps of an optimiser on the eight weights, by default as devices take them."""
         own = weights.clone().requires_grad_()
-        optimiser, schedule = steps([own])
+        optimiser, schedule = steps([own]) if steps else (torch.optim.SGD([own], 0.5), None)
         for step, batch in enumerate(batches):
             optimiser.zero_grad()
-            loss(self._part(batch).outputs(own).logits, step).backward()
+            loss(self.part(batch).outputs(own).logits, step).backward()
             if clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_([own], clip_norm)
             optimiser.step()

@@ -7,6 +7,7 @@ w_0 + (1 - (1 - lr (a + mu))^K) a (b - w_0) / (a + mu).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Phase, Pull, Sent, Sizes, State, Trained
+from edgesim.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    Devices,
+    Phase,
+    Pull,
+    Samples,
+    Sent,
+    Sizes,
+    State,
+    Trained,
+)
 from edgesim.streams import Streams
 
 
@@ -35,6 +48,9 @@ class Quadratic:
         return self.curvature * (weights - torch.tensor(self.best, dtype=torch.float64))
 
 
+OWN = 1000
+"""Where the numbers of a device's own samples begin, behind those of public images."""
+
 TWO = (Quadratic(1.0), Quadratic(-2.0, curvature=3.0))
 """Of unlike curvature: their mean loss is least at -1.25."""
 
@@ -48,6 +64,14 @@ class Job:
     lr: float
     phases: tuple[Phase, ...]
     given: Mapping[str, Tensor]
+    passed: np.ndarray
+
+
+def whole_epochs(stream: str, samples: np.ndarray, count: int) -> Phase:
+    """So many steps, each on all of the samples in their order."""
+    size = len(samples)
+    edges, rows = np.arange(0, count * size + 1, size), np.tile(np.arange(size), count)
+    return Phase(np.tile(samples, count), edges, None, rows)
 
 
 @dataclass
@@ -62,16 +86,18 @@ class Play:
     steps: int = 2
     momentum: float = 0.0
     bench: Any = None
-    """What the server trains with, if it does."""
+    """What the server trains with, if it does, and which public images there are."""
+    seed: int = 0
 
     def __post_init__(self) -> None:
         weights = torch.tensor(self.start, dtype=torch.float64)
         trainable = len(weights) - len(getattr(self.devices[0], "moments", ()))
         classes, features = getattr(self.devices[0], "sizes", (0, 0))
         tensors = getattr(self.devices[0], "tensors", ())
-        counts = len(self.devices), classes, features, len(tensors), tensors
+        private, public = sum(each.samples for each in self.devices), self.bench.public if self.bench else ()
+        counts = len(self.devices), classes, features, len(tensors), tensors, private, len(public)
         sizes = Sizes(32.0 * trainable, trainable, *counts)
-        self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(0))
+        self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(self.seed))
         self.ledger = self.algorithm.ledger(1)
         self.state: State = self.algorithm.start(weights)
         self.first_kept = self.algorithm.first_kept(weights)
@@ -87,18 +113,31 @@ class Play:
         """
         return self.merge(self.begin(*ids), unpicked=self.begin(*unpicked), failed=failed)
 
+    def end_frame(self) -> None:
+        """A frame ends, as for an algorithm that starts anew in the next."""
+        self.ledger, self.state = self.algorithm.ledger(self.merged + 1), self.algorithm.start(self.state.weights)
+
     def begin(self, *ids: int) -> list[Job]:
         """Jobs that start from the current model."""
         lr = self.lr(self.merged + 1) if callable(self.lr) else self.lr
         made = []
+        if self.bench:
+            self.bench.round = self.merged + 1
         self.state = self.algorithm.prepare(self.state, self.bench)
+        counts = np.array([getattr(each, "class_counts", []) for each in self.devices], dtype=np.int64)
+        sizes = np.array([each.samples for each in self.devices])
+        self.algorithm.begin(Devices(np.array(ids, dtype=np.int64), counts, sizes), self.merged + 1, self.ledger)
         for device in ids:
             total = sum(each.samples for each in self.devices)
             samples = self.devices[device].samples
             about = Device(device, samples, self.merged + 1, total, samples)
             given = self.algorithm.given(self.state, self.kept.get(device, self.first_kept), about, self.ledger)
-            own = Phase(np.zeros(self.steps, dtype=np.int64), np.arange(self.steps + 1))
-            made.append(Job(device, self.merged, lr, self.algorithm.phases(own, about), given))
+            own = Phase(np.full(self.steps, OWN), np.arange(self.steps + 1))
+            public = self.bench.public if self.bench else np.empty(0, dtype=np.int64)
+            samples = Samples(OWN + np.arange(self.devices[device].samples), public, whole_epochs)
+            phases = self.algorithm.phases(own, about, samples, self.ledger)
+            passed = self.algorithm.passes_over(about, samples)
+            made.append(Job(device, self.merged, lr, phases, given, passed))
         return made
 
     def merge(
@@ -134,10 +173,13 @@ class Play:
         device, start, trainable = self.devices[job.device], job.given["start"], self.algorithm.sizes.parameters
         pull: Pull = self.algorithm.pull(job.given)
         weights, velocity = start[:trainable].clone(), torch.zeros(trainable, dtype=torch.float64)
-        steps = sum(len(phase.edges) - 1 for phase in job.phases)
+        steps = [(phase, *edges) for phase in job.phases for edges in itertools.pairwise(phase.edges)]
         own_loss = type(self.algorithm).loss is not Algorithm.loss
-        for _ in range(steps):
-            plain = device.objective(weights, self.algorithm, job.given) if own_loss else device.gradient(weights)
+        for phase, first, stop in steps:
+            # A step takes all of a device's own samples, or those public ones that its phase names.
+            samples, rows = phase.samples[first:stop], None if phase.rows is None else phase.rows[first:stop]
+            holder = self.bench.part(samples) if samples[0] < OWN else device
+            plain = holder.objective(weights, self.algorithm, job.given, rows) if own_loss else device.gradient(weights)
             gradient = plain + pull.to_start * (weights - start[:trainable]) + pull.decay * weights
             if pull.shift is not None:
                 gradient = gradient + pull.shift
@@ -145,8 +187,9 @@ class Play:
             weights = weights - job.lr * velocity
         end = torch.cat([weights, torch.tensor(getattr(device, "moments", ()), dtype=torch.float64)])
         at_start = partial(device.gradient, start[:trainable])
-        outputs = partial(device.labelled_outputs, weights) if hasattr(device, "labelled_outputs") else _no_samples
-        return Trained(end - start, job.given, steps, job.lr, self.momentum, at_start, outputs)
+        holder = self.bench.part(job.passed) if len(job.passed) and job.passed[0] < OWN else device
+        outputs = partial(holder.labelled_outputs, weights) if hasattr(holder, "labelled_outputs") else _no_samples
+        return Trained(end - start, job.given, len(steps), job.lr, self.momentum, at_start, outputs)
 
     def _arrived(
         self,

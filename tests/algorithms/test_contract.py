@@ -177,12 +177,15 @@ def test_what_is_remembered_of_devices_is_what_it_says_and_nothing_of_those_neve
 
 
 def assert_alike(stacked, loop, tolerance):
-    """Up to the tolerance, times how far training moves the model; what devices send and keep times its own size."""
+    """Up to the tolerance, times how far training moves the model; what devices send and keep times its own size.
+
+    That is at least a millionth of how far training moves: the first reviews of a task bring rounding alone.
+    """
     assert loop.keys() == stacked.keys()
     moved = float((loop["model 4"] - loop["start"]).norm())
     for name, tensor in loop.items():
         assert tensor.dtype == stacked[name].dtype
-        scale = moved if name.startswith("model") else float(tensor.double().norm())
+        scale = moved if name.startswith("model") else max(1e-6 * moved, float(tensor.double().norm()))
         assert float((stacked[name] - tensor).double().norm()) <= tolerance * scale, name
 
 

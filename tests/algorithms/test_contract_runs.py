@@ -100,7 +100,10 @@ def watch(patch, seen, setting):
                 round, before = left.pop(device)
                 seen.back.append(Back(device, self.round - round - 1, before, remembered(learner, device), own))
             sent = learner.model.trainable * (given["start"] is state.weights)
-            sent += sum(numbers(tensor) for name, tensor in state.shared.items() if given.get(name) is tensor)
+            shared = [tensor for name, tensor in state.shared.items() if given.get(name) is tensor]
+            models = [tensor[: learner.model.trainable] for tensor in shared if tensor.shape == state.weights.shape]
+            others = [tensor for tensor in shared if tensor.shape != state.weights.shape]
+            sent += sum(map(numbers, models + others))
             begun[device] += 1
             promise.number = promise.round if setting in ("rounds", "late", "edges") else begun[device]
             assert (device, promise.number) not in seen.down
@@ -294,7 +297,10 @@ def test_the_same_config_has_the_same_bytes(pair, trained, config, tmp_path):
 def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pair, tmp_path):
     """The mlp's 2,410 numbers are 9,640 bytes, those of 115 devices 1.057 MiB."""
     config = make_config(pair, back_end="loop", memory_budget_mib=1)
-    many = config.model_copy(update={"devices": config.devices.model_copy(update={"count": 115}), "rounds": 1})
+    # With public images for each of them.
+    data = config.data.model_copy(update={"samples_per_device": 11, "public_per_class": 12})
+    devices = config.devices.model_copy(update={"count": 115})
+    many = config.model_copy(update={"devices": devices, "rounds": 1, "data": data})
     if not tables(pair):
         assert simulation.run(many, tmp_path / "run").status == "finished"
         return

@@ -82,7 +82,8 @@ def test_the_objective_of_the_server_is_that_worked_out_elsewhere():
 )
 def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, features, noise, generator, down, arrive):
     algorithm = FedGen(FedGen.Options(noise=noise), Sizes(32.0 * parameters, parameters, 3, 10, features), Streams(0))
-    devices, ledger = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64)), algorithm.ledger(1)
+    devices = Devices(np.array([2, 0]), np.ones((3, 10), dtype=np.int64), np.full(3, 10))
+    ledger = algorithm.ledger(1)
     assert algorithm.latent_sizes.parameters == generator
     assert algorithm.start(torch.zeros(5)).generator.weights.shape == (generator,)
     plain = 32.0 * parameters
@@ -93,7 +94,7 @@ def test_the_generator_travels_down_once_a_merge_has_trained_it(parameters, feat
     algorithm.note(ledger, arrive(torch.empty(0, 5)))
     assert algorithm.download_bits(devices, 4, ledger).tolist() == [down] * 2
     assert algorithm.upload_bits(devices, 4, ledger).tolist() == [plain] * 2
-    assert algorithm.compute_factor(np.array([5]), np.array([10])).tolist() == [1.0]
+    assert algorithm.compute_factor(devices, np.array([10, 10]), 4, ledger).tolist() == [1.0, 1.0]
 
 
 def test_without_any_arrival_there_is_no_generator_to_train_with():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms.algorithm import Device, Outputs, Sizes, State, Step
+from edgesim.algorithms.algorithm import Device, Devices, Outputs, Sizes, State, Step
 from edgesim.algorithms.flwf import Flwf
 from edgesim.streams import Streams
 
@@ -27,4 +27,5 @@ def test_the_start_teaches_from_the_second_round_on(round, counts):
 
 def test_a_frozen_forward_pass_costs_a_third():
     algorithm = Flwf(Flwf.Options(), Sizes(0.0, 0, 1), Streams(0))
-    assert algorithm.compute_factor(np.array([5]), np.array([10])) == pytest.approx([4 / 3])
+    device = Devices(np.array([0]), np.zeros((1, 0), dtype=np.int64), np.array([5]))
+    assert algorithm.compute_factor(device, np.array([10]), 1, None) == pytest.approx([4 / 3])

@@ -58,7 +58,7 @@ def test_rows_that_are_not_there_leave_gradients_finite():
 def test_prototypes_of_the_net_of_eight_weights_and_what_they_cost():
     """Device 1 holds class 1 alone and device 2 class 0 alone, so that after round 2 each class has one prototype."""
     play = Play(Fpl, THREE, {"tau": 0.5}, START, lr=0.5)
-    devices = Devices(np.arange(3), np.array([device.class_counts for device in THREE]))
+    devices = Devices(np.arange(3), np.array([device.class_counts for device in THREE]), np.array([4, 2, 1]))
     model_bits = 32 * 8.0
     assert play.algorithm.download_bits(devices, 1, play.ledger).tolist() == [model_bits] * 3
     assert play.algorithm.upload_bits(devices, 1, play.ledger).tolist() == [

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench
+from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench, Holder
 from quadratics import Play
 
 from edgesim.algorithms import ALGORITHMS
@@ -66,6 +66,17 @@ def test_with_these_options_it_is_fedavg(kind, weights, pattern):
 )
 def test_with_one_step_it_is_fedavg_whatever_its_strength(kind, pattern):
     assert gap(models(kind, pattern, steps=1), models(AVERAGE, pattern, steps=1)) < 1e-14
+
+
+@each_pattern
+def test_cfed_without_reviewers_is_fedavg_with_equal_weights(pattern):
+    """Since all learn, or since the first task never ends; with reviewers it is not."""
+    public = {"bench": Bench(Holder(list(PUBLIC.images) * 4, [0] * 12))}
+    plain = models(EQUALS, pattern)
+    for options in ({"task_rounds": 1, "learners": 1.0}, {"task_rounds": len(pattern), "learners": 0.3}):
+        assert gap(models(("cfed", options), pattern, **public), plain) < 1e-14
+    reviewed = models(("cfed", {"task_rounds": 1, "learners": 0.3}), pattern, **public)
+    assert (gap(reviewed, plain) > 1e-2) == any(len(ids) > 1 for ids in pattern[1:])
 
 
 @each_pattern

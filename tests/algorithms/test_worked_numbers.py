@@ -8,9 +8,9 @@ are (.4, .2) minus the two before in every line), and the distance from FedAvg a
 
 import pytest
 import torch
-from eight_weights import PROXY, PUBLIC, ROUNDS, START, THREE, Bench, check_sum
+from eight_weights import PROXY, PUBLIC, ROUNDS, START, THREE, Bench, Holder, check_sum
 from quadratics import TWO, Play
-from worked_numbers import EIGHT_WEIGHTS, KINDS
+from worked_numbers import EIGHT_WEIGHTS, KINDS, OF_CFED
 
 from edgesim.algorithms import ALGORITHMS
 
@@ -74,12 +74,18 @@ def test_a_net_of_eight_weights_on_devices_that_come_and_go(name, numbers):
     def lr(round):
         return 0.5**round if name.endswith(".125") else 0.5
 
-    bench = Bench(PROXY if name.startswith("FedCL") else PUBLIC)
-    fedavg, found = play("FedAvg", THREE, start=START, lr=0.5), play(name, THREE, start=START, lr=lr, bench=bench)
+    cfed = name.startswith("CFeD")
+    shards = OF_CFED["shards"] if cfed else 1
+    public = Holder(list(PUBLIC.images) * shards, list(PUBLIC.labels) * shards)
+    bench = Bench(PROXY if name.startswith("FedCL") else public)
+    fedavg = play("FedAvg", THREE, start=START, lr=0.5)
+    found = play(name, THREE, start=START, lr=lr, bench=bench, seed=OF_CFED["seed"] if cfed else 0)
     sums = []
     for ids in ROUNDS:
         fedavg.round(*ids)
         found.round(*ids)
+        if cfed and not sums:
+            found.end_frame()
         sums.append(check_sum(found.state.weights))
     weights = found.state.weights
     assert sums + weights[:6].tolist() == pytest.approx(numbers[:9], abs=1e-10)

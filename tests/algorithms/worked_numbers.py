@@ -20,6 +20,8 @@ KINDS = {
     "FedProto lambda 1, averaged": ("fedproto", {"average_weights": True}),
     "FedDF 3 Adam steps, lr .01": ("feddf", {"steps": 3, "lr": 0.01}),
     "FedCL coe 10": ("fedcl", {"coe": 10.0}),
+    "CFeD weight .1, T 2": ("cfed", {"learners": 0.5}),
+    "CFeD, 2 server passes": ("cfed", {"learners": 0.5, "server_passes": 2}),
     "FLwF alpha 1, T 2": ("flwf", {"alpha": 1.0, "T": 2.0}),
     "FPL tau .5 (mean square)": ("fpl", {"tau": 0.5}),
     "FPL tau .5 (sum of squares)": ("fpl", {"tau": 0.5, "upcr": "sum"}),
@@ -45,5 +47,22 @@ FPL tau .5 (sum of squares)  5.5388701066 6.3284925456 8.0718634712  1.420109059
 FLwF alpha 1, T 2  5.5388701066 5.9989792950 5.7099608163  .7008245278 -.4836436328 .2450300419 .4775547289 .7296037637 -.1951610200  2.4e-03
 FedProto lambda 1, averaged  5.5388701066 6.0312370988 4.6081514444  .4886992534 -.2927836757 .0341669999 .2878790178 .6860189329 -.2115201688  4.1e-01
 FedDF 3 Adam steps, lr .01  5.5562910041 6.0141475458 5.7951841831  .6856203712 -.5111191453 .2487969481 .5070303388 .7562792676 -.2349242191  7.9e-02
+CFeD weight .1, T 2  5.6982402022 6.0783757408 5.9011847758  .5814202364 -.3707168454 .3164027021 .3868399537 .5742827412 -.1565978959  3.0e-01
+CFeD, 2 server passes  5.6980475891 6.0782363468 5.9009642502  .5815149393 -.3707713264 .3163438601 .3869335382 .5744572075 -.1565703228  3.0e-01
 FedCL coe 10  5.5314671698 5.8881445639 5.6909491257  .6597874544 -.4540180123 .2393922060 .4607676229 .6955168192 -.1844921124  7.5e-02
 """  # noqa: E501
+
+OF_CFED = {"seed": 4, "shards": 4}
+"""For CFeD's lines: device 2 reviews in rounds 2 and 3, half of the devices of each, with a seed of these lots, and the
+public set is so many times the three images, one time for each device and the server. The first task is round 1."""
+
+FEDMD = {"public_share": 0.5, "public_subset": "fixed", "public_epochs": 0, "own_epochs": 0}
+"""FedMD's options: three public images in every round, as the devices have seven samples, and nothing before."""
+CONSENSUS = [
+    [[0.4271997861, -0.1714747409], [-0.0443921701, -0.1473464738], [-0.3222822639, 0.3102955483]],
+    [[0.5565713414, -0.2291527293], [0.2470171494, -0.3496248726], [-0.6867194577, 0.5348822425]],
+    [[0.8054406485, -0.4932905882], [0.0686323327, -0.2062117369], [-0.7596245944, 0.5943161436]],
+]
+"""After rounds 1, 2, 3, a row for each public image."""
+FEDMD_SUMS = [4.9713932887, 6.7698044728, 5.8745438150]
+"""Check sums of the devices' models after round 3."""

@@ -32,7 +32,10 @@ WORKS = {
 }
 """Models, with the shape of their images, the devices that train, the samples of each, and seconds of taking turns."""
 
-CASES = {name: {"name": name} for name in ALGORITHMS} | {"scaffold, option I": {"name": "scaffold", "option": "I"}}
+CASES = {name: {"name": name} for name in ALGORITHMS} | {
+    "scaffold, option I": {"name": "scaffold", "option": "I"},
+    "cfed, reviews": {"name": "cfed", "task_rounds": 1},
+}
 """All algorithms, and options that change the job or the step."""
 
 JOBS = CASES | {
@@ -103,8 +106,8 @@ def jobs_of(algorithm: dict, model: str, back_end: str) -> tuple[Callable[[], No
         results = learner.results([Promise(each.device, each.round, each.job) for each in promises])
         assert len(results) == len(promises)
 
-    factor = learner.accounts.algorithm.compute_factor(sizes, EPOCHS * sizes)
-    return train, float(factor[0])
+    charged = learner.accounts.charged_samples(everyone, 3)
+    return train, float(charged.sum() / (EPOCHS * sizes).sum())
 
 
 @pytest.mark.parametrize("model", WORKS)
@@ -236,7 +239,8 @@ def test_a_server_step_beside_one_weighted_sum(benchmark, updates):
     table: dict[str, dict[str, float]] = {}
 
     def measure(options: dict) -> tuple[float, float]:
-        sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, UPDATES, CLASSES, FEATURES, 1, (PARAMETERS,))
+        public = {"private": 10 * PUBLIC, "public": PUBLIC}
+        sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, UPDATES, CLASSES, FEATURES, 1, (PARAMETERS,), **public)
         server = Server(make_algorithm(AlgorithmConfig(**options), sizes, Streams(0)), updates)
         step, one_sum = [], []
         for _ in range(TURNS):

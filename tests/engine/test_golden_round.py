@@ -132,7 +132,6 @@ def play_rounds(
         make_backhaul(world.topology, 1e6, hierarchical=False),
         sizes,
         sizes,
-        sizes,
     )
     server = Server(parts, lambda _: None)
     numbers = [RoundNumber(k, 1, k, rounds, k == rounds) for k in range(1, rounds + 1)]

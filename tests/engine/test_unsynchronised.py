@@ -100,7 +100,6 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
         make_backhaul(world.topology, 1.0, hierarchical=False),
         sizes,
         sizes,
-        sizes,
     )
     server = Server(parts, lambda _: values.append((parts.clock.now, float(learner.global_weights[0]))))
     numbers = [RoundNumber(k, 1, k, models, k == models) for k in range(1, models + 1)]

@@ -4,6 +4,7 @@ The net of eight weights: logits H tanh(A x); three clients, of which {0, 1}, {1
 numbers were computed in float64 by two programs that know nothing of this one.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +12,26 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from worked_numbers import EIGHT_WEIGHTS, KINDS
+from worked_numbers import CONSENSUS, EIGHT_WEIGHTS, FEDMD, FEDMD_SUMS, KINDS, OF_CFED
 
 from edgesim import simulation
-from edgesim.config import DataConfig
+from edgesim.config import DataConfig, RunConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset, load_shared
 from edgesim.learning.datasets.public import Shared
+from edgesim.learning.federation import Federation, make_federation
+from edgesim.learning.learner import TorchLearner
 from edgesim.runs.records import read_table
+from edgesim.streams import Streams
 
 SAMPLES = [((1, 0), 0), ((0, 1), 1), ((1, 1), 0), ((-0.5, -1), 0), ((-1, 1), 1), ((2, -1), 1), ((0.5, -1), 0)]
 OWNERS = [0, 0, 0, 0, 1, 1, 2]
-PUBLIC = {"feddf": [((1, -1), 0), ((-1, -1), 0), ((0.5, 2), 0)], "fedcl": [((1, -1), 0), ((-0.5, 1), 1)]}
+THREE = [((1, -1), 0), ((-1, -1), 0), ((0.5, 2), 0)]
+PUBLIC = {
+    "feddf": THREE, "fedmd": THREE, "cfed": THREE * OF_CFED["shards"],
+    "fedcl": [((1, -1), 0), ((-0.5, 1), 1)],
+}  # fmt: skip
 """Public images of algorithms that need some, behind the devices' own."""
 A, H = [[0.5, -0.3], [0.2, 0.4]], [[0.6, -0.1], [-0.2, 0.3]]
 
@@ -46,8 +54,12 @@ def config(folder: Path, rounds: int, algorithm: dict[str, object], **learning: 
     rows = [f"{owner},{sample}" for sample, owner in enumerate(OWNERS)]
     (folder / "listed.csv").write_text("\n".join(["device,sample", *rows]))
     (folder / "rounds.csv").write_text("device,1,2,3\n0,1,0,1\n1,1,1,0\n2,0,1,1\n")
+    frames = {}
+    if algorithm["name"] == "cfed":
+        frames = {"seed": OF_CFED["seed"], "rounds": [1, rounds - 1] if rounds > 1 else 1}
     return {
         "rounds": rounds,
+        **frames,
         "devices": {"count": 3},
         "availability": {"model": "table", "file": str(folder / "rounds.csv"), "slots": "rounds"},
         "round": {"payload_bits": 1e4, "admission": "count", "count": 3, "allocator": "equal_share"},
@@ -74,6 +86,16 @@ def public_images_are_those_behind_the_own(monkeypatch: pytest.MonkeyPatch) -> N
         return Shared(dataset, rows[: len(SAMPLES)], rows[len(SAMPLES) :])
 
     monkeypatch.setattr("edgesim.learning.federation.load_shared", shared)
+
+
+@pytest.fixture(autouse=True)
+def several_numbers_of_rounds_are_those_of_frames_with_the_same_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_frames(config: RunConfig, streams: Streams) -> Federation:
+        federation = make_federation(config, streams)
+        frames = len(config.rounds) if isinstance(config.rounds, list) else 1
+        return replace(federation, frames=[federation.frames[0]] * (1 + frames))
+
+    monkeypatch.setattr(simulation, "make_federation", in_frames)
 
 
 def weights(folder: Path, rounds: int, algorithm: dict[str, object], **learning: object) -> Tensor:
@@ -118,12 +140,37 @@ def test_all_back_ends_train_in_float64(tmp_path: Path, back_end: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["MOON mu 1, T .5", "SCAFFOLD option I", "SCAFFOLD option II", "FedDyn alpha .1", "FedDyn alpha .1, adaptive"],
-)
+    [
+        "MOON mu 1, T .5", "SCAFFOLD option I", "SCAFFOLD option II", "FedDyn alpha .1", "FedDyn alpha .1, adaptive",
+        "CFeD weight .1, T 2", "CFeD, 2 server passes",
+    ],
+)  # fmt: skip
 def test_algorithms_that_change_what_is_trained_meet_their_numbers_in_a_stack(tmp_path: Path, name: str) -> None:
     algorithm, options = KINDS[name]
     found = weights(tmp_path / "stacked", 3, {"name": algorithm} | options, back_end="stacked")
     assert found[:6].tolist() == pytest.approx(NUMBERS[name][3:9], abs=2e-10)
+
+
+@pytest.mark.parametrize("back_end", ["loop", "workers", "stacked"])
+def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(
+    tmp_path: Path, back_end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[np.ndarray] = []
+    models: dict[int, Tensor] = {}
+    merge = TorchLearner.merge
+
+    def spied(learner: TorchLearner, *arguments: object) -> object:
+        merged = merge(learner, *arguments)  # type: ignore[arg-type]
+        seen.append(learner.states[0].shared["consensus"].numpy())
+        models.update({device: kept["model"] for device, kept in learner.kept.items()})
+        return merged
+
+    monkeypatch.setattr(TorchLearner, "merge", spied)
+    saved = weights(tmp_path / back_end, 3, {"name": "fedmd"} | FEDMD, back_end=back_end)
+    assert np.array(seen) == pytest.approx(np.array(CONSENSUS), abs=2e-10)
+    sums = [float(models[device] @ torch.arange(1.0, 9.0, dtype=torch.float64)) for device in range(3)]
+    assert sums == pytest.approx(FEDMD_SUMS, abs=2e-10)
+    assert torch.equal(saved, models[0])
 
 
 @pytest.mark.parametrize("model", ["mlp", pytest.param("small-cnn", marks=pytest.mark.slow)])

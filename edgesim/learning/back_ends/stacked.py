@@ -79,10 +79,12 @@ class StackedBackEnd:
 
         own_loss = has_own_loss(self._algorithm)
 
-        def kind(entry: tuple[Promise, Job]) -> tuple[bytes, list[tuple[str, tuple[int, ...]]]]:
+        def kind(entry: tuple[Promise, Job]) -> tuple[bytes, list[tuple[str, tuple[int, ...]]], bool, bool]:
             _, job = entry
             given = sorted((name, tuple(tensor.shape)) for name, tensor in job.given.items()) if own_loss else []
-            return b"" if self._fills_up else job.edges.tobytes(), given
+            augmented = any(phase.changes is not None for phase in job.phases)
+            with_rows = any(phase.rows is not None for phase in job.phases)
+            return b"" if self._fills_up else job.edges.tobytes(), given, augmented, with_rows
 
         def place(entry: tuple[Promise, Job]) -> tuple[object, int, int, int]:
             _, job = entry
@@ -108,8 +110,10 @@ class StackedBackEnd:
         model.reset_counters()
         starts = torch.stack([job.start for job in jobs])
         schedule, places, shares = self._planned([job.edges for job in jobs], starts)
-        # A run augments all of its jobs or none.
+        # Of the jobs of a stack all have them or none.
         changes = [job.changes for job in jobs if job.changes is not None]
+        table_rows = [job.rows for job in jobs if job.rows is not None]
+        about = self._data.index(np.concatenate(table_rows))[places] if table_rows else None
         samples = np.concatenate([job.samples for job in jobs])
         loader = ImageLoader(model, self._data, samples, np.concatenate(changes) if changes else None)
         optimisers, pulls = [job.optimiser for job in jobs], [algorithm.pull(job.given) for job in jobs]
@@ -135,7 +139,11 @@ class StackedBackEnd:
                 part = slice(edges[step] - origin, edges[step + 1] - origin)
                 rows = images[part].view(-1, count, *images.shape[1:])
                 share = shares[edges[step] : edges[step + 1]]
-                loss, logits = self._step(clients, rows, labels[part], share, keys[step, :count], objective, step)
+                of_step = None if about is None else about[edges[step] : edges[step + 1]]
+                about_step = step, of_step
+                loss, logits = self._step(
+                    clients, rows, labels[part], share, keys[step, :count], objective, *about_step
+                )
                 losses.append(loss)
                 outputs.append(logits)
             hits.append(torch.cat(outputs).argmax(1) == labels)
@@ -174,11 +182,12 @@ class StackedBackEnd:
         keys: Tensor,
         objective: StackedObjective | None,
         number: int,
+        about: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """A step on images [n, S, C, H, W]: cross-entropy [n S] and logits [n S, classes].
 
-        Labels are [n S], and so are ``shares``, their weights in the loss; ``keys`` of dropout masks [S, calls, 2];
-        ``number`` is that of the step, from 0.
+        Labels are [n S], and so are ``shares``, their weights in the loss, and ``about``, the `Step.rows`; ``keys`` of
+        dropout masks [S, calls, 2]; ``number`` is that of the step, from 0.
         """
         with self._model.autocast():
             outputs = self._forward(clients.tensors, keys, rows)
@@ -186,7 +195,7 @@ class StackedBackEnd:
         losses = F.cross_entropy(logits.to(self._model.dtype), labels, reduction="none")
         own = losses
         if objective is not None:
-            own = objective.losses(clients.tensors, outputs, keys, rows, labels, shares, number)
+            own = objective.losses(clients.tensors, outputs, keys, rows, labels, shares, number, about)
         clients.step(own, shares)
         return losses.detach(), logits.detach()
 

@@ -25,7 +25,7 @@ class StackedObjective:
     def __init__(self, algorithm: Algorithm, model: FlatModel, forward: Forward, jobs: Sequence[Job]) -> None:
         self._algorithm, self._model, self._forward = algorithm, model, forward
         self._teachers: dict[str, Tensors] = {}
-        for name in algorithm.teachers:
+        for name in (name for name in algorithm.teachers if name in jobs[0].given):
             weights, _ = _together([job.given[name] for job in jobs])
             self._teachers[name] = dict(zip(model.names, model.split(weights), strict=True))
         steps = range(max(len(job.edges) for job in jobs) - 1)
@@ -37,13 +37,21 @@ class StackedObjective:
         }
 
     def losses(
-        self, tensors: Tensors, own: Outputs, keys: Tensor, images: Tensor, labels: Tensor, shares: Tensor, number: int
+        self,
+        tensors: Tensors,
+        own: Outputs,
+        keys: Tensor,
+        images: Tensor,
+        labels: Tensor,
+        shares: Tensor,
+        number: int,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """Losses [n S] of outputs [n, S, ...] for images [n, S, C, H, W] of the first S clients, whose weights are
         ``tensors``.
 
-        Labels and ``shares``, the weights of rows in the loss, are [n S]; ``keys`` of dropout masks [S, calls, 2];
-        ``number`` is that of the step, from 0.
+        Labels, ``shares``, the weights in the loss, and the ``rows`` of `Step` are [n S]; ``keys`` of dropout masks
+        [S, calls, 2]; ``number`` is that of the step, from 0.
         """
         clients = images.shape[1]
         given = {name: value[0] if shared else value[:clients] for name, (value, shared) in self._given.items()}
@@ -64,16 +72,17 @@ class StackedObjective:
             given: Mapping[str, Tensor],
             of_head: Mapping[str, Tensor],
             words: Sequence[Tensor],
+            rows: Tensor | None,
         ) -> Tensor:
             taught = {name: Outputs(**outputs) for name, outputs in teachers.items()}
             head = partial(self._model.head_logits, of_head) if of_head else None
             key = (words[0][0], words[0][1]) if words else None
-            return self._algorithm.loss(Step(Outputs(**own), taught, labels, share, given, head, key))
+            return self._algorithm.loss(Step(Outputs(**own), taught, labels, share, given, head, key, rows))
 
         with warnings.catch_warnings():
             # Of operations that vmap can only run one client after another.
             warnings.filterwarnings("ignore", message="There is a performance drop")
-            losses: Tensor = vmap(one, in_dims=(1, 1, 1, 1, in_dims, 0, 0), out_dims=1)(
+            losses: Tensor = vmap(one, in_dims=(1, 1, 1, 1, in_dims, 0, 0, None if rows is None else 1), out_dims=1)(
                 self._parts(own),
                 {name: self._parts(outputs) for name, outputs in teachers.items()},
                 labels.view(-1, clients),
@@ -81,6 +90,7 @@ class StackedObjective:
                 given,
                 self._model.of_head(tensors) if self._algorithm.features else {},
                 [words[number, :clients] for words in self._words],
+                None if rows is None else rows.view(-1, clients),
             )
         return losses.flatten()
 
@@ -92,5 +102,5 @@ class StackedObjective:
 
 def _together(tensors: list[Tensor]) -> tuple[Tensor, bool]:
     """Tensors of all clients, [S, ...], or the only one that they all have, [1, ...], and whether it is that."""
-    shared = len(tensors) > 1 and all(tensor is tensors[0] for tensor in tensors)
+    shared = len(tensors) > 1 and all(tensor.data_ptr() == tensors[0].data_ptr() for tensor in tensors)
     return (tensors[0][None] if shared else torch.stack(tensors)), shared

@@ -1,0 +1,16 @@
+"""What draws a model's logits towards those of another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def soft_cross_entropy(taught: Tensor, own: Tensor, temperature: float) -> Tensor:
+    """- sum_y softmax(t / T)_y log softmax(s / T)_y of logits t and s [n, C], [n] (without a factor T^2)."""
+    from torch.nn.functional import log_softmax, softmax
+
+    distance: Tensor = -(softmax(taught / temperature, -1) * log_softmax(own / temperature, -1)).sum(-1)
+    return distance

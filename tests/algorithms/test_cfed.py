@@ -1,0 +1,239 @@
+"""CFeD: tasks and teachers, who learns and who reviews, and what each costs before and after that is settled."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from contract import make_config, new_learner
+from eight_weights import PUBLIC, START, THREE, Bench, Holder
+from quadratics import Play
+
+from edgesim import simulation
+from edgesim.algorithms.algorithm import Devices, Sizes
+from edgesim.algorithms.cfed import Cfed
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.jobs import Arrived
+from edgesim.runs.records import read_table
+from edgesim.streams import Streams
+
+DEVICES = 8
+
+
+def made(devices=DEVICES, public=100, **options):
+    sizes = Sizes(1000.0, 0, devices, 10, private=120 * devices, public=public)
+    algorithm = Cfed(Cfed.Options(**options), sizes, Streams(3))
+    return algorithm, algorithm.ledger(1)
+
+
+def of(*ids, devices=DEVICES, size=10):
+    return Devices(np.array(ids), np.zeros((devices, 10), dtype=np.int64), np.full(devices, size))
+
+
+def learners(algorithm, ledger, round, *ids):
+    algorithm.begin(of(*ids), round, ledger)
+    return [device for device in ids if ledger.learns[device]]
+
+
+def test_in_the_first_task_all_learn_and_then_a_random_six_tenths_of_those_that_begin_together():
+    algorithm, ledger = made(task_rounds=3)
+    assert [len(learners(algorithm, ledger, round, *range(8))) for round in (1, 2, 3)] == [8] * 3
+    for count, expected in zip(range(1, 9), (1, 2, 2, 3, 3, 4, 5, 5), strict=True):
+        assert len(learners(algorithm, ledger, 3 + count, *range(count))) == expected
+    drawn = {tuple(learners(algorithm, ledger, round, *range(8))) for round in range(20, 60)}
+    assert len(drawn) > 20
+    assert {device for ids in drawn for device in ids} == set(range(8))
+
+
+def test_of_devices_that_begin_one_by_one_as_many_learn_at_any_time_and_each_keeps_its_role_in_a_round():
+    algorithm, ledger = made(task_rounds=3)
+    algorithm.begin(of(0), 3, ledger)
+    roles = [bool(learners(algorithm, ledger, 4, device)) for device in range(8)]
+    assert [sum(roles[:count]) for count in range(1, 9)] == [math.ceil(0.6 * count - 1e-9) for count in range(1, 9)]
+    for _ in range(3):
+        assert [bool(learners(algorithm, ledger, 4, device)) for device in range(8)] == roles
+    assert len(learners(algorithm, ledger, 4, *range(8))) == sum(roles)
+
+
+def test_a_frame_ends_a_task():
+    """A frame that begins with round 5 has a teacher from there on."""
+    algorithm, _ = made(task_rounds=10)
+    later = algorithm.ledger(5)
+    assert len(learners(algorithm, later, 5, *range(8))) == 5
+    assert [algorithm._task(round, later) for round in (5, 14, 15, 25)] == [5, 5, 15, 25]
+
+
+def test_the_public_images_are_divided_among_the_devices_and_the_server():
+    algorithm, _ = made(public=95)
+    public = np.random.default_rng(0).permutation(95)
+    shards = [algorithm._shard(number, public) for number in range(9)]
+    assert np.concatenate(shards).tolist() == public.tolist()
+    assert sorted(map(len, shards)) == [10] * 4 + [11] * 5
+    assert algorithm.epoch_sizes(np.array([120])) == [len(shard) for shard in shards]
+
+
+def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_of_a_task_recalls_nothing_new():
+    """Of half the devices that begin the rest review: at once from their teacher, which leaves them as they are."""
+    bench = Bench(Holder(list(PUBLIC.images) * 4, [0] * 12))
+    play = Play(Cfed, THREE, {"task_rounds": 2, "learners": 0.5}, START, lr=0.5, bench=bench)
+    models, moved = {}, {}
+    for round in range(1, 7):
+        jobs = play.begin(0, 1, 2)
+        reviews = [job for job in jobs if len(job.given["teacher"])]
+        assert len(reviews) == (round > 2)
+        for job in reviews:
+            assert torch.equal(job.given["teacher"], models[2 if round < 5 else 4])
+            moved[round] = float(play._train(job).update.norm())
+        play.merge(jobs)
+        models[round] = play.state.weights
+    assert {round: norm > 1e-6 for round, norm in moved.items()} == {3: False, 4: True, 5: False, 6: True}
+    assert max(moved[3], moved[5]) < 1e-15
+
+
+def arrived(ids, round, ages):
+    values = {"ids": np.array(ids), "round": round, "staleness": np.array(ages)}
+    return type("Rows", (), values)()
+
+
+def test_a_reviewer_gets_the_teacher_until_one_of_its_reviews_is_merged_in_the_task():
+    algorithm, ledger = made(task_rounds=2)
+
+    def bits(round, *ids):
+        return (algorithm.download_bits(of(*ids), round, ledger) / 1000).tolist()
+
+    everyone = range(8)
+    learners(algorithm, ledger, 1, *everyone)
+    assert bits(1, *everyone) == [1] * 8
+    # A plan for round 3 does not know who will review.
+    assert bits(3, *everyone) == [2] * 8
+    learn = learners(algorithm, ledger, 3, *everyone)
+    assert bits(3, *everyone) == [1 if device in learn else 2 for device in everyone]
+    reviewers = [device for device in everyone if device not in learn]
+    merged, lost = reviewers[:1], reviewers[1:]
+    algorithm.note(ledger, arrived(learn + merged, 3, [0] * (len(learn) + 1)))
+    assert bits(4, *everyone) == [1 if device in merged else 2 for device in everyone]
+    # What was begun in round 3 is merged in round 4, where others have begun since.
+    learners(algorithm, ledger, 4, *learn)
+    algorithm.note(ledger, arrived(lost, 4, [1] * len(lost)))
+    assert bits(4, *reviewers) == [1] * len(reviewers)
+    # The next task has another teacher.
+    assert bits(5, *everyone) == [2] * 8
+    assert algorithm.upload_bits(of(*everyone), 5, ledger).tolist() == [1000] * 8
+
+
+@pytest.mark.parametrize(("options", "epochs"), [({}, 3), ({"review_epochs": 50}, 50)])
+def test_a_review_costs_four_passes_over_the_devices_public_images_and_a_plan_the_more_of_both(options, epochs):
+    """100 images for 8 devices and the server: 12 for the first device and 11 for the others; 25 samples of 10 are
+    three epochs.
+    """
+    algorithm, ledger = made(task_rounds=1, **options)
+    samples = np.full(8, 25)
+    costs = 4 * epochs * np.array([12] + [11] * 7) / (3 * 25)
+
+    def factor(round):
+        return algorithm.compute_factor(of(*range(8)), samples, round, ledger).tolist()
+
+    assert factor(1) == [1] * 8
+    assert factor(2) == pytest.approx(np.maximum(costs, 1).tolist())
+    learn = learners(algorithm, ledger, 2, *range(8))
+    assert factor(2) == pytest.approx([1 if device in learn else costs[device] for device in range(8)])
+
+
+CONFIG = {
+    "seed": 2,
+    "rounds": 6,
+    "devices": {"count": 10, "mu_samples_per_s": 400.0},
+    "radio": {"bandwidth_hz": 4e6},
+    "round": {"tmax_s": 1.0, "payload_bits": 2e5},
+    "data": {"partition": "iid", "samples_per_device": 40, "public": "carved"},
+    "learning": {"pretrain": False, "epochs": 1, "training": "none"},
+    "algorithm": {"name": "cfed", "task_rounds": 2},
+}
+
+
+def run(folder, **sections):
+    config = CONFIG | {name: CONFIG[name] | section for name, section in sections.items()}
+    assert simulation.run(simulation.complete(parse(config, "test")), folder).status == "finished"
+    acts = read_table(folder, "activities")
+    acts["s"] = acts["t_end_s"] - acts["t_start_s"]
+    return acts
+
+
+@pytest.mark.parametrize("review_epochs", [1, 4])
+def test_no_device_comes_late_because_of_the_role_that_it_is_given(review_epochs, tmp_path):
+    """With known delays nobody is ever late; four epochs of a review take longer than an epoch of learning."""
+    slow = {"devices": {"mu_samples_per_s": 150.0}, "round": {"download_s": 0.1}}
+    acts = run(tmp_path / "run", algorithm={"review_epochs": review_epochs}, **slow)
+    uploads = acts[acts["activity"] == "upload"]
+    assert len(uploads) > 20
+    assert set(uploads["outcome"]) == {"done"}
+    downs = acts[acts["activity"] == "download"]
+    assert downs.groupby("round")["bits"].max().tolist() == [2e5, 2e5, 4e5, 4e5, 4e5, 4e5]
+
+
+@pytest.mark.parametrize("computes", ["selected", "candidates"])
+def test_what_devices_compute_is_charged_by_role(computes, tmp_path):
+    """Beside a run in which all jobs take as long. An epoch is 40 samples; devices 0 and 1 have 19 public images, all
+    others 18.
+    """
+    columns = []
+    for cost in ("passes", "equal"):
+        acts = run(tmp_path / cost, round={"computes": computes}, algorithm={"compute_cost": cost})
+        columns.append(acts[acts["activity"] == "compute"].set_index(["round", "device"])["s"])
+    both = pd.concat(columns, axis=1, keys=["passes", "equal"])
+    assert not both.isna().any(axis=None)
+    for round, rows in both.groupby("round"):
+        factors = (rows["passes"] / rows["equal"]).droplevel("round")
+        reviews = factors[(factors - 1).abs() > 1e-9]
+        assert len(reviews) == (len(rows) - math.ceil(0.6 * len(rows) - 1e-9) if round > 2 else 0)
+        assert reviews.tolist() == pytest.approx([4 * (19 if device < 2 else 18) / 120 for device in reviews.index])
+    assert len(both) > 30
+
+
+def test_a_run_says_that_updates_count_alike_and_its_reviewers_train_on_public_images_alone(tmp_path):
+    learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 1}))
+    public, everyone = learner.federation.public, np.arange(8)
+    for round in (1, 2):
+        promises = learner.open_round(round, 1).start(everyone)
+        learns = learner.accounts.ledger.learns
+        assert learns.sum() == (8 if round == 1 else 5)
+        for promise in promises:
+            promise.due = True
+            own = learner.federation.frames[1].clients[promise.device]
+            assert set(promise.job.samples) <= set(own if learns[promise.device] else public)
+            assert ("teacher" in promise.job.given) != learns[promise.device]
+        merged = learner.merge([Arrived(promise) for promise in promises], everyone)
+        assert merged.weight.tolist() == pytest.approx([1 / 8] * 8)
+    learner.close()
+    result = simulation.run(make_config(("cfed", "own")), tmp_path / "run")
+    assert result.status == "finished"
+    assert "update_weights" in json.loads((tmp_path / "run" / "run.json").read_text())
+
+
+@pytest.mark.parametrize("training", ["real", "none"])
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"data": {"public": "none"}}, r"^algorithm.name: devices of 'cfed' review public images; set data.public = "),
+        (
+            {"data": {"public_per_class": 1}},
+            r"^algorithm.name: 'cfed' divides the 10 public images among 10 devices and the server; give at least 11 ",
+        ),
+        (
+            {"round": {"admission": "count", "count": 3, "protocol": "asynchronous"}},
+            r"^algorithm 'cfed' is for round.protocol = 'buffered' or 'synchronous', not 'asynchronous': the protocol ",
+        ),
+        ({"algorithm": {"weights": "samples"}}, r"^algorithm.weights: is an option of algorithm "),
+        ({"algorithm": {"learners": 0}}, r"^algorithm 'cfed': algorithm.learners: input should be greater than 0"),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, training, tmp_path):
+    config = CONFIG | {name: CONFIG[name] | section for name, section in sections.items()}
+    config["learning"] = config["learning"] | {"training": training}
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        simulation.run(simulation.complete(parse(config, "run.toml")), tmp_path / "run")
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()

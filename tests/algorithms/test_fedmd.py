@@ -1,0 +1,215 @@
+"""FedMD: worked consensus and models, subsets of rounds, what is trained before the first round, and what it costs."""
+
+import numpy as np
+import pytest
+import torch
+from contract import COUNT, make_config, new_learner
+from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench, Holder, check_sum
+from quadratics import Play
+from torch.nn import functional
+from worked_numbers import CONSENSUS, FEDMD, FEDMD_SUMS
+
+from edgesim import simulation
+from edgesim.algorithms.algorithm import Devices, Sizes
+from edgesim.algorithms.fedavg import FedAvg
+from edgesim.algorithms.fedmd import FedMd
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning import augmentation
+from edgesim.learning.jobs import Arrived
+from edgesim.streams import Streams
+
+OWN = ("fedmd", "own")
+ALL = np.array([0])
+
+
+def play(public=PUBLIC, **options):
+    return Play(FedMd, THREE, FEDMD | options, START, lr=0.5, bench=Bench(public))
+
+
+def test_the_consensus_of_each_round_and_the_models_of_devices():
+    alone = play()
+    for ids, expected in zip(ROUNDS, CONSENSUS, strict=True):
+        alone.round(*ids)
+        assert alone.state.shared["consensus"].numpy() == pytest.approx(np.array(expected), abs=1e-10)
+        assert alone.state.weights.tolist() == list(START)
+    models = [check_sum(alone.kept[device]["model"]) for device in range(3)]
+    assert models == pytest.approx(FEDMD_SUMS, abs=1e-10)
+
+
+def test_with_averaged_weights_only_the_digest_from_the_second_round_on_is_not_fedavg():
+    averaged, plain = play(average_weights=True), Play(FedAvg, THREE, {}, START, lr=0.5)
+    for ids in ROUNDS[:2]:
+        averaged.round(*ids)
+        plain.round(*ids)
+        apart = float((averaged.state.weights - plain.state.weights).norm())
+        assert (apart < 1e-14) == (ids == ROUNDS[0])
+    assert averaged.kept == {}
+
+
+def test_a_round_without_arrivals_leaves_the_consensus_and_a_device_away_digests_the_newest():
+    """With other public images in each round: those of the round in which the consensus was made."""
+    random = np.random.default_rng(1)
+    many = Holder([tuple(image) for image in random.normal(size=(40, 2))], [0] * 40)
+    found = play(many, public_subset="round")
+    sets = {}
+    for round, ids in enumerate(((0, 1), (1,), (), (2,)), start=1):
+        (job, *_) = found.begin(*ids) or [None]
+        if job:
+            sets[round] = job.passed.tolist()
+        before = found.state.shared["consensus"]
+        found.round(*ids)
+        assert torch.equal(found.state.shared["consensus"], before) == (not ids)
+    assert all(len(images) == 3 == len(set(images)) for images in sets.values())
+    assert len({tuple(images) for images in sets.values()}) == 3
+    digest, own = found.begin(0)[0].phases
+    assert digest.samples.tolist() == sets[4]
+    assert own.rows is None
+    # In round 4 the newest consensus was that of round 2.
+    again = play(many, public_subset="round")
+    for ids in ((0, 1), (1,), ()):
+        again.round(*ids)
+    assert again.begin(0)[0].phases[0].samples.tolist() == sets[2]
+
+
+def test_bits_and_computing_with_and_without_a_consensus():
+    """M = 3 images of 2 classes: 192 bits; E n = 8 samples of device 0, with two digest epochs 1 + 7 * 3 / 24."""
+    found = play(digest_epochs=2)
+    devices = Devices(ALL, np.zeros((3, 2), dtype=np.int64), np.array([4, 2, 1]))
+
+    def costs():
+        asked = devices, found.merged + 1, found.ledger
+        bits = [float(ask(*asked)[0]) for ask in (found.algorithm.download_bits, found.algorithm.upload_bits)]
+        return [*bits, float(found.algorithm.compute_factor(devices, np.array([8]), *asked[1:])[0])]
+
+    assert costs() == [0, 192, 1 + 3 / 24]
+    found.round()
+    assert costs() == [0, 192, 1 + 3 / 24]
+    found.round(1)
+    assert costs() == [192, 192, 1 + 21 / 24]
+
+
+@pytest.mark.parametrize(
+    ("private", "public", "share", "count"), [(1237, 200, 0.1, 123), (54_000, 6000, 0.1, 5400), (1237, 50, 0.1, 50)]
+)
+def test_published_sizes_of_the_subset(private, public, share, count):
+    sizes = Sizes(0.0, 0, 10, 10, private=private, public=public)
+    algorithm = FedMd(FedMd.Options(public_share=share), sizes, Streams(0))
+    devices = Devices(ALL, np.zeros((1, 10), dtype=np.int64), ALL + 5)
+    assert algorithm.upload_bits(devices, 1, algorithm.ledger(1)).tolist() == [320 * count]
+
+
+def steps(learner, weights, samples, count, lr):
+    """Weights after plain steps on all of the samples."""
+    images, labels = learner.data.train(learner.data.index(samples))
+    for _ in range(count):
+        own = weights.clone().requires_grad_()
+        tensors = dict(zip(learner.model.names, learner.model.split(own), strict=True))
+        loss = functional.cross_entropy(learner.model.call(tensors, learner.model.inputs(images)), labels)
+        weights = weights - lr * torch.autograd.grad(loss, own)[0]
+    return weights
+
+
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_what_is_trained_before_the_first_round_is_a_devices_own_once(back_end):
+    """Three epochs on the public set, and for each device two on its own data before the one that the config asks for:
+    steps of 0.1 on all samples at once. A job that nobody merged never ran.
+    """
+    options = {"public_epochs": 3, "own_epochs": 2}
+    learning = {"precision": "float64", "steps": None, "epochs": 1, "batch_size": 500, "lr": 0.1, "momentum": 0.0}
+    learner = new_learner(make_config(OWN, options=options, back_end=back_end, **learning))
+    start = learner.global_weights
+    learner.prepare(print)
+    first = steps(learner, start, learner.federation.public, 3, 0.1)
+    assert torch.allclose(learner.global_weights, first, rtol=0, atol=1e-12)
+    clients = learner.federation.frames[1].clients
+    for round, (began, merged) in enumerate((((0, 1, 2), (0,)), ((0, 1), (0, 1))), start=1):
+        promises = learner.open_round(round, 1).start(np.array(began))
+        for promise in promises:
+            promise.due = True
+        if round == 1:
+            for promise, result in zip(promises, learner.results(promises), strict=True):
+                expected = steps(learner, first, clients[promise.device], 3, 0.1) - first
+                assert torch.allclose(result.update, expected, rtol=0, atol=1e-12)
+        sizes = [len(clients[device]) for device in began]
+        own = [2 * size for size in sizes] if round == 1 else [0, 2 * sizes[1]]
+        digest = 0 if round == 1 else learner.accounts.algorithm._count
+        assert [len(promise.job.samples) for promise in promises] == [
+            before + digest + size for before, size in zip(own, sizes, strict=True)
+        ]
+        learner.merge([Arrived(promise) for promise in promises if promise.device in merged], np.array(began))
+    learner.close()
+
+
+def test_public_images_are_as_they_are_where_own_ones_are_augmented():
+    config = make_config(OWN, options={"own_epochs": 1})
+    config = config.model_copy(update={"data": config.data.model_copy(update={"augment": "crop-flip"})})
+    learner = new_learner(config)
+    for round in (1, 2):
+        (promise,) = learner.open_round(round, 1).start(np.array([round - 1]))
+        promise.due = True
+        learner.merge([Arrived(promise)], np.array([0]))
+    job = promise.job
+    before, digest, own = job.phases
+    images = learner.data.train_images[learner.data.index(job.samples)]
+    same = (augmentation.apply(images, learner.data.index(job.changes)) == images).flatten(1).all(1).tolist()
+    edges = np.cumsum([0, *(len(phase.samples) for phase in job.phases)])
+    assert np.isin(job.samples, learner.federation.public)[edges[1] : edges[2]].all()
+    assert all(same[edges[1] : edges[2]])
+    assert not all(same[: edges[1]])
+    assert not all(same[edges[2] :])
+    assert (before.changes is None, digest.changes is None, own.changes is None) == (False, True, False)
+    assert job.rows.tolist() == [-1] * edges[1] + digest.rows.tolist() + [-1] * len(own.samples)
+    learner.close()
+
+
+def refused(config, folder, said):
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        simulation.run(simulation.complete(parse(config, "run.toml")), folder / "run")
+    assert "\n" not in str(refusal.value)
+    assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize("training", ["real", "none"])
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        ({"data": {"public": "none"}}, r"^algorithm.name: 'fedmd' .*data.public = 'carved' or 'other'$"),
+        (
+            {"algorithm": {"name": "fedmd", "public_share": 0.01}},
+            r"^algorithm.public_share = 0.01: of the devices' 48 samples that is not one of the 200 public images;",
+        ),
+        (
+            {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5}},
+            r"^algorithm.public_subset = 'round': with round.late = 'keep' logits arrive .* set it to 'fixed'$",
+        ),
+        (
+            {"round": {**COUNT, "protocol": "buffered"}},
+            r"^algorithm.public_subset = 'round': with round.protocol = 'buffered' logits .* set it to 'fixed'$",
+        ),
+        (
+            {"round": {**COUNT, "protocol": "asynchronous"}},
+            r"^algorithm 'fedmd' is for round.protocol = 'buffered' or 'synchronous', not 'asynchronous': the protocol",
+        ),
+    ],
+)
+def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, training, tmp_path):
+    config = {
+        "rounds": 1,
+        "devices": {"count": 4},
+        "data": {"samples_per_device": 12, "public": "carved"},
+        "learning": {"pretrain": False, "training": training},
+        "algorithm": {"name": "fedmd"},
+    }
+    for name, section in sections.items():
+        config[name] = config.get(name, {}) | section
+    if "asynchronous" in str(sections):
+        config["algorithm"] = {"name": "fedmd", "public_subset": "fixed"}
+    refused(config, tmp_path, said)
+
+
+def test_a_batch_of_one_image_is_refused_where_the_model_cannot_train_on_it(tmp_path):
+    """M = 9 of 96 samples."""
+    config = make_config(OWN, options={"public_share": 0.1}, model="contract.with_batch_norm")
+    with pytest.raises(EdgesimError, match=r"^learning.batch_size: 8 leaves what its algorithm trains on, 9 samples,"):
+        simulation.run(config, tmp_path / "run")
