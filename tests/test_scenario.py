@@ -43,7 +43,7 @@ FIGURES = dict.fromkeys(
 FIGURES |= {
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
-    "dynamic_participation.py": LEARNT | {"participation_loss", "differences-algorithm"},
+    "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
@@ -69,7 +69,7 @@ def test_every_scenario_runs_quickly_and_leaves_its_tables(tmp_path, scenario, s
     for run in tmp_path.rglob("run.json"):
         assert read_run(run.parent)["status"] == "finished"
     beside = tmp_path / "out/beside-the-paper.csv"
-    assert beside.exists() == (script == "feddance.py")
+    assert beside.exists() == (script in {"feddance.py", "dpfl.py"})
     assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
 
 

@@ -1,0 +1,259 @@
+"""What does each algorithm lose when devices come and go? The DPFL benchmark, beside the tables of its paper.
+
+In the benchmark (NYCU-PAIR-Labs) every client that is there trains in every round: always (``static``), with
+probability 1/2 a round (``random``), joining and leaving with probability 0.2 (``markov``), by a matrix of zeros and
+ones (``programmed``), or one after another (``arrival``, ``departure``, ``round-robin``). A round that nobody would
+attend gets one client. The classes are divided by Dirichlet(100) (``iid``), Dirichlet(1) (``light``), Dirichlet(0.1)
+(``heavy``) or Dirichlet of a number. Tells WE, IDP and ID of each algorithm, their paired differences from the first
+algorithm's, and the paper's numbers, which have neither seeds nor intervals.
+
+The paper's images, Office-Caltech-10, are for the user to bring. Digits with an MLP, and 200 images of each class of
+CIFAR-10 or Fashion-MNIST with a small CNN, stand in for them. Public images are carved out of the training set before
+it is divided, for all algorithms alike; the paper's come from elsewhere. FedMD and FedProto average weights, as in the
+benchmark. Its program never applies the corrections of SCAFFOLD, CFeD and FedCL, so that its columns of SCAFFOLD and
+CFeD are further runs of FedAvg; here all three act.
+
+Options are published defaults, on digits with those of `ON_DIGITS`. ``--tune`` shows how these were chosen: every
+value in `TRIED`, on seeds of its own.
+"""
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from edgesim.analysis.dpfl import LAWS, beside_dpfl
+from edgesim.analysis.participation import course, instability, windowed
+from edgesim.analysis.runs import read_study
+from edgesim.arrays import Floats
+from edgesim.errors import EdgesimError
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.study import PlannedRun, Study, grid, run_study
+from edgesim.terminal.show_dpfl import print_beside_dpfl
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "fedavg": {},
+    "fedprox": {"mu": 0.01},
+    "scaffold": {},
+    "feddyn": {"alpha": 0.01},
+    "mifa": {},
+    "fedavgm": {"beta": 0.9, "lr": 1.0},
+    "fedadam": {"lr": 0.1},
+    "fedyogi": {"lr": 0.1},
+    "moon": {"mu": 5.0},
+    "fedproto": {"average_weights": True},
+    "fpl": {},
+    "fedmd": {"average_weights": True},
+    "feddf": {},
+    "fedgen": {},
+    "flwf": {},
+    "cfed": {},
+    "fedcl": {},
+}
+"""Published defaults; where a paper has several, one of them."""
+ON_DIGITS: dict[str, dict[str, Any]] = {"feddyn": {"alpha": 0.1}, "moon": {"mu": 0.1}}
+TRIED: dict[str, list[dict[str, Any]]] = {
+    "fedprox": [{"mu": mu} for mu in (0.001, 0.01, 0.1)],
+    "scaffold": [{"option": option} for option in ("I", "II")],
+    "feddyn": [{"alpha": alpha} for alpha in (0.01, 0.1, 0.3)],
+    "mifa": [{"wait": wait} for wait in (False, True)],
+    "fedavgm": [{"beta": beta, "lr": lr} for beta, lr in ((0.5, 1.0), (0.9, 0.3), (0.9, 1.0))],
+    "fedadam": [{"lr": lr} for lr in (0.03, 0.1, 0.3)],
+    "fedyogi": [{"lr": lr} for lr in (0.03, 0.1, 0.3)],
+    "moon": [{"mu": mu} for mu in (0.01, 0.03, 0.1, 1.0, 5.0)],
+    "fedproto": [{"strength": strength} for strength in (0.1, 1.0, 10.0)],
+    "fpl": [{"tau": tau} for tau in (0.02, 0.1, 0.5, 3.76)],
+    "fedmd": [{"digest_epochs": epochs} for epochs in (1, 2, 5)],
+    "feddf": [{"steps": steps, "lr": lr} for steps, lr in ((200, 1e-3), (200, 1e-4), (50, 1e-3))],
+    "fedgen": [{"a_0": strength} for strength in (0.1, 1.0, 10.0)],
+    "flwf": [{"alpha": alpha} for alpha in (0.1, 1.0, 5.0)],
+    "cfed": [{"weight": weight} for weight in (0.1, 1.0, 2.5)],
+    "fedcl": [{"coe": coe} for coe in (0.5, 1.5, 12.5)],
+}
+"""Options that ``--tune`` compares with one another, published defaults among them."""
+FIRST_TUNING_SEED = 1000
+SKEWS = {"iid": 100.0, "light": 1.0, "heavy": 0.1}
+DIGITS = {"model": "mlp", "lr": 0.1, "momentum": 0.5, "batch_size": 32}
+PAPERS = {"model": "small-cnn", "lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5, "batch_size": 128, "clip_norm": 10.0}
+"""The paper's local training, but for its ResNet-10, which is ``resnet10-bn`` here."""
+
+NEAR_POINTS = 3.0
+PROTOTYPE_ROUNDS = 60
+PROTOTYPE = {"static": (94.35, 87.56, 0.27), "random": (92.98, 83.45, 1.53), "markov": (91.35, 77.84, 1.72)}
+"""WE in %, mean accuracy over rounds in % and ID in points, by the law of participation: a prototype of FedAvg on the
+same division of digits into public and private images, with heavy skew, three seeds."""
+QUICK = quick_option(algorithms="fedavg,mifa", participation="static,markov", rounds=6, seeds=1, out="runs/dpfl-quick")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What all runs of a study have in common."""
+
+    dataset: str
+    folder: Path
+    rounds: int
+    model: str | None
+    """Instead of the data set's own."""
+    matrix: Path | None
+    """Of ``programmed`` participation."""
+
+    def base(self, law: str, skew: str, clients: int) -> dict[str, Any]:
+        """Config of the runs under one law of participation, less the algorithm; raises `EdgesimError`."""
+        digits = self.dataset == "digits"
+        learning = (DIGITS if digits else PAPERS) | {"epochs": 5, "lr_decay": 1.0, "pretrain": False}
+        colours = {} if digits or self.dataset == "fashion-mnist" else {"augment": "crop-flip"}
+        return {
+            "rounds": self.rounds,
+            "devices": {"count": clients},
+            "round": {
+                "tmax_s": 60.0,
+                "computes": "selected",
+                "allocator": "equal_share",
+                "admission": "count",
+                "count": clients,
+                "close": "deadline",
+            },
+            "availability": self._availability(law, clients),
+            "data": {
+                "dataset": self.dataset,
+                "folder": str(self.folder),
+                "public": "carved",
+                "small": not digits,
+                "partition": "dirichlet",
+                "partition_options": {"alpha": _alpha(skew)},
+                **colours,
+            },
+            "learning": learning | ({"model": self.model} if self.model else {}),
+        }
+
+    def _availability(self, law: str, clients: int) -> dict[str, Any]:
+        """The benchmark's values of a law; those that it has only for ten clients grow with their number."""
+        by_rounds = {"slots": "rounds", "if_empty": "force"}
+        if law == "programmed" and self.matrix is None:
+            raise EdgesimError("--participation programmed needs --matrix, a CSV or Parquet file of zeros and ones")
+        half = max(1, clients // 2)
+        laws: dict[str, dict[str, Any]] = {
+            "static": {"model": "always"},
+            "random": {"model": "bernoulli", "probability": 0.5, **by_rounds},
+            "markov": {"model": "markov", "join_probability": 0.2, "leave_probability": 0.2, **by_rounds},
+            "programmed": {"model": "table", "file": str(self.matrix), **by_rounds},
+            "arrival": {
+                "model": "arrival",
+                "at_start": half,
+                "join_after_rounds": 50,
+                "join_every_rounds": 10,
+                "join_at_once": max(1, clients // 10),
+            },
+            "departure": {
+                "model": "arrival",
+                "at_start": clients,
+                "leave_after_rounds": 50,
+                "leave_every_rounds": 10,
+                "leave_at_once": max(1, clients // 10),
+                "leave_first": "highest",
+                "if_empty": "force",
+            },
+            "round-robin": {"model": "round_robin", "at_once": 3, "overlap_devices": 1, "turn_rounds": 10},
+        }
+        if law not in laws:
+            raise EdgesimError(f"--participation: unknown {law!r}; known: {', '.join(laws)}")
+        return laws[law]
+
+    def options(self, algorithm: str) -> dict[str, Any]:
+        """The options of an algorithm, chosen on digits or published; raises `EdgesimError` for an unknown one."""
+        if algorithm not in OPTIONS:
+            raise EdgesimError(f"--algorithms: unknown {algorithm!r}; known: {', '.join(OPTIONS)}")
+        return OPTIONS[algorithm] | (ON_DIGITS.get(algorithm, {}) if self.dataset == "digits" else {})
+
+
+def _alpha(skew: str) -> float:
+    try:
+        return SKEWS[skew] if skew in SKEWS else float(skew)
+    except ValueError:
+        raise EdgesimError(f"--alpha: expected {', '.join(SKEWS)} or a number (got {skew!r})") from None
+
+
+def courses(out: Path, **knobs: object) -> list[Floats]:
+    """Accuracies in % after each round, of each finished run with these knobs."""
+    return [course(run) for run in read_study(out).finished if knobs.items() <= run.knobs.items()]
+
+
+def within_reach(out: Path, algorithms: list[str]) -> list[str]:
+    """How far WE of the other algorithms is from the first one's where data are alike and nobody is away."""
+    found = {name: courses(out, algorithm=name, participation="static", skew="iid") for name in algorithms}
+    we = {name: np.mean([windowed(psi).mean[-1] for psi in of]) for name, of in found.items() if of}
+    if algorithms[0] not in we or len(we) < 2:
+        return []
+    away = {name: float(value - we[algorithms[0]]) for name, value in we.items() if name != algorithms[0]}
+    told = ", ".join(f"{name} {points:+.2f}" for name, points in away.items())
+    far = [name for name, points in away.items() if abs(points) > NEAR_POINTS]
+    judged = f"not within {NEAR_POINTS:g} points: {', '.join(far)}" if far else f"all within {NEAR_POINTS:g} points"
+    return [f"Equal mixes, nobody away: WE less that of {algorithms[0]}, in points: {told}; {judged}."]
+
+
+def beside_the_prototype(out: Path) -> list[str]:
+    """FedAvg's WE, mean over rounds and ID, where the prototype was run too."""
+    texts = []
+    for law, theirs in PROTOTYPE.items():
+        found = courses(out, algorithm="fedavg", participation=law, skew="heavy", clients=10)
+        found = [psi[:PROTOTYPE_ROUNDS] for psi in found if len(psi) >= PROTOTYPE_ROUNDS]
+        if found:
+            ours = np.mean([(windowed(psi).mean[-1], psi.mean(), instability(psi)) for psi in found], axis=0)
+            told, known = (" / ".join(f"{value:.2f}" for value in values) for values in (ours, theirs))
+            texts.append(
+                f"fedavg, {law}, {PROTOTYPE_ROUNDS} rounds: WE / mean over rounds / ID {told}; prototype {known}."
+            )
+    return texts
+
+
+@plain_errors
+def main(
+    algorithms: Annotated[str, typer.Option(help="Algorithms to compare, with the reference first.")] = ",".join(
+        OPTIONS
+    ),
+    participation: Annotated[
+        str,
+        typer.Option(help="Laws: static, random, markov, programmed, arrival, departure, round-robin."),
+    ] = ",".join(LAWS),
+    alpha: Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")] = "heavy",
+    clients: Annotated[str, typer.Option(help="Number of clients; several to compare (the paper: 10,20,50).")] = "10",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    rounds: Annotated[int, typer.Option(min=6, help="Rounds of each run.")] = 100,
+    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
+    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    model: Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")] = None,
+    matrix: Annotated[Path | None, typer.Option(help="Who is there in which round, for programmed.")] = None,
+    tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
+    quick: Annotated[bool, QUICK] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/dpfl-<data set> when absent.")] = None,
+) -> None:
+    """Compare what algorithms lose under dynamic participation."""
+    out = out or Path("runs") / f"dpfl-{Path(dataset).stem}"
+    comparison = Comparison(dataset, folder, rounds, model, matrix)
+    runs: list[PlannedRun] = []
+    for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
+        base, options = comparison.base(law, alpha, count), comparison.options(name)
+        labels = {"algorithm": name, "participation": law, "skew": alpha, "clients": count}
+        for tried in TRIED.get(name, [{}]) if tune else [{}]:
+            own = base | {"algorithm": {"name": name} | options | tried}
+            told = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}
+            first = FIRST_TUNING_SEED if tune else 0
+            runs += grid(own, {}, range(first, first + seeds), labels=labels | told)
+    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+    if tune:
+        conclude(out)
+        return
+    answers = within_reach(out, names(algorithms)) + (beside_the_prototype(out) if dataset == "digits" else [])
+    conclude(out, [("algorithm", names(algorithms)[0])], answers)
+    beside = beside_dpfl(out)
+    beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")
+    print_beside_dpfl(beside)
+
+
+if __name__ == "__main__":
+    start(main)

@@ -1,0 +1,83 @@
+"""A study of dynamic participation beside the tables of DPFL's paper: the numbers typed, and made-up runs."""
+
+import numpy as np
+import pytest
+
+from edgesim.analysis.dpfl import LAWS, PUBLISHED, beside_dpfl
+from edgesim.terminal.show_dpfl import print_beside_dpfl
+
+AVERAGES = {
+    "we_percent": (62.42, 47.23, 50.43),
+    "id_points": (0.45, 1.57, 1.16),
+    "idp_points": (np.nan, 18.59, 17.53),
+}
+"""Column AVG of the paper's table 1."""
+
+
+@pytest.mark.parametrize("measure", AVERAGES)
+def test_the_numbers_of_table_1_have_the_averages_that_the_paper_prints(measure):
+    columns = [getattr(column, measure) for (_, clients), column in PUBLISHED.items() if clients == 10]
+    assert len(columns) == 9
+    assert np.mean(columns, axis=0) == pytest.approx(AVERAGES[measure], abs=0.005001, nan_ok=True)
+
+
+@pytest.fixture
+def study(tmp_path, study_writer):
+    """FedAvg and FedDF, three seeds, always there and half of the rounds; 2, 3 and 4 points are lost."""
+    laws = {"static": {"model": "always"}, "random": {"model": "bernoulli", "probability": 0.5}}
+    runs, configs = [], []
+    for law, availability in laws.items():
+        for algorithm in ("fedavg", "feddf"):
+            for seed in range(3):
+                lost = (2 + seed) * (law == "random")
+                knobs = {"algorithm": algorithm, "participation": law, "skew": "heavy", "clients": 10}
+                runs.append((knobs, seed, "finished", [(90 - lost) / 100] * 12))
+                configs.append({"availability": availability, "algorithm": {"name": algorithm}})
+    runs.append(({"algorithm": "moon", "participation": "random", "skew": "heavy", "clients": 10}, 0, "failed", []))
+    return study_writer(tmp_path / "study", runs, target=None, configs=[*configs, None])
+
+
+def test_we_idp_and_id_stand_beside_the_papers_where_it_has_the_algorithm(study):
+    table = beside_dpfl(study).set_index(["participation", "algorithm"])
+    assert len(table) == 4
+    random = table.loc[("random", "fedavg")]
+    assert random[["we_percent", "idp_points", "id_points"]].tolist() == pytest.approx([87, 3, 0], abs=1e-9)
+    # t(0.975, 2) / sqrt(3) = 2.484 for a standard deviation of 1.
+    assert random[["idp_points_low", "idp_points_high"]].tolist() == pytest.approx([3 - 2.484, 3 + 2.484], abs=1e-3)
+    assert random[["we_percent_paper", "idp_points_paper", "id_points_paper"]].tolist() == [46.01, 20.87, 1.58]
+    assert table.loc[("static", "fedavg"), "we_percent_paper"] == 63.02
+    assert table.loc[("static", "fedavg"), ["idp_points", "idp_points_paper"]].isna().all()
+    assert table.loc["random"].loc["feddf", [f"{measure}_paper" for measure in AVERAGES]].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("skew", "clients", "law"), [("iid", 10, "random"), ("heavy", 30, "random"), ("heavy", 10, "x")]
+)
+def test_a_setting_that_the_paper_does_not_have_stands_alone(tmp_path, study_writer, capsys, skew, clients, law):
+    knobs = {"algorithm": "fedavg", "participation": law, "skew": skew, "clients": clients}
+    table = beside_dpfl(study_writer(tmp_path / "study", [(knobs, 0, "finished", [0.5] * 6)], target=None))
+    assert table[[f"{measure}_paper" for measure in AVERAGES]].isna().all(axis=None)
+    print_beside_dpfl(table)
+    assert "paper" not in capsys.readouterr().out
+
+
+def test_the_printed_table_has_a_section_for_each_law(study, capsys):
+    print_beside_dpfl(beside_dpfl(study))
+    told = capsys.readouterr().out
+    assert "Under dynamic participation (skew heavy, clients 10)" in told
+    (line,) = [line for line in told.splitlines() if line.split()[:2] == ["random", "fedavg"]]
+    assert line.split()[2:] == [
+        "87.00",
+        "±",
+        "2.48",
+        "46.01",
+        "+3.00",
+        "±",
+        "2.48",
+        "+20.87",
+        "0.00",
+        "±",
+        "0.00",
+        "1.58",
+    ]
+    assert [line.split()[0] for line in told.splitlines() if line.split()[1:2] == ["feddf"]] == list(LAWS[:2])
