@@ -18,7 +18,7 @@ def rounds(tmp_path):
     """The table of rounds of a timing-only run of 30 s, of an algorithm at a bandwidth."""
 
     def play(algorithm, band_mhz):
-        (planned,) = SCENARIO["compared"](SCENARIO["cell"](30.0), [algorithm], [band_mhz], 1)
+        (planned,) = SCENARIO["compared"](30.0, [algorithm], [band_mhz], 1)
         config = planned.config.model_dump(exclude_none=True)
         config["learning"]["training"] = "none"
         simulation.run(parse(config, algorithm), tmp_path / planned.folder)
@@ -28,20 +28,30 @@ def rounds(tmp_path):
 
 
 def test_scaffold_sends_twice_as_much_and_makes_fewest_rounds_where_bandwidth_is_scarce(rounds):
-    fedavg, scaffold, moon = (rounds(name, 5.0) for name in ("fedavg", "scaffold", "moon"))
-    assert fedavg["bits_up"].tolist() == pytest.approx([10 * 17_881_664] * len(fedavg))
-    assert moon["bits_up"].tolist() == pytest.approx([10 * 17_881_664] * len(moon))
-    assert scaffold["bits_up"].tolist() == pytest.approx([20 * 17_881_664] * len(scaffold))
+    fedavg, scaffold, moon = (rounds(name, 0.045) for name in ("fedavg", "scaffold", "moon"))
+    assert fedavg["bits_up"].tolist() == pytest.approx([10 * 77_120] * len(fedavg))
+    assert moon["bits_up"].tolist() == pytest.approx([10 * 77_120] * len(moon))
+    assert scaffold["bits_up"].tolist() == pytest.approx([20 * 77_120] * len(scaffold))
     assert len(scaffold) < len(moon) < len(fedavg)
 
 
 def test_moon_computes_longer_and_makes_fewest_rounds_where_bandwidth_is_ample(rounds):
-    fedavg, scaffold, moon = (rounds(name, 80.0) for name in ("fedavg", "scaffold", "moon"))
+    fedavg, scaffold, moon = (rounds(name, 0.72) for name in ("fedavg", "scaffold", "moon"))
     assert len(moon) < len(scaffold) < len(fedavg)
 
 
+def test_fedgen_waits_for_its_generator_and_fedmd_sends_scores_instead_of_models(rounds):
+    fedavg, fedgen, fedmd = (rounds(name, 0.045) for name in ("fedavg", "fedgen", "fedmd"))
+    # The generator's 631,808 bits at 2 bit/s/Hz; round 1 has none.
+    waits_s = (fedgen["t_end_s"] - fedgen["t_start_s"]).to_numpy()[1:].mean()
+    waits_s -= (fedavg["t_end_s"] - fedavg["t_start_s"]).mean()
+    assert waits_s == pytest.approx(631_808 / 90e3, rel=0.1)
+    assert fedmd["bits_up"].tolist() == pytest.approx([10 * 32 * 10 * 123] * len(fedmd))
+    assert len(fedgen) < len(fedavg) < len(fedmd)
+
+
 def test_no_update_is_ever_late_so_that_rounds_are_as_long_as_their_work(rounds):
-    played = rounds("scaffold", 5.0)
+    played = rounds("scaffold", 0.045)
     assert (played["arrived"] == 10).all()
     assert played["late"].sum() == 0
 
@@ -54,7 +64,7 @@ def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_
         assert rate in SCENARIO["RATES"]
         assert options.keys() == tried.keys()
         assert all(value in tried[key] for key, value in options.items())
-    runs = SCENARIO["compared"](SCENARIO["cell"](90.0), algorithms, [20.0], 100)
+    runs = SCENARIO["compared"](90.0, algorithms, [0.18], 100)
     assert not {run.seed for run in runs} & set(SCENARIO["TUNING_SEEDS"])
 
 
@@ -81,7 +91,7 @@ def test_the_tables_recommend_an_algorithm_for_every_bandwidth_and_cost(scenario
     pairs, standings, told = (
         pd.read_csv(tmp_path / f"out/{name}.csv") for name in ("pairs", "standings", "recommendation")
     )
-    places = [(band, cost) for band in (5e6, 80e6) for cost in ("seconds", "bits", "joules")]
+    places = [(band, cost) for band in (45e3, 720e3) for cost in ("seconds", "bits", "joules")]
     assert list(zip(told["bandwidth_hz"], told["cost"], strict=True)) == places
     # At each place three algorithms stand, and each is compared with the two others.
     assert (len(standings), len(pairs)) == (len(places) * 3, len(places) * 3)
