@@ -70,7 +70,7 @@ TRIED: dict[str, list[dict[str, Any]]] = {
     "feddf": [{"steps": steps, "lr": lr} for steps, lr in ((200, 1e-3), (200, 1e-4), (50, 1e-3))],
     "fedgen": [{"a_0": strength} for strength in (0.1, 1.0, 10.0)],
     "flwf": [{"alpha": alpha} for alpha in (0.1, 1.0, 5.0)],
-    "cfed": [{"weight": weight} for weight in (0.1, 1.0, 2.5)],
+    "cfed": [{"strength": strength} for strength in (0.1, 1.0, 2.5)],
     "fedcl": [{"coe": coe} for coe in (0.5, 1.5, 12.5)],
 }
 """Options that ``--tune`` compares with one another, published defaults among them."""

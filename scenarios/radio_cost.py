@@ -65,7 +65,7 @@ TUNED: dict[str, dict[str, list[float]]] = {
     "feddf": {"lr": [1e-4, 1e-3]},
     "fedgen": {"a_0": [0.1, 1.0, 10.0]},
     "flwf": {"alpha": [0.1, 1.0, 5.0]},
-    "cfed": {"weight": [0.1, 1.0]},
+    "cfed": {"strength": [0.1, 1.0]},
     "fedcl": {"coe": [0.1, 0.5, 2.0]},
 }
 TUNING_SEEDS = range(1000, 1003)
