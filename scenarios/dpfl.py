@@ -7,7 +7,8 @@ attend gets one client. The classes are divided by Dirichlet(100) (``iid``), Dir
 (``heavy``) or Dirichlet of a number. Tells WE, IDP and ID of each algorithm, their paired differences from the first
 algorithm's, and the paper's numbers, which have neither seeds nor intervals.
 
-The paper's images, Office-Caltech-10, are for the user to bring. Digits with an MLP, and 200 images of each class of
+The paper's images, Office-Caltech-10, are for the user to bring (``--dataset office-caltech --folder FOLDER --model
+resnet10-bn``). Digits with an MLP, and 200 images of each class of
 CIFAR-10 or Fashion-MNIST with a small CNN, stand in for them. Public images are carved out of the training set before
 it is divided, for all algorithms alike; the paper's come from elsewhere. FedMD and FedProto average weights, as in the
 benchmark. Its program never applies the corrections of SCAFFOLD, CFeD and FedCL, so that its columns of SCAFFOLD and
@@ -84,6 +85,8 @@ TRIED: dict[str, list[dict[str, Any]]] = {
 }
 """Options that ``--tune`` compares with one another, the published default among them."""
 FIRST_TUNING_SEED = 1000
+WHOLE = ("digits", "office-caltech")
+"""Data sets of which all images are used; of others 200 of each class."""
 SKEWS = {"iid": 100.0, "light": 1.0, "heavy": 0.1}
 DIGITS = {"model": "mlp", "lr": 0.1, "momentum": 0.5, "batch_size": 32}
 PAPERS = {"model": "small-cnn", "lr": 0.01, "momentum": 0.9, "weight_decay": 1e-5, "batch_size": 128, "clip_norm": 10.0}
@@ -113,7 +116,7 @@ class Comparison:
         """Config of the runs under one law of participation, less the algorithm; raises `EdgesimError`."""
         digits = self.dataset == "digits"
         learning = (DIGITS if digits else PAPERS) | {"epochs": 5, "lr_decay": 1.0, "pretrain": False}
-        colours = {} if digits or self.dataset == "fashion-mnist" else {"augment": "crop-flip"}
+        grey = digits or self.dataset == "fashion-mnist"
         return {
             "rounds": self.rounds,
             "devices": {"count": clients},
@@ -130,10 +133,10 @@ class Comparison:
                 "dataset": self.dataset,
                 "folder": str(self.folder),
                 "public": "carved",
-                "small": not digits,
+                "small": self.dataset not in WHOLE,
+                "augment": "none" if grey else "crop-flip",
                 "partition": "dirichlet",
                 "partition_options": {"alpha": _alpha(skew)},
-                **colours,
             },
             "learning": learning | ({"model": self.model} if self.model else {}),
         }
