@@ -63,8 +63,8 @@ ON_DIGITS: dict[str, dict[str, Any]] = {
     "fpl": {"tau": 0.1},
     "flwf": {"alpha": 0.1},
 }
-"""What had the highest WE under Markov participation with heavy skew, over three seeds of ``--tune``; of algorithms that
-are absent, no other option was ahead of the default by 0.1 points. Some are the least or the largest that was tried."""
+"""What had the highest WE under Markov participation with heavy skew, over three seeds of ``--tune``; of the others no
+option was ahead of the default by 0.1 points. Some are the least or the largest that was tried."""
 TRIED: dict[str, list[dict[str, Any]]] = {
     "fedprox": [{"mu": mu} for mu in (0.001, 0.01, 0.1)],
     "scaffold": [{"option": option} for option in ("I", "II")],
