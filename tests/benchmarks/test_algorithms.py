@@ -106,7 +106,7 @@ def jobs_of(algorithm: dict, model: str, back_end: str) -> tuple[Callable[[], No
         results = learner.results([Promise(each.device, each.round, each.job) for each in promises])
         assert len(results) == len(promises)
 
-    charged = learner.accounts.charged_samples(everyone, 3)
+    charged = learner.accounts.charged_samples(np.arange(len(sizes)), 3)
     return train, float(charged.sum() / (EPOCHS * sizes).sum())
 
 
