@@ -40,6 +40,11 @@ class Schedule:
         totals: Floats = (means * self.sizes).sum(axis=1) / self.sizes.sum(axis=1)
         return totals
 
+    def hit_share(self, hits: Booleans) -> Floats:
+        """Share of each client's samples that are hit, [clients], of hits [entries]."""
+        # Shares of steps that add up to one may exceed it by rounding.
+        return np.minimum(self.overall(self.per_step(hits)), 1.0)
+
 
 def make_schedule(edges: Sequence[Integers]) -> Schedule:
     """The schedule of jobs by falling number of steps, of which each is given as its edges, [its steps + 1]."""

@@ -154,7 +154,7 @@ class StackedBackEnd:
         loss_by_step, square_by_step = schedule.per_step(single), schedule.per_step(single**2)
         finite = np.isfinite(loss_by_step)
         loss_mean = schedule.overall(loss_by_step).tolist()
-        accuracy = schedule.overall(schedule.per_step(torch.cat(hits).cpu().numpy())).tolist()
+        accuracy = schedule.hit_share(torch.cat(hits).cpu().numpy()).tolist()
         bad_rows = np.flatnonzero(~finite.all(axis=1)).tolist()
         for row, (promise, job) in enumerate(stack):
             if row not in bad_rows:

@@ -47,3 +47,10 @@ def test_means_are_those_over_each_clients_own_samples(sizes):
         parts = np.split(job.samples, job.edges[1:-1])
         np.testing.assert_allclose(means[n, : len(parts)], [part.mean() for part in parts])
         np.testing.assert_allclose(schedule.overall(means)[n], job.samples.mean())
+
+
+@given(st.integers(1, 200), st.integers(1, 32))
+def test_a_client_whose_samples_are_all_hit_has_a_share_of_one_and_not_more(size, batch):
+    schedule = make_schedule([np.append(np.arange(0, size, batch), size)])
+    (share,) = schedule.hit_share(np.ones(len(schedule.places), dtype=bool))
+    assert 1 - 1e-12 < share <= 1
