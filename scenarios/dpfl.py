@@ -8,11 +8,10 @@ attend gets one client. The classes are divided by Dirichlet(100) (``iid``), Dir
 algorithm's, and the paper's numbers, which have neither seeds nor intervals.
 
 The paper's images, Office-Caltech-10, are for the user to bring (``--dataset office-caltech --folder FOLDER --model
-resnet10-bn``). Digits with an MLP, and 200 images of each class of
-CIFAR-10 or Fashion-MNIST with a small CNN, stand in for them. Public images are carved out of the training set before
-it is divided, for all algorithms alike; the paper's come from elsewhere. FedMD and FedProto average weights, as in the
-benchmark. Its program never applies the corrections of SCAFFOLD, CFeD and FedCL, so that its columns of SCAFFOLD and
-CFeD are further runs of FedAvg; here all three act.
+resnet10-bn``). Digits with an MLP, and 200 images of each class of CIFAR-10 or Fashion-MNIST with a small CNN, stand in
+for them. Public images are carved out of the training set before it is divided, for all algorithms alike; the paper's
+come from elsewhere. FedMD and FedProto average weights, as in the benchmark. Its program never applies the corrections
+of SCAFFOLD, CFeD and FedCL, so that its columns of SCAFFOLD and CFeD are further runs of FedAvg; here all three act.
 
 Options are published defaults, on digits with those of `ON_DIGITS`. ``--tune`` shows how these were chosen: every
 value in `TRIED`, on seeds of its own.

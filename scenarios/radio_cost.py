@@ -2,23 +2,23 @@
 
 No paper has this comparison. In FedTeddi's cell (30 devices within 250 m, its radio and its computing) ten devices
 drawn at random train 20 steps in every round and share the whole band; a round ends with the last upload. The station
-sends to all of them at once, at `BROADCAST_BPS_PER_HZ` in the same band. Everything is charged as it is: a model of
-77 kbit, SCAFFOLD's (option II, controls sent) twice that each way, FedGen's generator, eight times the model, on the
-way down, FedMD's scores of public images and FedProto's prototypes instead of models. MOON computes 5/3 as long as
-FedAvg. All runs end after the same simulated seconds and are tested at the same instants.
+sends to all of them at once, at `BROADCAST_BPS_PER_HZ` in the same band. Everything is charged as it is: a model of 77
+kbit, SCAFFOLD's (option II, controls sent) twice that each way, FedGen's generator, eight times the model, on the way
+down, FedMD's logits of public images and FedProto's prototypes instead of models. MOON computes 5/3 as long as FedAvg.
+All runs end after the same simulated seconds and are tested at the same instants.
 
 Fixed before the run: 45, 180 (one carrier of NB-IoT) and 720 kHz, in which FedAvg makes about as many rounds as it does
-with FedTeddi's CNN in 10 to 80 MHz; 30 s, in which accuracy is still rising; seeds 0 to 9; none added,
-none left out, nothing stopped early. Compared is the mean accuracy while the last tenth of a budget was spent, paired
-by seed: at equal seconds, at equal bits sent up and at equal joules. An algorithm is ruled out where another one is
-more accurate (paired t test, p < 0.05 after Holm's correction for all pairs of algorithms at all bandwidths and budgets
-together); an algorithm is to be taken where it alone is left. The final accuracy of the study's own table is something
-else: the mean of the last five models, which in the narrowest band are most of a run.
+with FedTeddi's CNN in 10 to 80 MHz; 30 s, in which accuracy is still rising; seeds 0 to 9; none added, none left out,
+nothing stopped early. Compared is the mean accuracy while the last tenth of a budget was spent, paired by seed: at
+equal seconds, at equal bits sent up and at equal joules. An algorithm is ruled out where another one is more accurate
+(paired t test, p < 0.05 after Holm's correction for all pairs of algorithms at all bandwidths and budgets together); an
+algorithm is to be taken where it alone is left. The final accuracy of the study's own table is something else: the mean
+of the last five models, which in the narrowest band are most of a run.
 
 Data: digits, a public part carved out, the rest divided by Dirichlet(0.3); no momentum, no decay of the learning rate.
-FedMD and FedProto train an own model on each device, and their accuracy is the mean of these. ``--tune`` tries
-for every algorithm the `RATES` with each value of its own options in `TUNED`, at 180 kHz, on seeds 1000 to 1002, which
-no comparison uses; `CHOSEN` is what was most accurate at equal seconds. All other options are the defaults.
+FedMD and FedProto train an own model on each device, and their accuracy is the mean of these. ``--tune`` tries for
+every algorithm the `RATES` with each value of its own options in `TUNED`, at 180 kHz, on seeds 1000 to 1002, which no
+comparison uses; `CHOSEN` is what was most accurate at equal seconds. All other options are the defaults.
 
 SAFA is left out, though ``--algorithms fedavg,safa`` runs it: its server remembers models of devices that are late or
 away, which here none is, and it comes with a policy of its own, while here all algorithms get the same devices.

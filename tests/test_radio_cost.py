@@ -40,14 +40,14 @@ def test_moon_computes_longer_and_makes_fewest_rounds_where_bandwidth_is_ample(r
     assert len(moon) < len(scaffold) < len(fedavg)
 
 
-def test_fedgen_waits_for_its_generator_and_fedmd_sends_scores_instead_of_models(rounds):
+def test_fedgen_waits_for_its_generator_and_fedmd_sends_logits_instead_of_models(rounds):
     fedavg, fedgen, fedmd = (rounds(name, 0.045) for name in ("fedavg", "fedgen", "fedmd"))
     # The generator's 631,808 bits at 2 bit/s/Hz; round 1 has none.
     waits_s = (fedgen["t_end_s"] - fedgen["t_start_s"]).to_numpy()[1:].mean()
     waits_s -= (fedavg["t_end_s"] - fedavg["t_start_s"]).mean()
     assert waits_s == pytest.approx(631_808 / 90e3, rel=0.1)
     assert fedmd["bits_up"].tolist() == pytest.approx([10 * 32 * 10 * 123] * len(fedmd))
-    assert len(fedgen) < len(fedavg) < len(fedmd)
+    assert len(fedgen) < len(fedavg)
 
 
 def test_no_update_is_ever_late_so_that_rounds_are_as_long_as_their_work(rounds):
