@@ -52,8 +52,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "flwf": {},
     "cfed": {},
     "fedcl": {},
+    "fedmd-own": {"name": "fedmd"},
+    "fedproto-own": {"name": "fedproto"},
+    "alone": {"name": "fedproto", "strength": 0.0},
 }
-"""Published defaults; where a paper has several, one of them."""
+"""Published defaults; where a paper has several, one of them.
+
+The last three have a model of its own on each device and are compared on request; ``alone`` learns from no other.
+"""
+OWN_MODELS = ("fedmd-own", "fedproto-own", "alone")
 ON_DIGITS: dict[str, dict[str, Any]] = {
     "feddyn": {"alpha": 0.3},
     "fedavgm": {"beta": 0.5, "lr": 1.0},
@@ -114,7 +121,7 @@ class Comparison:
     matrix: Path | None
     """Of ``programmed`` participation."""
 
-    def base(self, law: str, skew: str, clients: int) -> dict[str, Any]:
+    def base(self, law: str, alpha: float, clients: int) -> dict[str, Any]:
         """Config of the runs under one law of participation, less the algorithm; raises `EdgesimError`."""
         digits = self.dataset == "digits"
         learning = (DIGITS if digits else PAPERS) | {"epochs": 5, "lr_decay": 1.0, "pretrain": False}
@@ -138,7 +145,7 @@ class Comparison:
                 "small": self.dataset not in WHOLE,
                 "augment": "none" if grey else "crop-flip",
                 "partition": "dirichlet",
-                "partition_options": {"alpha": _alpha(skew)},
+                "partition_options": {"alpha": alpha},
             },
             "learning": learning | ({"model": self.model} if self.model else {}),
         }
@@ -183,11 +190,13 @@ class Comparison:
         return OPTIONS[algorithm] | (ON_DIGITS.get(algorithm, {}) if self.dataset == "digits" else {})
 
 
-def _alpha(skew: str) -> float:
+def skew_of(text: str) -> tuple[str, float]:
+    """Name and Dirichlet parameter of a label skew; a number that has a name gets it."""
     try:
-        return SKEWS[skew] if skew in SKEWS else float(skew)
+        value = SKEWS[text] if text in SKEWS else float(text)
     except ValueError:
-        raise EdgesimError(f"--alpha: expected {', '.join(SKEWS)} or a number (got {skew!r})") from None
+        raise EdgesimError(f"--alpha: expected {', '.join(SKEWS)} or a number (got {text!r})") from None
+    return next((name for name, known in SKEWS.items() if known == value), f"{value:g}"), value
 
 
 def courses(out: Path, **knobs: object) -> list[Floats]:
@@ -225,9 +234,9 @@ def beside_the_prototype(out: Path) -> list[str]:
 
 @plain_errors
 def main(
-    algorithms: Annotated[str, typer.Option(help="Algorithms to compare, with the reference first.")] = ",".join(
-        OPTIONS
-    ),
+    algorithms: Annotated[
+        str, typer.Option(help=f"Algorithms to compare, with the reference first; also {', '.join(OWN_MODELS)}.")
+    ] = ",".join(name for name in OPTIONS if name not in OWN_MODELS),
     participation: Annotated[
         str,
         typer.Option(help="Laws: static, random, markov, programmed, arrival, departure, round-robin."),
@@ -249,10 +258,11 @@ def main(
     """Compare what algorithms lose under dynamic participation."""
     out = out or Path("runs") / f"dpfl-{Path(dataset).stem}"
     comparison = Comparison(dataset, folder, rounds, model, matrix)
+    skew, parameter = skew_of(alpha)
     runs: list[PlannedRun] = []
     for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
-        base, options = comparison.base(law, alpha, count), comparison.options(name)
-        labels = {"algorithm": name, "participation": law, "skew": alpha, "clients": count}
+        base, options = comparison.base(law, parameter, count), comparison.options(name)
+        labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
         for tried in TRIED.get(name, [{}]) if tune else [{}]:
             own = base | {"algorithm": {"name": name} | options | tried}
             told = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}

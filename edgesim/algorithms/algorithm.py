@@ -327,8 +327,6 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
-    equal_weights: ClassVar[bool] = False
-    """Whether all updates count alike by its own rule, which is why it has no option ``weights``."""
     needs_public: ClassVar[bool] = False
     """Whether its server or its devices need public images (``data.public``)."""
     bits_from_training: ClassVar[bool] = False
@@ -348,6 +346,8 @@ class Algorithm:
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
 
+    equal_weights: bool = False
+    """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
     sends_models: bool = True
     """Whether the model and the updates travel; else each device trains a model of its own."""
     tables: int = 0

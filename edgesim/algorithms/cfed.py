@@ -86,7 +86,7 @@ class Cfed(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = CfedOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    equal_weights: ClassVar[bool] = True
+    equal_weights: bool = True
     needs_public: ClassVar[bool] = True
     settled_at_begin: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True

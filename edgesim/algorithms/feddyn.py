@@ -52,7 +52,7 @@ class FedDyn(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedDynOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
     keeps_state: ClassVar[bool] = True
-    equal_weights: ClassVar[bool] = True
+    equal_weights: bool = True
     trainable_tables = 1
 
     def start(self, weights: Tensor) -> Corrections:

@@ -29,6 +29,7 @@ from edgesim.algorithms.algorithm import (
     Trained,
     Workbench,
 )
+from edgesim.algorithms.own_models import refuse_weights
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
@@ -54,7 +55,8 @@ class FedMdOptions(AveragingOptions):
     public_epochs: Count = Field(20, ge=0)
     """Epochs on all public images and their labels with which the server trains the model that all begin with."""
     own_epochs: Count = Field(25, ge=0)
-    """Epochs on its own data with which a device begins its first job, in no simulated time."""
+    """Epochs on its own data with which a device that has a model of its own begins its first job, in no simulated
+    time."""
 
 
 @dataclass
@@ -73,12 +75,16 @@ class FedMd(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedMdOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     needs_public: ClassVar[bool] = True
+    keeps_state: ClassVar[bool] = True
     settled_at_begin: ClassVar[bool] = True
 
     def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.sends_models = options.average_weights
+        self.equal_weights = not options.average_weights
         self.tables = 0 if options.average_weights else 1
+        # An average would take the place of what a device has trained alone.
+        self._own_epochs = 0 if options.average_weights else options.own_epochs
         # Up to the rounding of a share that is not exact.
         self._count = min(sizes.public, int(options.public_share * sizes.private + 1e-9))
 
@@ -92,6 +98,8 @@ class FedMd(Algorithm):
                 "algorithm.name",
                 "data.public",
             )
+        if not options.average_weights:
+            refuse_weights("fedmd", options, config)
         others = [
             f"{key} = {value!r}"
             for key, value in (("round.protocol", config.round.protocol), ("round.late", config.round.late))
@@ -169,19 +177,19 @@ class FedMd(Algorithm):
     def epoch_sizes(self, sizes: Integers) -> list[int]:
         """The subset, and what is trained on before the first round."""
         before = [self.sizes.public] * bool(self.options.public_epochs)
-        return [self._count, *before, *(sizes.tolist() if self.options.own_epochs else [])]
+        return [self._count, *before, *(sizes.tolist() if self._own_epochs else [])]
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Consensus) -> tuple[Phase, ...]:
         """Epochs on the images of the newest consensus, if there is one, before those on the device's own data.
 
-        In its first job it begins with more epochs on its own data.
+        In the first job on a model of its own it begins with more epochs on its own data.
         """
         phases = [own]
         if ledger.round:
             subset = samples.public[self._subset(ledger.round)]
             phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs))
-        if self.options.own_epochs and not ledger.trained[device.id]:
-            before = samples.epochs("own-training", samples.own, self.options.own_epochs)
+        if self._own_epochs and not ledger.trained[device.id]:
+            before = samples.epochs("own-training", samples.own, self._own_epochs)
             phases.insert(0, replace(before, rows=None))
         return tuple(phases)
 

@@ -26,8 +26,10 @@ from edgesim.algorithms.algorithm import (
     Step,
     Trained,
 )
+from edgesim.algorithms.own_models import refuse_weights
 from edgesim.algorithms.prototypes import Senders, WithPrototypes, held, senders_of
 from edgesim.arrays import Floats
+from edgesim.config import RunConfig
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Factor
 from edgesim.streams import Streams
@@ -53,11 +55,19 @@ class FedProto(WithPrototypes):
     """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
 
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
+    keeps_state: ClassVar[bool] = True
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
         self.sends_models = options.average_weights
+        self.equal_weights = not options.average_weights
         self.tables = 0 if options.average_weights else 1
+
+    @classmethod
+    def check(cls, options: FedProtoOptions, config: RunConfig) -> None:
+        """Refuse weights of updates where no models are averaged."""
+        if not options.average_weights:
+            refuse_weights("fedproto", options, config)
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""

@@ -13,8 +13,9 @@ import numpy as np
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
+from edgesim.algorithms.staleness import weighs_by_age_on_request
 from edgesim.arrays import Floats
-from edgesim.config import RunConfig, StalenessConfig
+from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Mifa(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
-    equal_weights: ClassVar[bool] = True
+    equal_weights: bool = True
     trainable_tables = 1
 
     @classmethod
@@ -54,9 +55,7 @@ class Mifa(Algorithm):
                 "round.protocol_options.server_lr: algorithm 'mifa' steps by the devices' learning rate; remove it",
                 "round.protocol_options.server_lr",
             )
-        default = StalenessConfig().resolved(config.round.protocol)
-        given = config.staleness.model_copy(update={"limit": None})
-        if given not in (default, StalenessConfig(weight="constant")):
+        if weighs_by_age_on_request(config):
             raise EdgesimError(
                 "staleness.weight: algorithm 'mifa' takes each device's last update in full, whatever its age; use "
                 "'constant'",

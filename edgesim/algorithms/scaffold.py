@@ -74,7 +74,7 @@ class Scaffold(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
-    equal_weights: ClassVar[bool] = True
+    equal_weights: bool = True
     trainable_tables = 1
 
     @classmethod

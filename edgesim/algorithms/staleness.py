@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from edgesim.arrays import Floats, Integers
+from edgesim.config import RunConfig, StalenessConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from edgesim.config import StalenessConfig
+
+def weighs_by_age_on_request(config: RunConfig) -> bool:
+    """Whether a config asks for weights by staleness that are neither the protocol's default nor constant."""
+    default = StalenessConfig().resolved(config.round.protocol)
+    given = config.staleness.model_copy(update={"limit": None})
+    return given not in (default, StalenessConfig(weight="constant"))
 
 
 def weights(config: StalenessConfig, staleness: Integers, change: Floats | None = None) -> Floats:
