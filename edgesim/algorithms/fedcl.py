@@ -17,6 +17,7 @@ from pydantic import Field
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Devices, Pull, State, Workbench
 from edgesim.arrays import Floats
+from edgesim.errors import EdgesimError
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Count, Factor
 
@@ -42,6 +43,17 @@ class FedCl(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = FedClOptions
     needs_public: ClassVar[bool] = True
 
+    def check_sizes(self) -> None:
+        """Refuse a public set, where there is one, of fewer than two images of a class."""
+        public, least = self.sizes.public, 2 * self.sizes.classes
+        if 0 < public < least:
+            raise EdgesimError(
+                f"algorithm.name: 'fedcl' needs two labelled images of each class, {least} of {self.sizes.classes} "
+                f"classes, and there are {public} public images; raise data.public_per_class",
+                "algorithm.name",
+                "data.public_per_class",
+            )
+
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """The model and one number for each of its tensors, [n]."""
         return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.tensors
@@ -50,7 +62,9 @@ class FedCl(Algorithm):
         """Omega_l, [L]: the sum over batches of the square norm of the gradient of tensor l, over the images in all."""
         import torch
 
-        per_class = max(2, int(self.options.proxy_share * bench.private_count) // self.sizes.classes)
+        # Up to the rounding of a share that is not exact.
+        size = int(self.options.proxy_share * bench.private_count + 1e-9)
+        per_class = max(2, size // self.sizes.classes)
         proxy = bench.public[: per_class * self.sizes.classes]
         batches = np.split(proxy, range(self.options.batch, len(proxy), self.options.batch))
         squares = [

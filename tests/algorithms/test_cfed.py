@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from contract import make_config, new_learner
+from contract import make_config, new_learner, two_frames
 from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
@@ -64,6 +64,24 @@ def test_a_frame_ends_a_task():
     later = algorithm.ledger(5)
     assert len(learners(algorithm, later, 5, *range(8))) == 5
     assert [algorithm._task(round, later) for round in (5, 14, 15, 25)] == [5, 5, 15, 25]
+
+
+def test_with_a_new_frame_of_a_run_the_model_becomes_a_teacher_and_devices_review():
+    """The first task of ten rounds ends after two, with the frame; the next goes on for another two at least."""
+    learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 10}), two_frames)
+    everyone = np.arange(8)
+    for round, frame in ((1, 1), (2, 1), (3, 2), (4, 2)):
+        if round == 3:
+            learner.end_frame()
+            teacher = learner.global_weights.clone()
+        promises = learner.open_round(round, frame).start(everyone)
+        teachers = [promise.job.given["teacher"] for promise in promises if "teacher" in promise.job.given]
+        assert len(teachers) == (0 if frame == 1 else 3)
+        assert all(torch.equal(given, teacher) for given in teachers)
+        for promise in promises:
+            promise.due = True
+        learner.merge([Arrived(promise) for promise in promises], everyone)
+    learner.close()
 
 
 def test_the_public_images_are_divided_among_the_devices_and_the_server():

@@ -19,7 +19,8 @@ KINDS = {
     "FedYogi lr .1": ("fedyogi", {"lr": 0.1}),
     "FedProto lambda 1, averaged": ("fedproto", {"average_weights": True}),
     "FedDF 3 Adam steps, lr .01": ("feddf", {"steps": 3, "lr": 0.01}),
-    "FedCL coe 10": ("fedcl", {"coe": 10.0}),
+    # On the proxy's two images, each twice: Omega, divided by the number of images, is half as large.
+    "FedCL coe 10": ("fedcl", {"coe": 20.0}),
     "CFeD weight .1, T 2": ("cfed", {"learners": 0.5}),
     "CFeD, 2 server passes": ("cfed", {"learners": 0.5, "server_passes": 2}),
     "FLwF alpha 1, T 2": ("flwf", {"alpha": 1.0, "T": 2.0}),

@@ -30,7 +30,7 @@ OWNERS = [0, 0, 0, 0, 1, 1, 2]
 THREE = [((1, -1), 0), ((-1, -1), 0), ((0.5, 2), 0)]
 PUBLIC = {
     "feddf": THREE, "fedmd": THREE, "cfed": THREE * OF_CFED["shards"],
-    "fedcl": [((1, -1), 0), ((-0.5, 1), 1)],
+    "fedcl": [((1, -1), 0), ((-0.5, 1), 1)] * 2,
 }  # fmt: skip
 """Public images of algorithms that need some, behind the devices' own."""
 A, H = [[0.5, -0.3], [0.2, 0.4]], [[0.6, -0.1], [-0.2, 0.3]]
