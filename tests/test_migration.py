@@ -195,7 +195,9 @@ def test_nothing_that_lies_there_is_written_over(out, said, tmp_path, monkeypatc
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     done = CliRunner().invoke(app, ["migrate", "old.toml", "--out", out])
     assert done.exit_code == 2
-    assert done.output.startswith(f"error: --out {Path(out)}: {said}")
+    # Of long names the message has the beginning and the end.
+    assert done.output.startswith(f"error: --out {str(Path(out))[:50]}")
+    assert done.output.rstrip().endswith(said) or f"{Path(out)}: {said}" in done.output
     assert len(done.output.splitlines()) == 1
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
     assert Path("link").is_symlink()

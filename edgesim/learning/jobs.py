@@ -12,7 +12,6 @@ import numpy as np
 from edgesim.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
 from edgesim.arrays import Integers
 from edgesim.errors import Diverged
-from edgesim.learning.augmentation import UNCHANGED
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,6 +71,8 @@ class Job:
     @property
     def changes(self) -> Integers | None:
         """How the image of each sample is augmented, [n, 3]; None where no image is."""
+        from edgesim.learning.augmentation import UNCHANGED
+
         return _joined([(len(phase.samples), phase.changes) for phase in self.phases], UNCHANGED)
 
     @property
