@@ -248,7 +248,9 @@ def main(
     dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
     folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
     model: Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")] = None,
-    matrix: Annotated[Path | None, typer.Option(help="Who is there in which round, for programmed.")] = None,
+    matrix: Annotated[
+        Path | None, typer.Option(help="CSV or Parquet for programmed: a row per client; columns device, 1, 2, ...")
+    ] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
     quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
@@ -259,6 +261,8 @@ def main(
     out = out or Path("runs") / f"dpfl-{Path(dataset).stem}"
     comparison = Comparison(dataset, folder, rounds, model, matrix)
     skew, parameter = skew_of(alpha)
+    if matrix is not None and "programmed" not in names(participation):
+        raise EdgesimError("--matrix is for --participation programmed, which is not among the laws; remove it")
     runs: list[PlannedRun] = []
     for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
         base, options = comparison.base(law, parameter, count), comparison.options(name)
