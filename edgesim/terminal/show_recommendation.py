@@ -10,7 +10,7 @@ from edgesim.analysis.statistics import LEVEL
 from edgesim.plots.groups import quantity
 from edgesim.terminal.table_text import bare_table, number, p_value, print_whole
 
-_AMOUNTS = {"seconds": ("{:g} s", 1.0), "bits": ("{:.2f} Gbit", 1e-9), "joules": ("{:.0f} J", 1.0)}
+_AMOUNTS = {"seconds": ("{:g} s", 1.0), "bits": ("{:,.2f} Mbit", 1e-6), "joules": ("{:.0f} J", 1.0)}
 """How an amount of each of `edgesim.analysis.spending.COSTS` is written: format and factor from SI."""
 _HEADINGS = ("rounds", "sent up", "energy", "accuracy (%)", "at equal bits", "at equal joules", "behind (points)", "p")
 
