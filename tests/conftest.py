@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 from hypothesis import settings
 from typer.testing import CliRunner
@@ -31,6 +32,12 @@ def _own_cache(tmp_path_factory):
     patch.setenv("EDGESIM_CACHE", str(session / "edgesim-cache"))
     yield
     patch.undo()
+
+
+@pytest.fixture(autouse=True)
+def _same_start_weights():
+    """A test that makes a layer of its own gets the same weights whatever ran before it in its process."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

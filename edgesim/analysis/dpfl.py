@@ -52,11 +52,12 @@ def beside_dpfl(study_folder: Path) -> pd.DataFrame:
     Columns: the knobs; ``seeds``; for each of `MEASURES` its mean over seeds with ``_low`` and ``_high`` (95 % t
     interval) and with ``_paper``, the paper's own number. What a row does not have is NaN.
     """
+    columns = [*read_study(study_folder).knob_names, "seeds"]
     summary = summarise(study_folder)
     summary = summary[summary["seeds"] > 0]
     rows = []
     for row in summary.to_dict("records"):
-        found: dict[str, Any] = {name: row[name] for name in [*read_study(study_folder).knob_names, "seeds"]}
+        found: dict[str, Any] = {name: row[name] for name in columns}
         for measure in MEASURES:
             found |= {name: row.get(name, np.nan) for name in (measure, f"{measure}_low", f"{measure}_high")}
             found[f"{measure}_paper"] = _published(row, measure)

@@ -47,8 +47,9 @@ class LoopBackEnd:
             pull = self._algorithm.pull(job.given)
             own_loss = has_own_loss(self._algorithm)
             objective = Objective(self._algorithm, model, job.given, job.seed) if own_loss else None
-            rows = None if job.rows is None else self._data.index(job.rows)
-            progress = train(model, loader, job.edges, job.optimiser, self._velocity, job.seed, pull, objective, rows)
+            rows = job.rows
+            about = None if rows is None else self._data.index(rows)
+            progress = train(model, loader, job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about)
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start

@@ -140,9 +140,8 @@ class StackedBackEnd:
                 rows = images[part].view(-1, count, *images.shape[1:])
                 share = shares[edges[step] : edges[step + 1]]
                 of_step = None if about is None else about[edges[step] : edges[step + 1]]
-                about_step = step, of_step
                 loss, logits = self._step(
-                    clients, rows, labels[part], share, keys[step, :count], objective, *about_step
+                    clients, rows, labels[part], share, keys[step, :count], objective, step, of_step
                 )
                 losses.append(loss)
                 outputs.append(logits)
