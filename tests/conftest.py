@@ -1,22 +1,26 @@
 """What all tests share: hypothesis without wall-clock limits, a cache of start models, scenarios in this process."""
 
+import gc
 import os
 import runpy
 import signal
 from pathlib import Path
 
 import pytest
-import torch
-import typer
 from hypothesis import settings
-from typer.testing import CliRunner
 
-from edgesim.study import _run_one
+# Torch, edgesim and typer are imported where they are used: the process that only hands out tests loads this file too.
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 # A shell that starts the tests in the background leaves them deaf to interrupts, and so the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays; each collection of garbage would look through it again, for a third of a second."""
+    gc.freeze()
+
 
 # A busy machine is no bug; the same examples everywhere make a red run reproducible.
 settings.register_profile("edgesim", deadline=None, derandomize=True)
@@ -37,7 +41,10 @@ def _own_cache(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _same_start_weights():
     """A test that makes a layer of its own gets the same weights whatever ran before it in its process."""
-    torch.manual_seed(0)
+    import torch
+
+    # Not torch.manual_seed, which takes down a traceback for each accelerator that is not there.
+    torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
@@ -55,6 +62,8 @@ def is_gone():
 
 def _run_here(pools, runs, jobs):
     """In place of several processes: runs at once, in this process."""
+    from edgesim.study import _run_one
+
     for run in runs:
         given = run.config, pools.out / run.folder, pools.study.target, 1, run.folder in pools.anew
         pools.end(run.folder, _run_one(*given, pools.display.show))
@@ -70,6 +79,9 @@ def studies_here(monkeypatch):
 @pytest.fixture
 def scenario(tmp_path, monkeypatch, studies_here):
     """Starts a scenario as typed, in ``tmp_path``, but in this process and without a study's figures."""
+    import typer
+    from typer.testing import CliRunner
+
     monkeypatch.syspath_prepend(SCENARIOS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("edgesim.scenario.draw", lambda folders, out: [])

@@ -4,11 +4,13 @@ An algorithm that is added is tested by its line in the registry.
 """
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from edgesim import simulation
@@ -99,6 +101,7 @@ each_variant = pytest.mark.parametrize(("pair", "options"), CASES)
 
 SHORT = {
     "feddf": {"steps": 5},
+    "fedgen": {"steps": 5},
     # Of 96 samples: no batch of one, which batch norm cannot do with.
     "fedmd": {"public_subset": "fixed", "public_share": 0.125, "public_epochs": 1, "own_epochs": 0},
     "cfed": {"task_rounds": 2},
@@ -135,18 +138,11 @@ def two_frames(config, streams):
     return replace(federation, frames=[*federation.frames, federation.frames[-1]])
 
 
-def with_dropout(image_shape, class_count):
-    return _dense(nn.Dropout(0.3), image_shape, class_count)
-
-
-def with_batch_norm(image_shape, class_count):
-    return _dense(nn.BatchNorm1d(12), image_shape, class_count)
-
-
-def _dense(layer, image_shape, class_count):
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(int(np.prod(image_shape)), 12), layer, nn.Tanh(), nn.Linear(12, class_count)
-    )
+def with_dropout_and_batch_norm(image_shape, class_count):
+    """What a stack has to do by itself: a mask of each job's own, and buffers."""
+    inputs = int(np.prod(image_shape))
+    layers = nn.Linear(inputs, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Dropout(0.3), nn.Linear(12, class_count)
+    return nn.Sequential(nn.Flatten(), *layers)
 
 
 LASTING = {"clip_norm": 0.5, "persist_momentum": True}
@@ -210,13 +206,49 @@ def play(learner, between=undisturbed, at_end=lambda learner, number: {}, frames
     return {name: tensor.nan_to_num(nan=NOTHING) for name, tensor in found.items()}
 
 
+@dataclass
+class Remembered:
+    """What is remembered of devices at one moment."""
+
+    held: dict[int, torch.Tensor]
+    """Each tensor once, by its address."""
+    tables: tuple[int, int]
+    """Vectors of each device that the algorithm says it remembers: with buffers, and without."""
+    facts: dict[str, Any]
+    """What the learner says of itself."""
+
+
+def remembered(learner):
+    """Of devices that were merged, by the server and by themselves."""
+    states = [entries for entries in vars(learner.states[0]).values() if isinstance(entries, dict)]
+    kept = [{(device, name): of[name] for device, of in learner.kept.items() for name in of}]
+    tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
+    held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
+    algorithm = learner.accounts.algorithm
+    return Remembered(held, (algorithm.tables, algorithm.trainable_tables), learner.facts())
+
+
+USUAL = {"back_end": "loop", "model": "mlp"}
+
+
 def played(pair, options=(), **learning):
     """What `play` finds of a run, which several tests ask for; no test may change it."""
-    return _played(pair, tuple(dict(options).items()), tuple(learning.items()))
+    return _played(pair, tuple(dict(options).items()), **(USUAL | learning))[0]
+
+
+def remembered_in_round_3(pair, **learning):
+    """What is remembered in such a run while the devices of its third round are at work."""
+    return _played(pair, (), **(USUAL | learning))[1]
 
 
 @cache
-def _played(pair, options, learning):
-    learner = new_learner(make_config(pair, options=options, **dict(learning)))
-    assert learner.back_end.name == dict(learning).get("back_end", "loop")
-    return play(learner)
+def _played(pair, options, back_end, **learning):
+    learner = new_learner(make_config(pair, options=options, back_end=back_end, **learning))
+    assert learner.back_end.name == back_end
+    seen = []
+
+    def look(learner, number, promises):
+        seen.append(remembered(learner))
+        return learner, promises
+
+    return play(learner, look), seen[2]

@@ -222,7 +222,7 @@ def test_bits_charged_are_those_of_what_is_sent(pair, setting, options, trained)
 )
 def test_buffers_are_not_charged(pair, options, trained):
     """With batch norm, whose moments travel with the model: neither in it nor in what goes with it."""
-    assert_charged_as_sent(trained(pair, options=options, model="contract.with_batch_norm"))
+    assert_charged_as_sent(trained(pair, options=options, model="contract.with_dropout_and_batch_norm"))
 
 
 def assert_charged_as_sent(seen):

@@ -210,6 +210,6 @@ def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, trainin
 
 def test_a_batch_of_one_image_is_refused_where_the_model_cannot_train_on_it(tmp_path):
     """M = 9 of 96 samples."""
-    config = make_config(OWN, options={"public_share": 0.1}, model="contract.with_batch_norm")
+    config = make_config(OWN, options={"public_share": 0.1}, model="contract.with_dropout_and_batch_norm")
     with pytest.raises(EdgesimError, match=r"^learning.batch_size: 8 leaves what its algorithm trains on, 9 samples,"):
         simulation.run(config, tmp_path / "run")
