@@ -50,13 +50,9 @@ def test_draws_are_those_of_a_block_of_philox_whatever_was_asked_before(asked):
     streams = Streams(3)
     for devices, round_, count in asked:
         blocks = 1 if count is None else -(-count // 2)
-        counters = [[(device, round_, block, 0) for block in range(blocks)] for device in devices]
-        words = [
-            philox4x32(tuple(np.array([word], dtype=np.uint64) for word in counter), streams._key("x"))
-            for row in counters
-            for counter in row
-        ]
-        halves = [[int(w[0][0]) << 32 | int(w[1][0]), int(w[2][0]) << 32 | int(w[3][0])] for w in words]
+        counters = [(device, round_, block, 0) for device in devices for block in range(blocks)]
+        words = philox4x32(tuple(np.array(counters, dtype=np.uint64).T), streams._key("x"))
+        halves = [[a << 32 | b, c << 32 | d] for a, b, c, d in np.transpose(words).tolist()]
         pairs = np.array(halves, dtype=np.uint64).reshape(len(devices), -1)
         wanted = ((pairs[:, :count] // np.uint64(4096)).astype(float) + 0.5) * 2.0**-52
         found = streams.uniform("x", np.array(devices), round_, count)

@@ -12,10 +12,12 @@ import torch
 from contract import (
     ALLOWED,
     CASES,
+    PAIRS,
     VARIANTS,
     each_pair,
     halves,
     make_config,
+    marked,
     marked_setting,
     new_learner,
     server_of,
@@ -24,7 +26,7 @@ from contract import (
 from torch import Tensor
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS, make_algorithm
+from edgesim.algorithms import ALGORITHMS, check_frames, make_algorithm
 from edgesim.algorithms.algorithm import Sizes
 from edgesim.errors import EdgesimError
 from edgesim.learning.learner import TorchLearner
@@ -281,7 +283,11 @@ def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained
     assert not torch.equal(*(next(iter(away[rounds].left.values())) for rounds in (0, 3)))
 
 
-@each_pair
+WITH_DRAWS = {(name, "own") for name in ("fedavg", "feddf", "fedgen", "fedmd", "cfed")}
+"""FedAvg, and algorithms whose servers draw: of these, quick tests play a second run."""
+
+
+@pytest.mark.parametrize("pair", [marked(pair, id="+".join(pair), slow=pair not in WITH_DRAWS) for pair in PAIRS])
 def test_the_same_config_has_the_same_bytes(pair, trained, config, tmp_path):
     """Of its tables and its model, whether somebody looks on or not."""
     simulation.run(config(pair), tmp_path / "other")
@@ -302,7 +308,7 @@ def test_more_than_memory_is_given_for_is_refused_before_anything_is_written(pai
     devices = config.devices.model_copy(update={"count": 115})
     many = config.model_copy(update={"devices": devices, "rounds": 1, "data": data})
     if not tables(pair):
-        assert simulation.run(many, tmp_path / "run").status == "finished"
+        new_learner(many).close()
         return
     needed_mib = tables(pair) * 9640 * 115 / 2**20
     said = rf"^algorithm: remembers .* MiB of each device .*, {needed_mib:.4g} MiB of all 115, above .* = 1; raise it"
@@ -349,7 +355,8 @@ def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothin
         return simulation.run(config, tmp_path / folder)
 
     if not ALGORITHMS[server_of(pair)].keeps_state:
-        assert run("run").status == "finished"
+        # Its learner goes back to the best model of a frame in another test.
+        check_frames(make_config(pair), 2)
         return
     said = (
         f"^learning.keep_best: the data have 2 frames, and what the server of algorithm {server_of(pair)!r} "
@@ -358,6 +365,6 @@ def test_the_best_model_of_a_frame_is_kept_by_servers_alone_that_remember_nothin
     with pytest.raises(EdgesimError, match=said):
         run("run")
     assert not (tmp_path / "run").exists()
-    for learning in ({"keep_best": False}, {"training": "none"}):
-        result = run("-".join(learning), **learning)
-        assert result.status == "finished", result.reason
+    check_frames(make_config(pair, training="none"), 2)
+    result = run("run", keep_best=False)
+    assert result.status == "finished", result.reason

@@ -131,7 +131,7 @@ SMALL = {"battery_j": 2.5, "battery_start": "drawn", "recharge_w": 0.35, "batter
     ],
 )
 def test_every_devices_charge_is_what_its_rows_and_the_charger_say(tmp_path, sections):
-    settings = config(SMALL, **sections)
+    settings = config(SMALL, rounds=12, **sections)
     simulation.run(settings, tmp_path)
     rounds, acts, metrics = (read_table(tmp_path, name) for name in ("rounds", "activities", "metrics"))
     assert (acts["outcome"] == "dropped").any()

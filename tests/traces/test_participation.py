@@ -207,7 +207,7 @@ def timed(model: str, by: str) -> dict[str, object]:
 def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had_none(
     model: str, options: dict[str, object], by: str
 ) -> None:
-    own, rounds = {**options, **timed(model, by)}, 1200
+    own, rounds = {**options, **timed(model, by)}, 1200 if by == "seconds" else 500
     waits = matrix(made(model, 4, **own, if_empty="wait"), 4, rounds)
     assert np.array_equal(waits, matrix(made(model, 4, **own), 4, rounds))
     model_forced = made(model, 4, **own, if_empty="force")
@@ -217,13 +217,13 @@ def test_forced_slots_have_one_uniform_device_and_the_law_goes_on_as_if_they_had
     assert (forced[:, empty].sum(axis=0) == 1).all()
     shares = forced[:, empty].mean(axis=1)
     assert np.abs(shares - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / empty.sum())
-    assert empty.sum() > 200
+    assert empty.sum() > rounds / 6
     # The count is that of the slots, whatever was asked and in which order.
     assert empty_slots(model_forced, 7, rounds * SLOT_S - 1e-9) == empty.sum()
     assert empty_slots(made(model, 4, **own), 7, rounds * SLOT_S) == 7
     asked = made(model, 4, **own, if_empty="force")
     matrix(asked, 4, rounds)
-    for slot in np.random.default_rng(0).permutation(rounds)[:200].tolist():
+    for slot in np.random.default_rng(0).permutation(rounds)[:60].tolist():
         t_s = (slot + 0.5) * SLOT_S
         assert [bool(asked.available(np.array([k]), t_s)[0]) for k in (2, 0, 3, 1)] == forced[
             [2, 0, 3, 1], slot
