@@ -76,6 +76,20 @@ def studies_here(monkeypatch):
     monkeypatch.setattr("edgesim.study._Pools._run_pool", _run_here)
 
 
+def _save_as_text(figure, stem):
+    files = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        file.write_text(f"{len(figure.axes)} panels of {file.name}")
+    return files
+
+
+@pytest.fixture
+def figures_as_text(monkeypatch):
+    """Figures are made, but a line of text is saved for each, where drawing it would take most of the time."""
+    monkeypatch.setattr("edgesim.plots.album.save", _save_as_text)
+
+
 @pytest.fixture
 def scenario(tmp_path, monkeypatch, studies_here):
     """Starts a scenario as typed, in ``tmp_path``, but in this process and without a study's figures."""

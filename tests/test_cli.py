@@ -284,6 +284,7 @@ def test_a_folder_that_is_drawn_twice_is_refused(config):
     )
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_figures_of_runs_that_differ_in_more_than_their_labels_say_come_with_a_line(config):
     for policy, rate in (("random", 0.1), ("best-channel", 0.2)):
         edgesim(

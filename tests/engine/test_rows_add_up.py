@@ -457,7 +457,7 @@ def run_and_check(number: int, folder: Path) -> Told:
     raise AssertionError(f"number {number}: every try was refused: {refused}")
 
 
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_rows_of_random_runs_add_up(tmp_path, block):
     for number in range(10 * block, 10 * block + 10):
         (tmp_path / str(number)).mkdir()

@@ -35,6 +35,7 @@ def test_one_run_gets_its_gantt_chart_classes_delays_energy_waste_and_accuracy(t
     }
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_a_timing_only_run_gets_no_accuracy_figure(tmp_path, run_writer):
     files = draw([run_writer(tmp_path / "run", evaluated=False)], tmp_path / "figures")
     assert stems(files) == {"gantt", "band_use", "partition", "cell_map", "delay_cdf", "energy", *WASTE}
@@ -57,6 +58,7 @@ def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
     }
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writer):
     files = draw([study_writer(tmp_path / "study", POLICIES)], tmp_path / "figures")
     assert stems(files) == {

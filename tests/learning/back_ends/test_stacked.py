@@ -147,8 +147,14 @@ def test_a_stack_brings_what_the_loop_does(name, dtype, bound, flat, data, promi
     assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(again, alone, strict=True))
 
 
-@pytest.mark.parametrize(("dtype", "bound"), PRECISIONS)
-@pytest.mark.parametrize(("name", "augmented"), PULLED.items())
+@pytest.mark.parametrize(
+    ("name", "augmented", "dtype", "bound"),
+    [
+        pytest.param(*model, *precision, marks=pytest.mark.slow if model[0] != "mlp" and precision[1] == 1e-3 else ())
+        for model in PULLED.items()
+        for precision in PRECISIONS
+    ],
+)
 @pytest.mark.parametrize("pull", PULLS, ids=lambda pull: ", ".join(pull))
 def test_jobs_that_are_pulled_from_different_starts_agree(
     name, augmented, dtype, bound, pull, flat, data, promises, pulling
