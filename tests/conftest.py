@@ -87,7 +87,8 @@ def _save_as_text(figure, stem):
 @pytest.fixture
 def figures_as_text(monkeypatch):
     """Figures are made, but a line of text is saved for each, where drawing it would take most of the time."""
-    monkeypatch.setattr("edgesim.plots.album.save", _save_as_text)
+    for module in ("album", "style"):
+        monkeypatch.setattr(f"edgesim.plots.{module}.save", _save_as_text)
 
 
 @pytest.fixture

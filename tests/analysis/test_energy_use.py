@@ -1,6 +1,6 @@
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
@@ -16,6 +16,7 @@ ROWS = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(ROWS, st.lists(st.floats(0, 1e3), max_size=6))
 def test_energy_adds_up_to_the_same_over_activities_rounds_and_devices(rows, idle):
     table = pd.DataFrame(rows, columns=["round", "device", "activity", "energy_j"]).astype({"energy_j": float})

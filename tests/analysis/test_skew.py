@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wasserstein_distance_nd
 
@@ -15,6 +15,7 @@ def devices(*frames):
     return pd.DataFrame(rows, columns=["device", "frame", "class_counts"])
 
 
+@settings(max_examples=40)
 @given(COUNTS)
 def test_the_distance_is_twice_that_of_optimal_transport_between_classes_one_apart(counts):
     counts = np.array(counts)

@@ -2,7 +2,7 @@ import math
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgesim.analysis.waste import kinds, totals, wasted_share_j, work_by_kind
@@ -117,6 +117,7 @@ ROWS = st.lists(
 UPDATES = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 5), st.integers(0, 3)), max_size=12)
 
 
+@settings(max_examples=40)
 @given(ROWS, UPDATES)
 def test_useful_and_wasted_work_add_up_to_all_activities_round_by_round(rows, merged):
     table = activities(*((*row[:5], row[4] + row[5], *row[6:]) for row in rows))
@@ -132,6 +133,7 @@ def test_useful_and_wasted_work_add_up_to_all_activities_round_by_round(rows, me
     assert whole["bits"] == sum(row[6] for row in rows)
 
 
+@settings(max_examples=40)
 @given(ROWS, UPDATES)
 def test_each_row_is_of_the_kind_that_reading_its_task_row_by_row_gives(rows, merged):
     table = activities(*((*row[:5], row[4] + row[5], *row[6:]) for row in rows))

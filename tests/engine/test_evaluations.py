@@ -35,8 +35,14 @@ def instants(folder) -> pd.Series:
     return rows.set_index("round")["value"]
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("every_s", [0.1, 0.7])
+@pytest.mark.parametrize(
+    ("every_s", "protocol"),
+    [
+        pytest.param(every_s, protocol, marks=() if every_s == 0.1 or protocol == "buffered" else pytest.mark.slow)
+        for every_s in (0.1, 0.7)
+        for protocol in PROTOCOLS
+    ],
+)
 def test_at_each_multiple_the_model_in_force_is_tested_once_and_nothing_else_changes(
     tmp_path, monkeypatch, protocol, every_s
 ):

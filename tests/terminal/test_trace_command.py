@@ -45,6 +45,7 @@ def refused(*arguments) -> str:
     return line
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_counts_online_are_of_the_devices_still_recorded(folder):
     """Recordings of 10, 20 and 40 s: two of three there at first, none of two from 10 s on, one of one at the end."""
     (folder / "apart.csv").write_text("device,start_s,end_s,length_s\n0,0,10,10\n1,0,8,20\n2,30,40,40\n")
@@ -85,6 +86,7 @@ def test_availability_is_converted_shown_and_run(folder):
     assert "reused" in edgesim("run", "runs/run/config.toml", "--out", "runs/run")[1]
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     edgesim("trace", "convert", "log.json", "a.parquet", "--require", "wifi, idle")
     status, output = edgesim("trace", "convert", "log.json", "b.parquet", "--unobserved", "present")
@@ -105,6 +107,7 @@ def test_parts_of_the_rule_and_unobserved_time_are_chosen_as_typed(folder):
     assert not (folder / "c.parquet").exists()
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_lengths_and_what_was_observed_are_given_to_convert_and_to_show(folder):
     (folder / "there.csv").write_text("device,start_s,end_s\n0,0,500\n1,100,300\n")
     (folder / "seen.csv").write_text("device,start_s,end_s\n0,0,1000\n1,0,1000\n")
@@ -188,6 +191,7 @@ def test_the_converter_says_how_many_periods_reach_beyond_finish_time(folder):
     assert "2 periods cut at finish_time" in output
 
 
+@pytest.mark.usefixtures("figures_as_text")
 def test_models_are_counted_and_give_recorded_phones_their_speeds(folder):
     models = ["P20", "P20", "SM-A", None, "SM-B"]
     log = {str(2 * k): {"model": model, "messages": LOG} for k, model in enumerate(models)}

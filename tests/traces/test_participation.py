@@ -108,11 +108,11 @@ def test_the_defaults_of_a_window_are_three_devices_of_which_one_stays() -> None
 
 @pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
 def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: dict[str, object]) -> None:
-    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 8000
+    rates, rounds = [0.05, 0.3, 0.5, 0.9, 1.0], 3000
     found = matrix(made("bernoulli", 5, probability=rates, **by), 5, rounds)
     error = 4 * np.sqrt(np.array(rates) * (1 - np.array(rates)) / rounds) + 1e-12
     assert np.all(np.abs(found.mean(axis=1) - rates) <= error)
-    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.025)
+    assert np.all(np.abs(np.mean(found[:, 1:] & found[:, :-1], axis=1) - np.square(rates)) <= 0.04)
     # A device is there in the same rounds, whatever the rates of the others.
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
 

@@ -76,7 +76,7 @@ def test_the_next_day_of_a_solar_device_is_that_of_a_look_at_every_slot(day_s: f
     ids, slots = np.arange(5), np.arange(6000)
     made = Solar(day_s=day_s, slot_s=slot_s, peak=0.2).make(5, Streams(3))
     there = np.stack([made.available(ids, (slot + 0.5) * slot_s) for slot in slots])
-    for begin in range(0, 4000, 37):
+    for begin in range(0, 4000, 97):
         t_s = (begin + 0.25) * slot_s
         first = begin + np.argmax(there[begin:], axis=0)
         assert made.next_available(ids, t_s).tolist() == [t_s if k == begin else k * slot_s for k in first.tolist()]
