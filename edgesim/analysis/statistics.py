@@ -68,10 +68,13 @@ def holm(p: ArrayLike) -> Floats:
 
     Holm, Scandinavian Journal of Statistics 6(2), 1979.
     """
-    given = np.array(p, dtype=np.float64)
-    corrected = np.full(given.size, np.nan)
-    order = np.argsort(given, kind="stable")[: np.count_nonzero(~np.isnan(given))]
-    corrected[order] = np.minimum(np.maximum.accumulate(given[order] * np.arange(order.size, 0, -1)), 1)
+    # Imported here: the import takes a second, and a timing-only study does not need it.
+    from statsmodels.stats.multitest import multipletests
+
+    corrected = np.array(p, dtype=np.float64)
+    made = ~np.isnan(corrected)
+    if made.any():
+        corrected[made] = multipletests(corrected[made], method="holm")[1]
     return corrected
 
 
