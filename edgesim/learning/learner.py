@@ -30,7 +30,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
-from edgesim.learning.judging import has_own_scores, judge_each, judge_loaded
+from edgesim.learning.judging import Judge, has_own_scores
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.models import new_model
 from edgesim.learning.objective import refuse_without_features
@@ -298,14 +298,13 @@ class TorchLearner:
         """What the algorithm is judged by, on test samples [n] with their labels [n]; the global model is loaded."""
         algorithm, domains = self.accounts.algorithm, self.dataset.in_domains(samples)
         tested = self.model, self.data, samples, labels, domains
-        if not self.states:
+        models = algorithm.judged(self.kept)
+        if not self.states or not (models or has_own_scores(algorithm)):
             return evaluate(*tested, self.cores)
-        if models := algorithm.judged(self.kept):
-            counts = self.federation.frames[frame].class_counts
-            return judge_each(models, self._last_merged, counts, algorithm, self.states[0], *tested)
-        if has_own_scores(algorithm):
-            return judge_loaded(algorithm, self.states[0], *tested)
-        return evaluate(*tested, self.cores)
+        judge = Judge(algorithm, self.states[0], *tested)
+        if models:
+            return judge.each(models, self._last_merged, self.federation.frames[frame].class_counts)
+        return judge.loaded()
 
     def end_frame(self) -> None:
         """Go back to the best model of the frame, if it is to be kept and another frame follows.
