@@ -349,17 +349,20 @@ class Algorithm:
     equal_weights: bool = False
     """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
     sends_models: bool = True
-    """Whether the model and the updates travel; else each device trains a model of its own."""
+    """Whether the model and the updates travel. Else all that is asked below is answered for devices that each train,
+    keep and are tested by a model of their own."""
     tables: int = 0
     """Models, [P], that are remembered of each device which was ever merged, at the server and by the device
     together."""
     trainable_tables: int = 0
     """Vectors without a part for buffers, [trainable], that are remembered beside these."""
 
-    def __init__(self, options: Any, sizes: Sizes, streams: Streams) -> None:
+    def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
         self.options = options
         self.sizes = sizes
         self.streams = streams
+        if not sends_models:
+            self.sends_models, self.equal_weights, self.tables = False, True, 1
 
     @classmethod
     def check(cls, options: Any, config: RunConfig) -> None:
@@ -383,11 +386,11 @@ class Algorithm:
 
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
-        return np.full(len(devices.ids), self.sizes.model_bits)
+        return np.full(len(devices.ids), self.sizes.model_bits * self.sends_models)
 
     def upload_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that each device sends, [n]."""
-        return np.full(len(devices.ids), self.sizes.model_bits)
+        return np.full(len(devices.ids), self.sizes.model_bits * self.sends_models)
 
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Any) -> Floats:
         """Cost of jobs that train on so many of the devices' own ``samples`` [n], as multiples of FedAvg's, [n].
@@ -441,16 +444,21 @@ class Algorithm:
         return (own,)
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
-        """The server's next state: w + the sum of alpha_n times update n; rows in the order of the sum."""
+        """The server's next state: w + the sum of alpha_n times update n, rows in the order of the sum.
+
+        Unless models travel it stays as it is.
+        """
+        if not self.sends_models:
+            return state
         assert arrived.updates is not None
         return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
 
     def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
         """Models whose mean accuracy is the run's, [P] by device; empty where it is that of the server's model.
 
-        ``kept`` is what each device that was ever merged has kept.
+        ``kept`` is what each device that was ever merged has kept: their own models, unless models travel.
         """
-        return {}
+        return {} if self.sends_models else {device: of["start"] for device, of in kept.items()}
 
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """Scores of classes, [n, C]: of each sample the class of the greatest is predicted."""
@@ -469,8 +477,11 @@ class Algorithm:
         return {}
 
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
-        """What a device keeps before its first update is merged; the run began with ``weights``, [P]."""
-        return {}
+        """What a device keeps before its first update is merged; the run began with ``weights``, [P].
+
+        Unless models travel that is the model, as ``start``: `given` then hands it on in place of the server's.
+        """
+        return {} if self.sends_models else {"start": weights.clone()}
 
     # What trains, wherever the device's job runs.
 
@@ -492,8 +503,8 @@ class Algorithm:
         return np.empty(0, dtype=np.int64)
 
     def sent(self, trained: Trained) -> Sent:
-        """What the device sends beside its update, and what it keeps."""
-        return Sent()
+        """What the device sends beside its update, and what it keeps: its model, [P], unless models travel."""
+        return Sent(keeps={} if self.sends_models else {"start": trained.given["start"] + trained.update})
 
 
 def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:

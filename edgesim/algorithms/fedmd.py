@@ -6,7 +6,6 @@ logits before it trains on its own data. Each device trains a model of its own, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -79,10 +78,7 @@ class FedMd(Algorithm):
     settled_at_begin: ClassVar[bool] = True
 
     def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
-        super().__init__(options, sizes, streams)
-        self.sends_models = options.average_weights
-        self.equal_weights = not options.average_weights
-        self.tables = 0 if options.average_weights else 1
+        super().__init__(options, sizes, streams, sends_models=options.average_weights)
         # An average would take the place of what a device has trained alone.
         self._own_epochs = 0 if options.average_weights else options.own_epochs
         # Up to the rounding of a share that is not exact.
@@ -133,11 +129,11 @@ class FedMd(Algorithm):
 
     def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The consensus, [n], if there is one, and the model if it travels."""
-        return super().download_bits(devices, round, ledger) * self.sends_models + self._logit_bits * (ledger.round > 0)
+        return super().download_bits(devices, round, ledger) + self._logit_bits * (ledger.round > 0)
 
     def upload_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The logits of the round's subset, [n], and the update if it travels."""
-        return super().upload_bits(devices, round, ledger) * self.sends_models + self._logit_bits
+        return super().upload_bits(devices, round, ledger) + self._logit_bits
 
     @property
     def _logit_bits(self) -> int:
@@ -165,14 +161,6 @@ class FedMd(Algorithm):
     def start(self, weights: Tensor) -> State:
         """There is no consensus: a row of NaN for each image, [M, C]."""
         return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
-
-    def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
-        """The model with which the run began, on every device from the start."""
-        return {} if self.sends_models else {"model": weights.clone()}
-
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Consensus) -> dict[str, Tensor]:
-        """The newest consensus, and as the start the server's model or the device's own."""
-        return {"start": kept.get("model", state.weights), **state.shared}
 
     def epoch_sizes(self, sizes: Integers) -> list[int]:
         """The subset, and what is trained on before the first round."""
@@ -212,19 +200,14 @@ class FedMd(Algorithm):
         return samples.public[self._subset(device.round)]
 
     def sent(self, trained: Trained) -> Sent:
-        """The logits of the round's subset, [M, C]; the device keeps its model, [P], if that is its own."""
-        logits = {"logits": trained.outputs()[0].logits}
-        return Sent(logits, {} if self.sends_models else {"model": trained.given["start"] + trained.update})
+        """The logits of the round's subset, [M, C]; the device keeps its model, if that is its own."""
+        return replace(super().sent(trained), up={"logits": trained.outputs()[0].logits})
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Consensus) -> State:
         """The consensus is the plain mean of the logits that arrived; FedAvg's model if models travel."""
         import torch
 
-        merged = super().merge(state, arrived, alpha, ledger) if self.sends_models else state
+        merged = super().merge(state, arrived, alpha, ledger)
         if not len(arrived.ids):
             return merged
         return replace(merged, shared={"consensus": torch.stack(list(arrived.up["logits"])).mean(0)})
-
-    def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
-        """The models of all devices that were ever merged, unless models travel."""
-        return {} if self.sends_models else {device: of["model"] for device, of in kept.items()}

@@ -6,7 +6,6 @@ are drawn towards the prototype of their class. Each device trains a model of it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -17,14 +16,11 @@ from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import (
     Arrivals,
     AveragingOptions,
-    Device,
     Devices,
     Outputs,
-    Sent,
     Sizes,
     State,
     Step,
-    Trained,
 )
 from edgesim.algorithms.own_models import refuse_weights
 from edgesim.algorithms.prototypes import Senders, WithPrototypes, held, senders_of
@@ -58,10 +54,7 @@ class FedProto(WithPrototypes):
     keeps_state: ClassVar[bool] = True
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
-        super().__init__(options, sizes, streams)
-        self.sends_models = options.average_weights
-        self.equal_weights = not options.average_weights
-        self.tables = 0 if options.average_weights else 1
+        super().__init__(options, sizes, streams, sends_models=options.average_weights)
 
     @classmethod
     def check(cls, options: FedProtoOptions, config: RunConfig) -> None:
@@ -71,20 +64,12 @@ class FedProto(WithPrototypes):
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The prototypes of all classes that have one, [n], and the model if it travels."""
-        model = super().download_bits(devices, round, ledger) * self.sends_models
+        model = super().download_bits(devices, round, ledger)
         return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
 
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a row of NaN for each, [C, F]."""
         return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
-
-    def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
-        """The model with which the run began, on every device from the start."""
-        return {} if self.sends_models else {"model": weights.clone()}
-
-    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Senders) -> dict[str, Tensor]:
-        """The prototypes, and as the start the server's model or the device's own."""
-        return {"start": kept.get("model", state.weights), **state.shared}
 
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy plus lambda times the mean over features of (z - prototype)^2, [n] (eq. 7).
@@ -97,16 +82,11 @@ class FedProto(WithPrototypes):
         term: Tensor = self.options.strength * distance * held(own)
         return super().loss(step) + term
 
-    def sent(self, trained: Trained) -> Sent:
-        """The device's prototypes, [C, F]; it keeps its model, [P], if that is its own."""
-        keeps = {} if self.sends_models else {"model": trained.given["start"] + trained.update}
-        return replace(super().sent(trained), keeps=keeps)
-
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
         import torch
 
-        merged = super().merge(state, arrived, alpha, ledger) if self.sends_models else state
+        merged = super().merge(state, arrived, alpha, ledger)
         if not len(arrived.ids):
             return merged
         sent = torch.stack(list(arrived.up["prototypes"]))
@@ -124,10 +104,6 @@ class FedProto(WithPrototypes):
             counts = senders_of(arrived)
             stale = self.options.stale_prototypes
             ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
-
-    def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
-        """The models of all devices that were ever merged, unless models travel."""
-        return {} if self.sends_models else {device: of["model"] for device, of in kept.items()}
 
     def scores(self, outputs: Outputs, state: State) -> Tensor:
         """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""

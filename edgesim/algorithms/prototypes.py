@@ -6,7 +6,7 @@ have one shape, and jobs can be stacked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -43,7 +43,7 @@ class WithPrototypes(Algorithm):
 
     def upload_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """A prototype of each class that the device holds, [n], and the update if it travels."""
-        model = super().upload_bits(devices, round, ledger) * self.sends_models
+        model = super().upload_bits(devices, round, ledger)
         classes = np.count_nonzero(devices.class_counts, axis=1)
         return np.asarray(model + BITS_PER_PARAMETER * self.sizes.features * classes)
 
@@ -56,8 +56,8 @@ class WithPrototypes(Algorithm):
         return samples.own
 
     def sent(self, trained: Trained) -> Sent:
-        """The device's prototypes, [C, F]."""
-        return Sent(up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
+        """The device's prototypes, [C, F]; it keeps its model, if that is its own."""
+        return replace(super().sent(trained), up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
 
 
 def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:

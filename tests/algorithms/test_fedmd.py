@@ -33,7 +33,7 @@ def test_the_consensus_of_each_round_and_the_models_of_devices():
         alone.round(*ids)
         assert alone.state.shared["consensus"].numpy() == pytest.approx(np.array(expected), abs=1e-10)
         assert alone.state.weights.tolist() == list(START)
-    models = [check_sum(alone.kept[device]["model"]) for device in range(3)]
+    models = [check_sum(alone.kept[device]["start"]) for device in range(3)]
     assert models == pytest.approx(FEDMD_SUMS, abs=1e-10)
 
 

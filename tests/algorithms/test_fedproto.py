@@ -43,7 +43,7 @@ def test_prototypes_and_models_of_devices_that_train_their_own():
         alone.round(*ids)
         assert alone.state.shared["prototypes"].numpy() == pytest.approx(np.array(expected), abs=1e-10)
         assert alone.state.weights.tolist() == list(START)
-    models = [check_sum(alone.kept[device]["model"]) for device in range(3)]
+    models = [check_sum(alone.kept[device]["start"]) for device in range(3)]
     assert models == pytest.approx([3.5736810786, 7.1009092253, 4.6237307547], abs=1e-10)
 
 
@@ -55,7 +55,7 @@ def test_without_the_term_each_device_trains_alone():
     weights = torch.tensor(START, dtype=torch.float64)
     for _ in range(4):
         weights = weights - 0.5 * THREE[1].gradient(weights)
-    assert alone.kept[1]["model"].tolist() == pytest.approx(weights.tolist(), abs=1e-12)
+    assert alone.kept[1]["start"].tolist() == pytest.approx(weights.tolist(), abs=1e-12)
 
 
 @pytest.mark.parametrize(("stale", "rows"), [(False, [True, False]), (True, [False, False])])
@@ -140,7 +140,7 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
         learner.merge([Arrived(promise) for promise in promises], np.array(ids))
     found = learner.evaluate(1)
     learner.close()
-    models = [learner.global_weights] if average else [learner.kept[device]["model"] for device in (0, 1)]
+    models = [learner.global_weights] if average else [learner.kept[device]["start"] for device in (0, 1)]
     table = learner.states[0].shared["prototypes"]
     accuracies, heads, owns, softmaxes = [], [], [], []
     x, y = torch.from_numpy(test).flatten(1), torch.from_numpy(test_labels)

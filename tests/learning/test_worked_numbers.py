@@ -162,7 +162,7 @@ def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(
     def spied(learner: TorchLearner, *arguments: object) -> object:
         merged = merge(learner, *arguments)  # type: ignore[arg-type]
         seen.append(learner.states[0].shared["consensus"].numpy())
-        models.update({device: kept["model"] for device, kept in learner.kept.items()})
+        models.update({device: kept["start"] for device, kept in learner.kept.items()})
         return merged
 
     monkeypatch.setattr(TorchLearner, "merge", spied)
