@@ -111,12 +111,7 @@ def check_fit(config: RunConfig) -> None:
     options = resolve_options(config.algorithm)
     for half in _halves(config.algorithm):
         half.check(_own_options(half, options), config)
-        if half.needs_public and config.data.public == "none" and config.learning.training == "real":
-            raise EdgesimError(
-                f"algorithm.name: {config.algorithm.name!r} needs public images; set data.public = 'carved' or 'other'",
-                "algorithm.name",
-                "data.public",
-            )
+        _check_public(half, config)
         takes_time = config.round.download_s != 0 or config.topology.file is not None
         if half.bits_from_training and config.learning.training == "none" and takes_time:
             raise EdgesimError(
@@ -136,6 +131,22 @@ def check_fit(config: RunConfig) -> None:
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))
                 raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {_REASONS[value]}")
+
+
+def _check_public(half: type[Algorithm], config: RunConfig) -> None:
+    """Refuse a run without the public images that an algorithm needs, in timing-only runs as in all others.
+
+    Where there is no data set, time alone is simulated: there only what devices send and compute may need them.
+    """
+    name, wanted = config.algorithm.name, "set data.public = 'carved' or 'other'"
+    said = None
+    if config.data.dataset == "none":
+        if half.public_images == "devices":
+            said = f"what devices of {name!r} send and compute depends on public images; name a data set, and {wanted}"
+    elif half.public_images != "unused" and config.data.public == "none":
+        said = f"{name!r} needs public images; {wanted}"
+    if said:
+        raise EdgesimError(f"algorithm.name: {said}", "algorithm.name", "data.public")
 
 
 def check_frames(config: RunConfig, frames: int) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from edgesim.learning.dropout import Key
 
 Half = Literal["local", "server"]
+PublicImages = Literal["unused", "server", "devices"]
 
 
 class Options(Section):
@@ -327,8 +328,9 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
-    needs_public: ClassVar[bool] = False
-    """Whether its server or its devices need public images (``data.public``)."""
+    public_images: ClassVar[PublicImages] = "unused"
+    """Where public images (``data.public``) are needed: at the server alone, or on devices as well, so that what these
+    send and compute depends on how many there are."""
     bits_from_training: ClassVar[bool] = False
     """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
     downloads that take time."""

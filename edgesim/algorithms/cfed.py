@@ -15,10 +15,20 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Phase, Samples, State, Step, Workbench
+from edgesim.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    Devices,
+    Phase,
+    PublicImages,
+    Samples,
+    State,
+    Step,
+    Workbench,
+)
 from edgesim.algorithms.distillation import soft_cross_entropy
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.quantities import Count, Factor
 
@@ -87,20 +97,10 @@ class Cfed(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = CfedOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     equal_weights: bool = True
-    needs_public: ClassVar[bool] = True
+    public_images: ClassVar[PublicImages] = "devices"
     settled_at_begin: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
     teachers: ClassVar[tuple[str, ...]] = ("teacher",)
-
-    @classmethod
-    def check(cls, options: CfedOptions, config: RunConfig) -> None:
-        """Refuse runs without public images."""
-        if config.data.public == "none":
-            raise EdgesimError(
-                "algorithm.name: devices of 'cfed' review public images; set data.public = 'carved' or 'other'",
-                "algorithm.name",
-                "data.public",
-            )
 
     def check_sizes(self) -> None:
         """Refuse shards without an image."""

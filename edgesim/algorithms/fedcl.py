@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Devices, Pull, State, Workbench
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Devices, PublicImages, Pull, State, Workbench
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -41,7 +41,7 @@ class FedCl(Algorithm):
     """FedAvg with a penalty on changes of each tensor in the local objective, by how much the tensor matters."""
 
     Options: ClassVar[type[algorithm.Options]] = FedClOptions
-    needs_public: ClassVar[bool] = True
+    public_images: ClassVar[PublicImages] = "server"
 
     def check_sizes(self) -> None:
         """Refuse a public set, where there is one, of fewer than two images of a class."""

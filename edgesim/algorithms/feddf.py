@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, State, Workbench
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, PublicImages, State, Workbench
 from edgesim.arrays import Integers
 from edgesim.quantities import Count, Factor
 
@@ -42,7 +42,7 @@ class FedDf(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedDfOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    needs_public: ClassVar[bool] = True
+    public_images: ClassVar[PublicImages] = "server"
 
     def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).

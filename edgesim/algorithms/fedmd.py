@@ -20,6 +20,7 @@ from edgesim.algorithms.algorithm import (
     Device,
     Devices,
     Phase,
+    PublicImages,
     Samples,
     Sent,
     Sizes,
@@ -73,7 +74,7 @@ class FedMd(Algorithm):
 
     Options: ClassVar[type[algorithm.Options]] = FedMdOptions
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
-    needs_public: ClassVar[bool] = True
+    public_images: ClassVar[PublicImages] = "devices"
     keeps_state: ClassVar[bool] = True
     settled_at_begin: ClassVar[bool] = True
 
@@ -86,14 +87,7 @@ class FedMd(Algorithm):
 
     @classmethod
     def check(cls, options: FedMdOptions, config: RunConfig) -> None:
-        """Refuse runs without public images, and updates that arrive when another subset is the current one."""
-        if config.data.public == "none":
-            raise EdgesimError(
-                "algorithm.name: 'fedmd' sends what models make of public images; set data.public = 'carved' or "
-                "'other'",
-                "algorithm.name",
-                "data.public",
-            )
+        """Refuse weights without effect, and updates that arrive when another subset is the current one."""
         if not options.average_weights:
             refuse_weights("fedmd", options, config)
         others = [

@@ -235,7 +235,7 @@ def test_a_run_says_that_updates_count_alike_and_its_reviewers_train_on_public_i
 @pytest.mark.parametrize(
     ("sections", "said"),
     [
-        ({"data": {"public": "none"}}, r"^algorithm.name: devices of 'cfed' review public images; set data.public = "),
+        ({"data": {"public": "none"}}, r"^algorithm.name: 'cfed' needs public images; set data.public = 'carved' or"),
         (
             {"data": {"public_per_class": 1}},
             r"^algorithm.name: 'cfed' divides the 10 public images among 10 devices and the server; give at least 11 ",

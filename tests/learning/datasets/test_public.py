@@ -120,11 +120,24 @@ def test_a_set_without_room_is_refused_in_a_line(knobs, said):
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", ["feddf", "fedcl"])
-def test_an_algorithm_that_needs_public_images_is_refused_without(name):
+@pytest.mark.parametrize("training", ["real", "none"])
+@pytest.mark.parametrize("name", ["cfed", "fedcl", "feddf", "fedmd"])
+def test_an_algorithm_that_needs_public_images_is_refused_without_in_timing_only_runs_too(name, training):
+    config = {"algorithm": {"name": name}, "learning": {"training": training}}
     with pytest.raises(
-        EdgesimError, match=rf"^algorithm.name: '{name}' needs public images; set data.public = 'carved'"
+        EdgesimError, match=rf"^algorithm.name: '{name}' needs public images; set data.public = 'carved' or 'other'$"
     ):
-        simulation.complete(parse({"algorithm": {"name": name}}, "run.toml"))
-    timed = {"algorithm": {"name": name}, "learning": {"training": "none"}}
-    assert simulation.complete(parse(timed, "run.toml")).algorithm.name == name
+        simulation.complete(parse(config, "run.toml"))
+
+
+@pytest.mark.parametrize("public", ["none", "carved"])
+def test_without_a_data_set_only_algorithms_whose_devices_need_public_images_are_refused(public):
+    def complete(name):
+        data = {"dataset": "none", "public": public}
+        config = {"algorithm": {"name": name}, "data": data, "learning": {"training": "none"}}
+        return simulation.complete(parse(config, "run.toml")).algorithm.name
+
+    assert [complete(name) for name in ("fedcl", "feddf")] == ["fedcl", "feddf"]
+    for name in ("cfed", "fedmd"):
+        with pytest.raises(EdgesimError, match=rf"^algorithm.name: what devices of '{name}' send .* name a data set,"):
+            complete(name)
