@@ -126,6 +126,8 @@ class Phase:
     """How the image of each sample is augmented (`edgesim.learning.augmentation`), [n, 3]; not at all when absent."""
     rows: Integers | None = None
     """For each sample the row that is about it in some table of `given`, [n]; -1, or None for all, where none is."""
+    public: bool = False
+    """Whether the samples are public images, on whose labels a device that has steps on others is not measured."""
 
 
 @dataclass(frozen=True)

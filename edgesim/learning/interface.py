@@ -20,7 +20,7 @@ class Merged:
     """alpha_n over all updates merged, as the algorithm or, without rounds, the protocol weighs them; where several
     servers merge, each scales its own to a sum of 1."""
     loss: Floats | None
-    """Mean training loss over the samples of the job; absent in timing-only runs, like the three below."""
+    """Mean training loss over the steps `Job.measured`; absent in timing-only runs, like the three below."""
     accuracy: Floats | None
     update_norm: Floats | None
     """Norm of the trainable part of the update."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from edgesim.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
-from edgesim.arrays import Integers
+from edgesim.arrays import Booleans, Integers
 from edgesim.errors import Diverged
 
 if TYPE_CHECKING:
@@ -69,6 +69,16 @@ class Job:
         return np.concatenate([[0], *ends])
 
     @property
+    def measured(self) -> Booleans | None:
+        """Which steps loss and accuracy are of, [steps]: those on the device's own samples. None where that is all of
+        them, or where no step is, whose job is measured on public images instead.
+        """
+        public = [phase.public for phase in self.phases]
+        if all(public) or not any(public):
+            return None
+        return ~np.repeat(public, [len(phase.edges) - 1 for phase in self.phases])
+
+    @property
     def changes(self) -> Integers | None:
         """How the image of each sample is augmented, [n, 3]; None where no image is."""
         from edgesim.learning.augmentation import UNCHANGED
@@ -98,12 +108,12 @@ class Result:
     update: Tensor
     """Trained weights minus start weights, [P]; the merge of it may change it."""
     loss: float
-    """Mean over the samples as they were trained on."""
+    """Mean over the samples of the steps `Job.measured`, as they were trained on; so the accuracy."""
     accuracy: float
     update_norm: float
     """Norm of the trainable part of the update."""
     loss_rms: float
-    """Of single samples, see `edgesim.learning.local_sgd.moving_rms`."""
+    """Of single samples of these steps, see `edgesim.learning.local_sgd.moving_rms`."""
     up: Mapping[str, Tensor] = field(default_factory=dict)
     """What the device sends beside the update."""
     keeps: Mapping[str, Tensor] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from edgesim.algorithms.algorithm import Pull
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning import dropout
 from edgesim.learning.descent import Descent
 from edgesim.learning.flat import FlatModel
@@ -23,7 +23,7 @@ _NEWEST_STEP = 0.2
 
 @dataclass(frozen=True)
 class Progress:
-    """How training went, measured on the samples as they were trained on."""
+    """How training went, by the steps that are measured, on their samples as they were trained on."""
 
     loss: float
     """Mean over samples."""
@@ -31,7 +31,7 @@ class Progress:
     loss_rms: float
     """Of single samples, see `moving_rms`."""
     first_bad_step: int | None
-    """The first step, from 1, whose loss is not finite."""
+    """The first of all steps, from 1, whose loss is not finite."""
 
 
 def train(
@@ -44,8 +44,9 @@ def train(
     pull: Pull = Pull(),  # noqa: B008 - it cannot change
     objective: Objective | None = None,
     rows: Tensor | None = None,
+    measured: Booleans | None = None,
 ) -> Progress:
-    """Run the steps whose samples lie between successive edges, [steps + 1].
+    """Run the steps whose samples lie between successive edges, [steps + 1]; some, [steps], or all are ``measured``.
 
     Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
 
@@ -80,11 +81,15 @@ def train(
         answers = torch.cat(outputs)
         losses.append(F.cross_entropy(answers.to(model.dtype), labels, reduction="none"))
         hits.append(answers.argmax(1) == labels)
-    single = torch.cat(losses).double().cpu().numpy()
+    single, hit = torch.cat(losses).double().cpu().numpy(), torch.cat(hits)
     bad = np.flatnonzero(~np.isfinite(_step_means(single, edges)))
+    if measured is not None:
+        among = np.repeat(measured, np.diff(edges))
+        single, hit = single[among], hit[torch.from_numpy(among).to(hit.device)]
+        edges = np.append(0, np.cumsum(np.diff(edges)[measured]))
     return Progress(
         loss=float(single.mean()),
-        accuracy=float(torch.cat(hits).double().mean()),
+        accuracy=float(hit.double().mean()),
         loss_rms=moving_rms(_step_means(single**2, edges)),
         first_bad_step=int(bad[0]) + 1 if len(bad) else None,
     )

@@ -71,7 +71,7 @@ class TorchRound(CountKnowledge):
         public = np.isin(samples, self.federation.public).any()
         augment = "none" if public else self._learner.config.data.augment
         (changes,) = draw_changes(augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)])
-        return Phase(samples[places], edges, changes, places)
+        return Phase(samples[places], edges, changes, places, bool(public))
 
     def _drawn(self, ids: Integers) -> Iterator[tuple[Phase, int]]:
         """The local training that the config asks for and the seed of the job, for each of the devices ``ids`` [n].

@@ -125,12 +125,12 @@ class Feedback:
     duration_s: Floats
     """From the start of the round in which each began to the arrival of its update, [a]."""
     loss: Floats | None
-    """Mean training loss over the samples of each job, before the step they went into, [a]; absent in timing-only
-    runs, like the two below."""
+    """Mean training loss over each device's own samples, before the step they went into, [a]; of public images where a
+    device trained on these alone. Absent in timing-only runs, like the two below."""
     loss_rms: Floats | None
-    """Root of the moving mean square of per-sample losses, [a]."""
+    """Root of the moving mean square of these samples' losses, [a]."""
     accuracy: Floats | None
-    """Share of the job's samples classified rightly before the step they went into, [a]."""
+    """Share of these samples classified rightly before the step they went into, [a]."""
 
 
 @dataclass(frozen=True)

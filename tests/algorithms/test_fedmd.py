@@ -159,6 +159,7 @@ def test_public_images_are_as_they_are_where_own_ones_are_augmented():
     assert not all(same[: edges[1]])
     assert not all(same[edges[2] :])
     assert (before.changes is None, digest.changes is None, own.changes is None) == (False, True, False)
+    assert (before.public, digest.public, own.public) == (False, True, False)
     assert job.rows.tolist() == [-1] * edges[1] + digest.rows.tolist() + [-1] * len(own.samples)
     learner.close()
 

@@ -49,7 +49,8 @@ class LoopBackEnd:
             objective = Objective(self._algorithm, model, job.given, job.seed) if own_loss else None
             rows = job.rows
             about = None if rows is None else self._data.index(rows)
-            progress = train(model, loader, job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about)
+            how = job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about, job.measured
+            progress = train(model, loader, *how)
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start

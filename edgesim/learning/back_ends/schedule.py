@@ -35,15 +35,16 @@ class Schedule:
         shares = values[self.real] * self.share[self.real]
         return np.bincount(self.cell, shares, self.sizes.size).astype(np.float64).reshape(self.sizes.shape)
 
-    def overall(self, means: Floats) -> Floats:
-        """Means over each client's samples, [clients], of means by step."""
-        totals: Floats = (means * self.sizes).sum(axis=1) / self.sizes.sum(axis=1)
+    def overall(self, means: Floats, measured: Booleans | bool = True) -> Floats:
+        """Means over each client's samples, [clients], of means by step; of all steps or of some, [clients, steps]."""
+        sizes = self.sizes * measured
+        totals: Floats = (means * sizes).sum(axis=1) / sizes.sum(axis=1)
         return totals
 
-    def hit_share(self, hits: Booleans) -> Floats:
-        """Share of each client's samples that are hit, [clients], of hits [entries]."""
+    def hit_share(self, hits: Booleans, measured: Booleans | bool = True) -> Floats:
+        """Share of each client's samples that are hit, [clients], of hits [entries], in all steps or in some."""
         # Shares of steps that add up to one may exceed it by rounding.
-        return np.minimum(self.overall(self.per_step(hits)), 1.0)
+        return np.minimum(self.overall(self.per_step(hits), measured), 1.0)
 
 
 def make_schedule(edges: Sequence[Integers]) -> Schedule:

@@ -152,12 +152,16 @@ class StackedBackEnd:
         single = torch.cat(losses).cpu().numpy().astype(np.float64)
         loss_by_step, square_by_step = schedule.per_step(single), schedule.per_step(single**2)
         finite = np.isfinite(loss_by_step)
-        loss_mean = schedule.overall(loss_by_step).tolist()
-        accuracy = schedule.hit_share(torch.cat(hits).cpu().numpy()).tolist()
+        measured = schedule.sizes > 0
+        for row, job in enumerate(jobs):
+            if (of_own := job.measured) is not None:
+                measured[row, : len(of_own)] = of_own
+        loss_mean = schedule.overall(loss_by_step, measured).tolist()
+        accuracy = schedule.hit_share(torch.cat(hits).cpu().numpy(), measured).tolist()
         bad_rows = np.flatnonzero(~finite.all(axis=1)).tolist()
         for row, (promise, job) in enumerate(stack):
             if row not in bad_rows:
-                rms = moving_rms(square_by_step[row, : len(job.edges) - 1])
+                rms = moving_rms(square_by_step[row, measured[row]])
                 trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
                 passes = OwnPasses(model, self._data, job)
                 promise.result = finished(algorithm, job, trained, velocity[row], passes)

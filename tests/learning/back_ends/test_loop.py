@@ -1,5 +1,6 @@
 import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from edgesim.algorithms.algorithm import Phase, Sizes
 from edgesim.algorithms.fedprox import FedProx
 from edgesim.errors import Diverged
 from edgesim.learning import image_loader
+from edgesim.learning.back_ends.job_process import message
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
@@ -24,8 +26,11 @@ def _promise(start, samples, edges, device=0, seed=1, lr=0.05, momentum=0.5, wei
     return Promise(device, 1, Job(device, 1, seed, phases, {"start": start, **given}, optimiser))
 
 
-def _by_hand(module, data, job):
-    """The plain way: a module, torch.optim.SGD and a loop, with every term of the pull as a part of the loss."""
+def _by_hand(module, data, job, measured=None):
+    """The plain way: a module, torch.optim.SGD and a loop, with every term of the pull as a part of the loss.
+
+    Loss, accuracy and root mean square are of all steps, or of those measured.
+    """
     module = copy.deepcopy(module).train()
     to_start, decay = (float(job.given.get(name, 0.0)) for name in ("to_start", "decay"))
     sizes = [parameter.numel() for parameter in module.parameters()]
@@ -34,21 +39,23 @@ def _by_hand(module, data, job):
     rates = {name: getattr(job.optimiser, name) for name in ("lr", "momentum", "weight_decay")}
     optimiser = torch.optim.SGD(module.parameters(), **rates)
     losses, hits, square = [], [], None
-    for first, last in zip(job.edges[:-1], job.edges[1:], strict=True):
+    measured = [True] * (len(job.edges) - 1) if measured is None else measured
+    for first, last, told in zip(job.edges[:-1], job.edges[1:], measured, strict=True):
         images, labels = data.train(torch.from_numpy(job.samples[first:last]))
         optimiser.zero_grad()
         logits = module(images)
         loss = F.cross_entropy(logits, labels)
         single = F.cross_entropy(logits.detach(), labels, reduction="none")
-        newest = float((single**2).mean())
-        square = newest if square is None else 0.8 * square + 0.2 * newest
+        if told:
+            newest = float((single**2).mean())
+            square = newest if square is None else 0.8 * square + 0.2 * newest
+            losses += single.tolist()
+            hits += (logits.argmax(1) == labels).tolist()
         for now, before, shift in zip(module.parameters(), start, shifts, strict=True):
             loss = loss + to_start / 2 * (now - before).square().sum() + decay / 2 * now.square().sum()
             loss = loss + shift @ now.reshape(-1)
         loss.backward()
         optimiser.step()
-        losses += [float(single.mean())] * len(labels)
-        hits += (logits.argmax(1) == labels).tolist()
     update = [after.detach() - before for after, before in zip(module.parameters(), start, strict=True)]
     return update, np.mean(losses), np.mean(hits), square**0.5
 
@@ -113,6 +120,46 @@ def test_two_phases_train_like_one_with_the_steps_of_both(make_dataset, make_fla
     assert torch.equal(whole.result.update, parts.result.update)
     assert (whole.result.loss, whole.result.loss_rms) == (parts.result.loss, parts.result.loss_rms)
     assert not torch.equal(first.result.update, parts.result.update)
+
+
+OWN = Phase(np.arange(10, 30), np.array([0, 8, 16, 20]))
+PUBLIC = Phase(np.arange(30, 42), np.array([0, 8, 12]), public=True)
+
+
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+@pytest.mark.parametrize(
+    ("phases", "measured"),
+    [
+        ((PUBLIC, OWN), [False, False, True, True, True]),
+        ((OWN, PUBLIC, OWN), [True] * 3 + [False] * 2 + [True] * 3),
+        ((OWN, PUBLIC), [True] * 3 + [False] * 2),
+        ((PUBLIC,), [True, True]),
+    ],
+    ids=["before", "between", "after", "alone"],
+)
+def test_a_job_is_measured_on_own_samples_and_on_public_images_where_it_has_no_others(
+    phases, measured, back_end, make_dataset, make_flat, averaging
+):
+    """Beside a job of own samples, and one of fewer steps."""
+    module, flat, data = _mlp_world(make_dataset, make_flat)
+    kinds = phases, (OWN,), (Phase(np.arange(8), np.array([0, 8])), PUBLIC)
+    promises = [_promise(flat.snapshot(), [], [], device) for device in range(3)]
+    for promise, of_job in zip(promises, kinds, strict=True):
+        promise.job = dataclasses.replace(promise.job, phases=of_job)
+    ends = {"loop": LoopBackEnd(flat, data, averaging), "stacked": StackedBackEnd(flat, data, 4096, averaging)}
+    ends[back_end].run(promises)
+    for promise, steps in zip(promises, (measured, [True] * 3, [True, False, False]), strict=True):
+        update, *figures = _by_hand(module, data, promise.job, steps)
+        assert torch.allclose(promise.result.update, torch.cat([part.reshape(-1) for part in update]), atol=1e-6)
+        found = promise.result
+        assert (found.loss, found.accuracy, found.loss_rms) == pytest.approx(figures, rel=1e-5)
+
+
+def test_which_steps_are_measured_reaches_the_processes_that_train(make_flat, make_dataset):
+    _, flat, _ = _mlp_world(make_dataset, make_flat)
+    job = dataclasses.replace(_promise(flat.snapshot(), [], []).job, phases=(PUBLIC, OWN))
+    facts, _, _ = pickle.loads(pickle.dumps(message(job)))
+    assert Job(**facts, given={}).measured.tolist() == [False, False, True, True, True]
 
 
 def test_what_a_device_sends_and_keeps_holds_no_larger_tensor_in_memory(make_dataset, make_flat, pulling):
