@@ -203,10 +203,7 @@ class TorchLearner:
         accounts.note(rows)
         self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
-            if result.keeps:
-                self.kept[promise.device] = result.keeps
-            if result.velocity is not None:
-                self.velocities[promise.device] = result.velocity
+            self._keep(promise, result)
         self._last_merged = rows.ids.tolist() or self._last_merged
         if not bool(self.global_weights.isfinite().all()):
             raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
@@ -244,6 +241,21 @@ class TorchLearner:
         if len(self.states) > 1:
             self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())
         self.global_weights = hierarchical.average([state.weights for state in self.states], self._counted)
+
+    def _keep(self, promise: Promise, result: Result) -> None:
+        """Store what a device keeps of its job; raises `Diverged` for a model of its own that is not finite.
+
+        A last step may make it so, which no loss has seen and no merge.
+        """
+        device = promise.device
+        if result.keeps:
+            for model in self.accounts.algorithm.judged({device: result.keeps}).values():
+                if not bool(model.isfinite().all()):
+                    said = f"device {device}, round {promise.round}: the device's own model is not finite"
+                    raise Diverged(f"{said}; lower learning.lr")
+            self.kept[device] = result.keeps
+        if result.velocity is not None:
+            self.velocities[device] = result.velocity
 
     def _change(self, used: list[Arrived], results: list[Result]) -> Floats | None:
         """How much each update would change the mean of the fresh ones, [S], where its staleness looks at that."""

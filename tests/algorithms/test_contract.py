@@ -27,7 +27,9 @@ from one_process import one_process
 from safetensors.numpy import load, save
 
 from edgesim.algorithms import ALGORITHMS
+from edgesim.errors import Diverged
 from edgesim.learning.back_ends import workers
+from edgesim.learning.jobs import Arrived
 from edgesim.runs.saved import pack, unpack
 
 OF_LEARNER = (
@@ -135,6 +137,20 @@ def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_mod
     assert torch.equal(found[0]["goes on 2"], found[0]["model 2"])
     assert any(torch.equal(found[0]["goes on 3"], found[0][model]) for model in ("model 1", "model 2"))
     assert_same_bits(*found)
+
+
+@each_variant
+def test_a_last_step_that_makes_a_model_endless_ends_the_run_in_a_line(pair, options):
+    """The loss of the only step is that of the start model, so that no loss tells."""
+    config = make_config(pair, options=options, steps=1, weight_decay=1e6)
+    learner = new_learner(config.model_copy(update={"learning": config.learning.model_copy(update={"lr": 1e38})}))
+    promises = learner.open_round(1, 1).start(np.arange(8))
+    for promise in promises:
+        promise.due = True
+    whose = r"(round 1: the merged|device 0, round 1: the device's own)"
+    with pytest.raises(Diverged, match=rf"^{whose} model is not finite; lower learning.lr$"):
+        learner.merge([Arrived(promise) for promise in promises], np.arange(8))
+    learner.close()
 
 
 NUMBERS = {"mlp": (2410, 0), "contract.with_dropout_and_batch_norm": (64 * 12 + 12 + 24 + 12 * 10 + 10, 24)}
