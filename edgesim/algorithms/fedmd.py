@@ -7,10 +7,10 @@ logits before it trains on its own data. Each device trains a model of its own, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import (
@@ -54,9 +54,14 @@ class FedMdOptions(AveragingOptions):
     """Whether weights are sent and averaged as well, as FedAvg does; else each device has a model of its own."""
     public_epochs: Count = Field(20, ge=0)
     """Epochs on all public images and their labels with which the server trains the model that all begin with."""
-    own_epochs: Count = Field(25, ge=0)
+    own_epochs: Count | None = Field(None, ge=0)
     """Epochs on its own data with which a device that has a model of its own begins its first job, in no simulated
-    time."""
+    time; 25 when absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return given if given.get("average_weights") else {"own_epochs": 25} | given
 
 
 @dataclass
@@ -80,16 +85,21 @@ class FedMd(Algorithm):
 
     def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)
-        # An average would take the place of what a device has trained alone.
-        self._own_epochs = 0 if options.average_weights else options.own_epochs
+        self._own_epochs = options.own_epochs or 0
         # Up to the rounding of a share that is not exact.
         self._count = min(sizes.public, int(options.public_share * sizes.private + 1e-9))
 
     @classmethod
     def check(cls, options: FedMdOptions, config: RunConfig) -> None:
-        """Refuse weights without effect, and updates that arrive when another subset is the current one."""
+        """Refuse options without effect, and updates that arrive when another subset is the current one."""
         if not options.average_weights:
             refuse_weights("fedmd", options, config)
+        elif options.own_epochs:
+            raise EdgesimError(
+                "algorithm.own_epochs: with algorithm.average_weights = true the average takes the place of what a "
+                "device has trained alone, so that it has no effect; remove it",
+                "algorithm.own_epochs",
+            )
         others = [
             f"{key} = {value!r}"
             for key, value in (("round.protocol", config.round.protocol), ("round.late", config.round.late))

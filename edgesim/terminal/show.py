@@ -56,11 +56,15 @@ _SKEW_NOTE = (
 )
 
 
-def _how_it_learnt(config: Mapping[str, Any]) -> str:
-    """Algorithm and protocol, as ``fedprox (mu 0.1), server safa, buffered``; FedAvg where the config names none."""
+def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """Algorithm and protocol, as ``fedprox (mu 0.1), server safa, buffered``; FedAvg where the config names none.
+
+    Without the option ``weights`` where the run says that the algorithm has a rule of its own.
+    """
     algorithm, round_ = (config[key] if isinstance(config.get(key), dict) else {} for key in ("algorithm", "round"))
     name, server = algorithm.get("name", "fedavg"), algorithm.get("server", "own")
-    options = ", ".join(f"{key} {value}" for key, value in algorithm.items() if key not in ("name", "server"))
+    told_apart = ["name", "server"] + ["weights"] * ("update_weights" in run)
+    options = ", ".join(f"{key} {value}" for key, value in algorithm.items() if key not in told_apart)
     halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
     return ", ".join([*halves, str(round_.get("protocol", "synchronous"))])
 
@@ -75,7 +79,7 @@ def print_run(folder: Path, console: Console) -> None:
     policy = records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")
-    table.add_row("algorithm, protocol", _how_it_learnt(migrated(config)))
+    table.add_row("algorithm, protocol", _how_it_learnt(migrated(config), run))
     if run.get("unobserved_share"):
         # Older runs do not note it.
         counts_as = f" (counted as {run['unobserved_as']})" if "unobserved_as" in run else ""

@@ -181,6 +181,10 @@ def refused(config, folder, said):
             r"^algorithm.public_share = 0.01: of the devices' 48 samples that is not one of the 200 public images;",
         ),
         (
+            {"algorithm": {"average_weights": True, "own_epochs": 3}},
+            r"^algorithm.own_epochs: with algorithm.average_weights = true .* no effect; remove it$",
+        ),
+        (
             {"round": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5}},
             r"^algorithm.public_subset = 'round': with round.late = 'keep' logits arrive .* set it to 'fixed'$",
         ),
@@ -207,6 +211,15 @@ def test_what_does_not_go_with_it_is_refused_in_one_line(sections, said, trainin
     if "asynchronous" in str(sections):
         config["algorithm"] = {"name": "fedmd", "public_subset": "fixed"}
     refused(config, tmp_path, said)
+
+
+@pytest.mark.parametrize(("average", "epochs"), [(False, 25), (True, None)])
+def test_a_completed_config_is_complete_with_averaged_weights_too(average, epochs):
+    config = {"data": {"public": "carved"}, "algorithm": {"name": "fedmd", "average_weights": average}}
+    once = simulation.complete(parse(config, "run.toml"))
+    again = simulation.complete(parse(simulation.as_toml(once), "run.toml"))
+    assert again == once
+    assert once.algorithm.options["own_epochs"] == epochs
 
 
 def test_a_batch_of_one_image_is_refused_where_the_model_cannot_train_on_it(tmp_path):
