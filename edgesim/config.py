@@ -137,8 +137,10 @@ class TopologyConfig(Section):
     def _consistent(self) -> Self:
         if self.file is None and self.model_fields_set - {"file"} and self != TopologyConfig():
             raise ValueError("attach, aggregation and cloud_every are for a topology file; give file")
-        if (self.aggregation == "hierarchical") != (self.cloud_every is not None):
-            raise ValueError("cloud_every is needed by, and only by, aggregation = 'hierarchical'")
+        if self.aggregation == "hierarchical" and self.cloud_every is None:
+            raise ValueError("aggregation = 'hierarchical' needs cloud_every, the rounds between averages in the cloud")
+        if self.aggregation != "hierarchical" and self.cloud_every is not None:
+            raise ValueError("cloud_every is for aggregation = 'hierarchical'; set that, or remove cloud_every")
         return self
 
 
@@ -258,7 +260,7 @@ class RoundConfig(Section):
             raise ValueError(f"protocol = {self.protocol!r} needs admission = 'count'; count is the devices at work")
         defaults = {key: type(self).model_fields[key].default for key in sorted(_OF_ROUNDS)}
         if unused := [key for key, default in defaults.items() if getattr(self, key) != default]:
-            raise ValueError(f"{unused[0]} is for protocol = 'synchronous'")
+            raise ValueError(f"{unused[0]} is for protocol = 'synchronous'; remove it, or set that protocol")
 
 
 _OF_ROUNDS = {

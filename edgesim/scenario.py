@@ -31,10 +31,12 @@ R = TypeVar("R")
 
 _OPTIONS = (
     ("algorithm.name", "algorithms"),
+    ("availability.file", "matrix"),
     ("availability.interruption", "interruption"),
     ("data.dataset", "dataset"),
     ("data.folder", "folder"),
     ("data.image_size", "image_size"),
+    ("devices.count", "clients"),
     ("devices.count", "devices"),
     ("devices.links", "links"),
     ("devices.match", "match"),

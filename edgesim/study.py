@@ -37,7 +37,7 @@ from edgesim.terminal.progress import Display, Listener, Message, expected_round
 
 Knob = str | float | bool
 
-_NAMES_FILES = {"availability", "devices", "radio", "topology"}
+_NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
 
 _PATIENCE_S = 8.0
 """How long the runs of a study that is stopped have for closing their tables, before their processes are killed."""

@@ -42,6 +42,14 @@ def refusal(values: dict) -> str:
             ["round.allocator: 'equal_finish' is a use of", "set round.leftover = 'equal_finish'"],
         ),
         ({"round": {"allocator": "most"}}, ["round.allocator", "'least', 'equal_share' or 'proportional'", "'most'"]),
+        (
+            {"topology": {"file": "one-cell", "aggregation": "hierarchical"}},
+            ["topology: aggregation = 'hierarchical' needs cloud_every, the rounds between averages in the cloud"],
+        ),
+        (
+            {"topology": {"file": "one-cell", "cloud_every": 2}},
+            ["cloud_every is for aggregation = 'hierarchical'; set that, or remove cloud_every"],
+        ),
         ({"devices": {"radius_m": 5.0}}, ["min_distance_m (10)", "radius_m (5)"]),
         ({"devices": {"battery_j": -5.0}}, ["devices.battery_j", "equal to 0.000001", "-5.0"]),
         ({"devices": {"battery_j": 0.0}}, ["devices.battery_j", "equal to 0.000001"]),

@@ -18,6 +18,7 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run
 from edgesim.scenario import _OPTIONS, plain_errors, quick_option, start
+from edgesim.traces.models.table import Table
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
@@ -84,6 +85,35 @@ def test_every_scenario_leaves_figures(tmp_path, script, arguments):
     assert all(figure.stat().st_size > 10_000 for figure in figures)
     assert all(figure.with_suffix(".svg").exists() for figure in figures)
     assert FIGURES.get(script, {"gantt", "cell_map"}) <= {figure.stem for figure in figures}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--matrix", "nowhere.csv"],
+            "availability.file: 'nowhere.csv' is not a file; give the path of a matrix, CSV or Parquet with the "
+            "columns device, 1, 2, ... and a row for each device (here availability.file is --matrix)",
+        ),
+        (["--matrix", "bad.csv"], "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),
+        (["--matrix", "bad.csv", "--clients", "2,3"], "bad.csv: line 3: column '2': expected 0 or 1 (got 7)"),
+        (["--matrix", "good.csv", "--clients", "2,3"], "good.csv: is a trace of 2 devices, but devices.count is 3"),
+        (
+            ["--matrix", "good.csv", "--clients", "2", "--rounds", "7"],
+            "good.csv: has columns for 6 rounds, but the run",
+        ),
+        (["--matrix", "good.csv", "--clients", "0"], "(here devices.count is --clients)"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_wrong_with_a_matrix_is_told_before_the_runs_of_other_laws(tmp_path, scenario, arguments, said):
+    (tmp_path / "good.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,0,1,0,1,0\n")
+    (tmp_path / "bad.csv").write_text("device,1,2,3,4,5,6\n0,1,1,1,1,1,1\n1,1,7,1,0,1,0\n")
+    laws = ["--participation", "static,programmed", "--algorithms", "fedavg", "--clients", "2"]
+    done = scenario("dpfl.py", "--quick", *laws, *arguments, "--out", "out")
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (tmp_path / "out").exists()
 
 
 def app(command) -> typer.Typer:
@@ -188,7 +218,7 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
     config = RunConfig().model_dump()
     for field, name in _OPTIONS:
         section, key = field.split(".")
-        assert key in config[section]
+        assert key in config[section] | Table.model_fields
         assert name in options
 
 

@@ -147,13 +147,15 @@ class Quantity:
 
 
 def quantity(name: str, largest: float = 0.0) -> Quantity:
-    """Name and unit of a knob or measure, from the suffix of its name; hertz in MHz from 1e6 on."""
+    """Name and unit of a knob or measure, from the suffix of its name; hertz in kHz from 1e3 on, in MHz from 1e6."""
     text, unit = _NAMES.get(name), _WHOLE_UNITS.get(name)
     stem, _, suffix = name.rpartition("_")
     if unit is None:
         unit = _UNITS.get(suffix, "1") if stem else "1"
     text = text or figure_text(name if unit == "1" else stem.replace("_", " "))
-    return Quantity(text, "MHz", 1e-6) if unit == "Hz" and largest >= 1e6 else Quantity(text, unit, 1.0)
+    if unit == "Hz" and largest >= 1e3:
+        return Quantity(text, "MHz", 1e-6) if largest >= 1e6 else Quantity(text, "kHz", 1e-3)
+    return Quantity(text, unit, 1.0)
 
 
 def knob_text(name: str, value: Knob) -> str:

@@ -16,8 +16,10 @@ from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.learning.accounts import Accounts
 from edgesim.selection.view import Selector
+from edgesim.streams import Streams
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
 from edgesim.traces.interval_table import IntervalTable
+from edgesim.traces.models import make_availability
 from edgesim.traces.slots import SLOT_LIMIT, Slots, counts_in
 
 ROUNDS_LOOKED_AT = 10
@@ -34,12 +36,26 @@ def check_files(config: RunConfig) -> None:
     load_environment(config.radio.channel)
     if config.topology.file is not None:
         load_topology(config.topology.file)
-    recorded = config.availability.options.get("file") if config.availability.model in ("table", "bernoulli") else None
-    for name in (config.devices.profile, recorded):
-        if name is not None:
-            find("traces", name, ".parquet")
+    if config.devices.profile is not None:
+        find("traces", config.devices.profile, ".parquet")
+    _check_availability_file(config)
     if config.data.partition == "listed" and "file" in config.data.partition_options:
         find("partitions", config.data.partition_options["file"], ".parquet")
+
+
+def _check_availability_file(config: RunConfig) -> None:
+    """Refuse a recording that does not exist, and a matrix that is bad or too small for the run."""
+    model, options = config.availability.model, config.availability.options
+    name = options.get("file") if model in ("table", "bernoulli") else None
+    if name is None:
+        return
+    if model == "table" and options.get("slots") is None and options.get("slot_s") is None:
+        find("traces", name, ".parquet")
+        return
+    availability = make_availability(config.availability, config.devices.count, Streams(config.seed))
+    rounds = config.resolved().rounds or 0
+    if isinstance(availability, ByRounds) and availability.known is not None:
+        _check_columns(config, availability, availability.known, rounds if isinstance(rounds, int) else sum(rounds))
 
 
 def check_policy(config: RunConfig, selector: Selector, class_count: int) -> None:

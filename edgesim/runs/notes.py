@@ -171,6 +171,9 @@ def _no_choice(config: RunConfig, totals: Totals) -> str:
     # In protocols without rounds ``candidates`` counts devices at work, among which no policy chooses.
     if config.round.protocol != "synchronous" or totals.selected == 0 or totals.selected < totals.candidates:
         return ""
+    # By count all devices are taken where the config says so.
+    if config.round.count == config.devices.count:
+        return ""
     return (
         "every candidate was taken in every round, so the policy never had a choice: lower round.tmax_s, "
         "radio.bandwidth_hz or round.count, or raise round.payload_bits or devices.count, to compare policies"

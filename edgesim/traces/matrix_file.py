@@ -11,6 +11,7 @@ import numpy as np
 
 from edgesim.arrays import Booleans, Floats
 from edgesim.errors import EdgesimError
+from edgesim.files.content import find
 from edgesim.files.table_file import column_names, numbers_of, read_columns, row_word
 from edgesim.traces.device_rows import ids_of
 
@@ -20,6 +21,21 @@ DEVICE = "device"
 def is_matrix(path: Path) -> bool:
     """Whether the first columns of a CSV or Parquet file are those of a matrix; raises `EdgesimError` if unreadable."""
     return path.suffix in (".csv", ".parquet") and column_names(path)[:2] == [DEVICE, "1"]
+
+
+def find_matrix(name: str) -> Path:
+    """Path of the matrix that ``availability.file`` gives, as a path or as a name under ``traces/``.
+
+    Raises `EdgesimError` if there is no such file; the recordings under ``traces/`` are no matrices to choose from.
+    """
+    try:
+        return find("traces", name, ".parquet")
+    except EdgesimError:
+        raise EdgesimError(
+            f"availability.file: {name!r} is not a file; give the path of a matrix, CSV or Parquet with the columns "
+            f"{DEVICE}, 1, 2, ... and a row for each device",
+            "availability.file",
+        ) from None
 
 
 def read_matrix(path: Path) -> Booleans:

@@ -127,7 +127,7 @@ def test_the_files_own_fading_is_fading_enough(tmp_path):
         (
             {"outage": 0.05, "protocol": "buffered", "admission": "count", "count": 3},
             {},
-            "outage is for protocol = 'synchronous'",
+            "outage is for protocol = 'synchronous'; remove it, or set that protocol$",
         ),
     ],
     ids=str,

@@ -18,7 +18,7 @@ from edgesim.plots.energy_bars import draw_energy
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
-from edgesim.plots.groups import Panel, Series, beyond_labels, labels_of, panels_of, quantity
+from edgesim.plots.groups import Panel, Series, beyond_labels, knob_text, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
@@ -415,7 +415,8 @@ def test_panels_of_a_heat_map_that_lack_a_row_leave_it_empty_instead_of_shifting
     ("name", "largest", "label"),
     [
         ("bandwidth_hz", 2e7, "bandwidth (MHz)"),
-        ("bandwidth_hz", 2e5, "bandwidth (Hz)"),
+        ("bandwidth_hz", 2e5, "bandwidth (kHz)"),
+        ("bandwidth_hz", 999, "bandwidth (Hz)"),
         ("tx_power_dbm", 23, "tx power (dBm)"),
         ("lambda_0", 0.1, "lambda_0 (1)"),
         ("energy_j", 60, "energy (J)"),
@@ -423,3 +424,8 @@ def test_panels_of_a_heat_map_that_lack_a_row_leave_it_empty_instead_of_shifting
 )
 def test_units_of_knobs_come_from_their_suffix(name, largest, label):
     assert quantity(name, largest).axis == label
+
+
+@pytest.mark.parametrize(("hz", "told"), [(45_000.0, "45 kHz"), (2e7, "20 MHz"), (200.0, "200 Hz")])
+def test_a_band_is_told_in_the_unit_of_its_size(hz, told):
+    assert knob_text("bandwidth_hz", hz) == f"bandwidth = {told}"

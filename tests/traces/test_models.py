@@ -130,6 +130,17 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         ("bernoulli", {"probability": 0.0}, r"probability: input should be greater than 0 \(got 0\.0\)"),
         ("table", {}, r"^model 'table': availability\.file: field required"),
         ("table", {"file": "nowhere"}, "traces: no file 'nowhere'"),
+        (
+            "table",
+            {"file": "nowhere", "slots": "rounds"},
+            r"^availability.file: 'nowhere' is not a file; give the path of a matrix, CSV or Parquet with the col",
+        ),
+        ("table", {"file": "traces", "slot_s": 3.0}, r"^availability.file: 'traces' is not a file; give .* matrix"),
+        (
+            "bernoulli",
+            {"file": "nowhere", "slots": "rounds"},
+            r"^availability.file: 'nowhere' is not a file; .* matrix",
+        ),
         ("table", {"file": "x", "after_end": "loop"}, r"after_end: .*'raise', 'wrap' or 'absent'"),
         ("markov", {}, r"availability\.slot_s: expected"),
         ("markov", {"slots": "round"}, r"slots: input should be 'rounds'"),

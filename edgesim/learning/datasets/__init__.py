@@ -1,6 +1,7 @@
 """The data sets that a run can name, and their registry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def dataset_files(config: DataConfig) -> list[Path]:
     """
     name = config.dataset
     if config.public == "other":
-        return dataset_files(config.model_copy(update={"public": "none"})) + dataset_files(_other(config))
+        own = dataset_files(config.model_copy(update={"public": "none"}))
+        with _named_as_public():
+            return own + dataset_files(_other(config))
     if name in _FILES:
         return _FILES[name](name, config)
     return [] if name in DATASETS or name == "none" else [path_of(name, "data.dataset")]
@@ -51,8 +54,20 @@ def load_shared(config: DataConfig) -> Shared:
     """The data set that a config names and what of it is public; raises `EdgesimError`."""
     other = None
     if config.public == "other":
-        other = load_dataset(_other(config))
+        with _named_as_public():
+            other = load_dataset(_other(config))
     return share_out(load_dataset(config), config, other)
+
+
+@contextmanager
+def _named_as_public() -> Iterator[None]:
+    """Let errors about the data set of public images name ``data.public``, which chose it."""
+    try:
+        yield
+    except EdgesimError as error:
+        text = str(error).replace("data.dataset:", "data.public:", 1)
+        fields = ["data.public" if field == "data.dataset" else field for field in error.fields]
+        raise EdgesimError(text, *fields) from None
 
 
 def _other(config: DataConfig) -> DataConfig:

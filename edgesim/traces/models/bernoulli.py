@@ -11,11 +11,10 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
-from edgesim.traces.matrix_file import read_cells
+from edgesim.traces.matrix_file import find_matrix, read_cells
 from edgesim.traces.models.always import Always
 from edgesim.traces.models.options import Slotted, need_devices, need_rounds
 from edgesim.traces.models.rates import branch, need_one_each
@@ -48,7 +47,7 @@ class Bernoulli(Slotted):
         """Probabilities [devices or 1, slots or 1]: one row is that of all devices, one column that of all slots."""
         if self.file is None:
             return np.atleast_1d(np.asarray(self.probability, dtype=np.float64))[:, np.newaxis]
-        path = find("traces", self.file, ".parquet")
+        path = find_matrix(self.file)
         return read_cells(path, lambda cells: (cells >= 0) & (cells <= 1), "a probability from 0 to 1")
 
     def law(self, device_count: int, streams: Streams) -> Callable[[Integers, Integers], Booleans]:

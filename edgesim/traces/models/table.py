@@ -16,7 +16,7 @@ from edgesim.traces.forced import Forced
 from edgesim.traces.interval_file import read_intervals
 from edgesim.traces.interval_table import AfterEnd
 from edgesim.traces.intervals import Intervals, first_devices, joined
-from edgesim.traces.matrix_file import is_matrix, read_matrix
+from edgesim.traces.matrix_file import find_matrix, is_matrix, read_matrix
 from edgesim.traces.models.options import IfEmpty, Repeated, need_devices, need_rounds
 from edgesim.traces.slots import Slots
 
@@ -112,7 +112,7 @@ class Table(Repeated):
 
     def _matrix(self, device_count: int) -> Booleans:
         """Whether each device is available in each slot, [devices, slots]."""
-        path = find("traces", self.file, ".parquet")
+        path = find_matrix(self.file)
         there = read_matrix(path)
         need_devices(str(path), len(there), device_count)
         if not there[:device_count].any() and self.if_empty != "force":

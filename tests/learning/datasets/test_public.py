@@ -111,7 +111,10 @@ def test_a_colour_set_becomes_grey_and_a_grey_one_three_equal_channels():
             "^data.small: takes 200 images of each class, and class 0 of 'digits' has",
         ),
         ({"dataset": "iris", "public": "other"}, "^data.public: 'other' is for data.dataset = digits, .* not 'iris'"),
-        ({"public": "other", "folder": "nowhere"}, "nowhere"),
+        (
+            {"public": "other", "folder": "nowhere"},
+            "^data.public: fashion-mnist is not there, nowhere/FashionMNIST/raw/train-images-idx3-ubyte is missing: ",
+        ),
     ],
 )
 def test_a_set_without_room_is_refused_in_a_line(knobs, said):
