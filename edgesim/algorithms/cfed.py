@@ -200,8 +200,8 @@ class Cfed(Algorithm):
         return {"start": state.weights, "teacher": teacher.detach() if has_it else teacher}
 
     def epoch_sizes(self, sizes: Integers) -> list[int]:
-        """The shards."""
-        every = np.arange(self.sizes.devices + 1)
+        """The shards of the devices and, if the server makes passes over it, the server's."""
+        every = np.arange(self.sizes.devices + bool(self.options.server_passes))
         return [int(size) for size in self._first(every + 1) - self._first(every)]
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Roles) -> tuple[Phase, ...]:

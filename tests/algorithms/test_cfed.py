@@ -90,7 +90,9 @@ def test_the_public_images_are_divided_among_the_devices_and_the_server():
     shards = [algorithm._shard(number, public) for number in range(9)]
     assert np.concatenate(shards).tolist() == public.tolist()
     assert sorted(map(len, shards)) == [10] * 4 + [11] * 5
-    assert algorithm.epoch_sizes(np.array([120])) == [len(shard) for shard in shards]
+    assert algorithm.epoch_sizes(np.array([120])) == [len(shard) for shard in shards[:-1]]
+    at_server, _ = made(public=95, server_passes=1)
+    assert at_server.epoch_sizes(np.array([120])) == [len(shard) for shard in shards]
 
 
 def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_of_a_task_recalls_nothing_new():
@@ -229,6 +231,25 @@ def test_a_run_says_that_updates_count_alike_and_its_reviewers_train_on_public_i
     result = simulation.run(make_config(("cfed", "own")), tmp_path / "run")
     assert result.status == "finished"
     assert "update_weights" in json.loads((tmp_path / "run" / "run.json").read_text())
+
+
+@pytest.mark.parametrize("passes", [0, 1])
+def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on_it(passes):
+    """80 images: nine for each of eight devices and eight for the server, of which batches of seven leave one."""
+    sizes = [len(shard) for shard in np.split(np.arange(80), made(public=80)[0]._first(np.arange(1, 9)))]
+    assert sizes == [9] * 8 + [8]
+    options = {"server_passes": passes}
+    model = {"model": "contract.with_batch_norm", "batch_size": 7, "epochs": 1, "steps": None}
+    config = make_config(("cfed", "own"), options=options, **model)
+    sizes_of_data = {"samples_per_device": 14, "partition": "iid", "partition_options": {}, "public_per_class": 8}
+    config = config.model_copy(update={"data": config.data.model_copy(update=sizes_of_data)})
+    if not passes:
+        new_learner(config).close()
+        return
+    with pytest.raises(
+        EdgesimError, match=r"^learning.batch_size: 7 leaves what its algorithm trains on, 8 samples, a"
+    ):
+        new_learner(config)
 
 
 @pytest.mark.parametrize("training", ["real", "none"])
