@@ -144,10 +144,10 @@ def test_a_reviewer_gets_the_teacher_until_one_of_its_reviews_is_merged_in_the_t
     assert algorithm.upload_bits(of(*everyone), 5, ledger).tolist() == [1000] * 8
 
 
-@pytest.mark.parametrize(("options", "epochs"), [({}, 3), ({"review_epochs": 50}, 50)])
+@pytest.mark.parametrize(("options", "epochs"), [({}, 3), ({"review_epochs": 50}, 50), ({"review_epochs": 1}, 1)])
 def test_a_review_costs_four_passes_over_the_devices_public_images_and_a_plan_the_more_of_both(options, epochs):
     """100 images for 8 devices and the server: 12 for the first device and 11 for the others; 25 samples of 10 are
-    three epochs.
+    three epochs. A review of one epoch costs less than learning.
     """
     algorithm, ledger = made(task_rounds=1, **options)
     samples = np.full(8, 25)
