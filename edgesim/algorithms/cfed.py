@@ -145,23 +145,27 @@ class Cfed(Algorithm):
         since = round - (round - ledger.first) % self.options.task_rounds
         return since if since > 1 else 0
 
-    def _may_review(self, devices: Devices, round: int, ledger: Roles) -> tuple[Booleans, Booleans]:
-        """Whether each device may have to review in a round, and whether that is settled, [n] each."""
-        settled = ledger.began[devices.ids] == round
-        return np.where(settled, ~ledger.learns[devices.ids], self._task(round, ledger) > 0), settled
+    def _is_settled(self, devices: Devices, round: int, ledger: Roles) -> Booleans:
+        """Whether the role of each device in a round is settled, [n]."""
+        return np.asarray(ledger.began[devices.ids] == round)
+
+    def _may_review(self, devices: Devices, round: int, ledger: Roles) -> Booleans:
+        """Whether each device reviews in a round or, before its role is settled, may come to do so, [n]."""
+        settled = self._is_settled(devices, round, ledger)
+        return np.where(settled, ~ledger.learns[devices.ids], self._task(round, ledger) > 0)
 
     def download_bits(self, devices: Devices, round: int, ledger: Roles) -> Floats:
         """The model and, for a reviewer that does not have it, the teacher, [n]."""
-        reviews, _ = self._may_review(devices, round, ledger)
         lacks = ledger.teacher_of[devices.ids] != self._task(round, ledger)
-        return np.asarray(super().download_bits(devices, round, ledger) * (1 + (reviews & lacks)))
+        teachers = self._may_review(devices, round, ledger) & lacks
+        return np.asarray(super().download_bits(devices, round, ledger) * (1 + teachers))
 
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Roles) -> Floats:
         """Learners 1; reviewers 4 E_r m / (3 E n_i), with m public images and E n_i samples of a learner, [n]."""
-        reviews, settled = self._may_review(devices, round, ledger)
         images = self._first(devices.ids + 1) - self._first(devices.ids)
         review = 4 * self._review_epochs(samples, devices.sizes) * images / (3 * samples)
-        return np.where(reviews, np.where(settled, review, np.maximum(review, 1)), 1.0)
+        planned = np.where(self._is_settled(devices, round, ledger), review, np.maximum(review, 1))
+        return np.where(self._may_review(devices, round, ledger), planned, 1.0)
 
     def _review_epochs(self, samples: Integers, sizes: Integers) -> Integers:
         """E_r of jobs on so many ``samples`` [n] of data sets of ``sizes`` [n], [n]."""

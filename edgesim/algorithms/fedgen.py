@@ -114,8 +114,8 @@ class FedGen(Algorithm):
         if not state.shared:
             return given
         strength = max(_LEAST, self.options.a_0 * _DECAY ** (device.round - 1))
-        counts = state.weights.new_tensor([strength, strength * self.options.device_batch / device.batch])
-        return given | {"moments": state.generator.moments, "seen": state.seen, "counts": counts}
+        strengths = state.weights.new_tensor([strength, strength * self.options.device_batch / device.batch])
+        return given | {"moments": state.generator.moments, "seen": state.seen, "strengths": strengths}
 
     def loss(self, step: Step) -> Tensor:
         """Cross-entropy, and what the last layer makes of the generator's latents h, [n].
@@ -133,7 +133,8 @@ class FedGen(Algorithm):
         of_classes, of_batch = step.head(made).tensor_split([len(drawn)])
         target, own = softmax(of_batch.detach(), 1), log_softmax(step.own.logits, 1)
         apart = kl_div(own, target, reduction="none").sum(1)
-        terms: Tensor = step.given["counts"][0] * apart + step.given["counts"][1] * cross_entropy(of_classes, drawn)
+        of_labels, of_drawn = step.given["strengths"]
+        terms: Tensor = of_labels * apart + of_drawn * cross_entropy(of_classes, drawn)
         return plain + terms
 
     def latents(self, step: Step) -> tuple[Tensor, Tensor]:

@@ -68,7 +68,7 @@ class FedMdOptions(AveragingOptions):
 class Consensus:
     """What is known of the consensus without its numbers."""
 
-    trained: Booleans
+    ever_merged: Booleans
     """Devices of which an update was ever merged, [N]."""
     round: int = 0
     """The round that made it; 0 before there is one."""
@@ -129,7 +129,7 @@ class FedMd(Algorithm):
         """The round made a consensus, if any update arrived."""
         if len(arrived.ids):
             ledger.round = arrived.round
-            ledger.trained[arrived.ids] = True
+            ledger.ever_merged[arrived.ids] = True
 
     def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The consensus, [n], if there is one, and the model if it travels."""
@@ -180,7 +180,7 @@ class FedMd(Algorithm):
         if ledger.round:
             subset = samples.public[self._subset(ledger.round)]
             phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs))
-        if self._own_epochs and not ledger.trained[device.id]:
+        if self._own_epochs and not ledger.ever_merged[device.id]:
             before = samples.epochs("own-training", samples.own, self._own_epochs)
             phases.insert(0, replace(before, rows=None))
         return tuple(phases)

@@ -42,7 +42,10 @@ class Fpl(WithPrototypes):
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
         """The model and the prototypes of all clusters, [n]."""
-        return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.features * ledger.rows
+        return (
+            super().download_bits(devices, round, ledger)
+            + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
+        )
 
     def start(self, weights: Tensor) -> State:
         """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
@@ -83,7 +86,7 @@ class Fpl(WithPrototypes):
         if not len(arrived.ids):
             return merged
         table = _clusters(arrived.up["prototypes"])
-        ledger.clusters = int(held(table).sum())
+        ledger.clusters_found = int(held(table).sum())
         return replace(merged, shared={"prototypes": table})
 
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
@@ -94,7 +97,8 @@ class Fpl(WithPrototypes):
         if len(arrived.ids):
             ledger.counts = senders_of(arrived)
             bound = int(np.maximum(1, ledger.counts // 2)[ledger.counts > 0].sum())
-            ledger.rows, ledger.clusters = bound if ledger.clusters is None else ledger.clusters, None
+            ledger.prototypes_sent = bound if ledger.clusters_found is None else ledger.clusters_found
+            ledger.clusters_found = None
 
 
 def _clusters(sent: Any) -> Tensor:

@@ -25,9 +25,9 @@ class Senders:
 
     counts: Integers
     """[C]."""
-    rows: int = 0
+    prototypes_sent: int = 0
     """Prototypes that the server sends with its model."""
-    clusters: int | None = None
+    clusters_found: int | None = None
     """Of the round that is being merged; None where nothing is trained."""
 
 

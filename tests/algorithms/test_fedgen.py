@@ -45,11 +45,11 @@ def test_the_terms_of_a_device_are_those_worked_out_elsewhere():
 
     def mean_loss(counts):
         share, labels = torch.full((4,), 0.25), torch.tensor(device.labels)
-        given = job.given | {"counts": torch.tensor(counts, dtype=torch.float64)}
+        given = job.given | {"strengths": torch.tensor(counts, dtype=torch.float64)}
         step = Step(device.outputs(weights), {}, labels, share, given, lambda made: made @ weights.view(2, 2, 2)[1].T)
         return float(play.algorithm.loss(step).mean())
 
-    assert job.given["counts"].tolist() == pytest.approx([0.98, 0.49], abs=1e-15)
+    assert job.given["strengths"].tolist() == pytest.approx([0.98, 0.49], abs=1e-15)
     plain = mean_loss([0.0, 0.0])
     assert plain == pytest.approx(0.5807733978, abs=1e-10)
     assert mean_loss([1.0, 0.0]) - plain == pytest.approx(0.0084885518, abs=1e-10)
@@ -114,7 +114,7 @@ def test_what_the_terms_count_falls_by_two_percent_a_round_to_a_ten_thousandth(r
     play.round(2)
     play.merged = round - 1
     (job,) = play.begin(0)
-    assert job.given["counts"].tolist() == pytest.approx([counts, 2 * counts], rel=1e-4)
+    assert job.given["strengths"].tolist() == pytest.approx([counts, 2 * counts], rel=1e-4)
 
 
 def test_only_classes_that_a_merged_device_holds_are_drawn_and_all_of_them_alike():

@@ -77,7 +77,7 @@ def test_a_class_that_no_arrival_holds_has_no_prototype_until_one_does():
     play.round(0, 1)
     play.round(1)
     assert play.state.shared["prototypes"].isnan().all(-1).tolist() == [[True], [False]]
-    assert play.ledger.rows == 1
+    assert play.ledger.prototypes_sent == 1
     play.round()
     assert play.state.shared["prototypes"].isnan().all(-1).tolist() == [[True], [False]]
     play.round(2)
@@ -90,7 +90,7 @@ def test_without_training_at_most_half_as_many_clusters_as_senders_are_charged(s
     ledger = algorithm.ledger(1)
     held = np.stack([np.arange(5) < count for count in senders], axis=1).astype(np.int64)
     algorithm.note(ledger, make_arrivals(held))
-    assert ledger.rows == rows
+    assert ledger.prototypes_sent == rows
 
 
 @pytest.fixture
