@@ -96,7 +96,6 @@ each_pair = each(PAIRS)
 CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + [
     pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS
 ]
-each_variant = pytest.mark.parametrize(("pair", "options"), CASES)
 
 
 SHORT = {

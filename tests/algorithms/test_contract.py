@@ -139,7 +139,7 @@ def test_what_is_saved_within_a_frame_lets_a_new_learner_go_back_to_its_best_mod
     assert_same_bits(*found)
 
 
-@each_variant
+@pytest.mark.parametrize(("pair", "options"), CASES)
 def test_a_last_step_that_makes_a_model_endless_ends_the_run_in_a_line(pair, options):
     """The loss of the only step is that of the start model, so that no loss tells."""
     config = make_config(pair, options=options, steps=1, weight_decay=1e6)
