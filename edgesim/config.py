@@ -425,6 +425,8 @@ class AlgorithmConfig(OpenSection):
     compute_cost: Literal["passes", "equal"] = "passes"
     """Whether passes that an algorithm makes beside FedAvg's steps, such as those of MOON's two frozen models, lengthen
     the simulated computing, or all algorithms take FedAvg's time."""
+    kpfl: dict[str, Any] | None = None
+    """KPFL's options (`edgesim.algorithms.kpfl.KpflOptions`), if its server stands around that of the algorithm."""
 
 
 class EvaluationConfig(Section):

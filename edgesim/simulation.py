@@ -72,7 +72,7 @@ def complete(config: RunConfig) -> RunConfig:
             models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
         ),
         "data": partitions.resolve(config.data),
-        "algorithm": config.algorithm.with_options(algorithms.resolve_options(config.algorithm)),
+        "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
     algorithms.check_fit(config)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import create_model
 
+from edgesim.algorithms import kpfl
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
 from edgesim.algorithms.cfed import Cfed
 from edgesim.algorithms.fedadam import FedAdam
@@ -78,7 +79,8 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
     options = resolve_options(config)
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
     local, server = (half(_own_options(half, options), sizes, streams) for half in _halves(config))
-    return server if type(local) is type(server) else combined(local, server)
+    whole = server if type(local) is type(server) else combined(local, server)
+    return whole if config.kpfl is None else kpfl.Kpfl(whole, kpfl.options_of(config.kpfl), sizes, streams).around()
 
 
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:
@@ -96,6 +98,12 @@ def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
     return _options(config).model_dump()
 
 
+def resolve(config: RunConfig) -> AlgorithmConfig:
+    """The algorithm of a run with all options, defaults included; raises `EdgesimError`."""
+    own = config.algorithm
+    return own.model_copy(update={"kpfl": kpfl.resolve_options(config)}).with_options(resolve_options(own))
+
+
 def make_merge_rule(config: RoundConfig) -> MergeRule:
     """What the protocol of a config does with updates; raises `EdgesimError`."""
     return MERGE_RULES[config.protocol](_protocol_options(config))
@@ -109,8 +117,21 @@ def resolve_protocol_options(config: RoundConfig) -> dict[str, Any]:
 def check_fit(config: RunConfig) -> None:
     """Refuse an algorithm that does not allow the run's protocol, latecomers or edge servers; raises `EdgesimError`."""
     options = resolve_options(config.algorithm)
-    for half in _halves(config.algorithm):
-        half.check(_own_options(half, options), config)
+    local, server = _halves(config.algorithm)
+    parts = [(_name(half), half, _own_options(half, options)) for half in (local, server)]
+    if config.algorithm.kpfl is not None:
+        if not server.averages:
+            others = ", ".join(name for name, kind in ALGORITHMS.items() if kind.averages)
+            raise EdgesimError(
+                f"algorithm.kpfl: the server of {_name(server)!r} does more with models than average them, so that no "
+                f"pool can take their place; remove it or choose one of {others}",
+                "algorithm.kpfl",
+                "algorithm.name",
+                "algorithm.server",
+            )
+        parts.append(("kpfl", kpfl.Kpfl, kpfl.options_of(config.algorithm.kpfl)))
+    for name, half, own in parts:
+        half.check(own, config)
         _check_public(half, config)
         takes_time = config.round.download_s != 0 or config.topology.file is not None
         if half.bits_from_training and config.learning.training == "none" and takes_time:
@@ -121,7 +142,6 @@ def check_fit(config: RunConfig) -> None:
                 "algorithm.name",
                 "learning.training",
             )
-        name = next(name for name, kind in ALGORITHMS.items() if kind is half)
         merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
         for key, value, fit in (
             ("round.protocol", config.round.protocol, half.protocols),
@@ -152,12 +172,19 @@ def _check_public(half: type[Algorithm], config: RunConfig) -> None:
 def check_frames(config: RunConfig, frames: int) -> None:
     """Refuse to keep the best model of frames where the server's state belongs to the last; raises `EdgesimError`."""
     name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
-    if frames > 1 and ALGORITHMS[name].keeps_state and config.learning.keep_best and config.learning.training == "real":
+    kind: type[Algorithm] = ALGORITHMS[name]
+    if config.algorithm.kpfl is not None:
+        name, kind = "kpfl", kpfl.Kpfl
+    if frames > 1 and kind.keeps_state and config.learning.keep_best and config.learning.training == "real":
         raise EdgesimError(
             f"learning.keep_best: the data have {frames} frames, and what the server of algorithm {name!r} remembers "
             "belongs to the last model, not to the best; set it to false",
             "learning.keep_best",
         )
+
+
+def _name(half: type[Algorithm]) -> str:
+    return next(name for name, kind in ALGORITHMS.items() if kind is half)
 
 
 def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:

@@ -262,6 +262,20 @@ class Arrivals:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
+@dataclass(frozen=True)
+class Pool:
+    """What the server keeps of the last update of every device that was ever merged, one row for each."""
+
+    ids: Integers
+    """Devices, ascending, [S]."""
+    shares: Floats
+    """What each counts; their sum is 1, [S]."""
+    models: Sequence[Tensor]
+    """As they were trained, [S] of [P]."""
+    up: Mapping[str, Sequence[Tensor]]
+    """What was sent beside them, by the names of `Algorithm.pooled_up`, [S] each."""
+
+
 class Workbench(Protocol):
     """What a server trains with; samples are indices into the training set."""
 
@@ -269,6 +283,10 @@ class Workbench(Protocol):
     """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
     round: int
     """0 before the first."""
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image."""
 
     @property
     def private_count(self) -> int:
@@ -295,15 +313,25 @@ class Workbench(Protocol):
         Each is valid until the next one is asked for.
         """
 
+    def inputs(self, images: Tensor) -> Tensor:
+        """Images of brightness 0 to 1, [n, C, H, W], as models see those of the data set."""
+
+    def outputs_of(self, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:
+        """What models of weights [P] make of `inputs` [n, C, H, W] in evaluation mode: [S, n, ...] of some at a time.
+
+        With the places of these among the models, in order. Gradients reach the images alone, and have to be taken
+        before the next part is asked for.
+        """
+
     def fit(
         self,
         weights: Tensor,
-        batches: Sequence[Integers],
+        batches: Sequence[Integers | Tensor],
         loss: Callable[[Tensor, int], Tensor],
         steps: Callable[[Sequence[Parameter]], tuple[Optimizer, LRScheduler | None]] | None = None,
         clip_norm: float | None = None,
     ) -> Tensor:
-        """Weights [P] after a step on each batch, in training mode and images as they are.
+        """Weights [P] after a step on each batch of samples or of `inputs`, in training mode and images as they are.
 
         ``loss`` is of logits [n, C] and the number of the step, from 0; ``steps`` makes the optimiser, and what changes
         its learning rate after each step; gradients are at most ``clip_norm`` long. Without ``steps`` they are those of
@@ -330,6 +358,11 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
+    averages: ClassVar[bool] = False
+    """Whether its server makes nothing of models but their weighted mean, so that the mean over a pool of what all
+    devices sent last may take its place (`edgesim.algorithms.kpfl`)."""
+    pooled_up: ClassVar[tuple[str, ...]] = ()
+    """Names of what is sent beside updates that such a pool keeps for `pooled`."""
     public_images: ClassVar[PublicImages] = "unused"
     """Where public images (``data.public``) are needed: at the server alone, or on devices as well, so that what these
     send and compute depends on how many there are."""
@@ -349,6 +382,10 @@ class Algorithm:
     are refused then."""
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
+    makes_images: bool = False
+    """Whether its server trains on images that it makes, and looks at the models' features of these."""
+    keeps_pool: bool = False
+    """Whether the server goes on knowing what devices sent that are not among the last to be merged."""
 
     equal_weights: bool = False
     """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
@@ -457,6 +494,10 @@ class Algorithm:
         assert arrived.updates is not None
         return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
 
+    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+        """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
+        return alpha
+
     def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
         """Models whose mean accuracy is the run's, [P] by device; empty where it is that of the server's model.
 
@@ -472,9 +513,20 @@ class Algorithm:
         """The state from which the jobs of a round, or of a model, begin: what the server works out before."""
         return state
 
-    def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
+    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> State:
         """The state after a merge, of which the server makes a better one by training."""
         return state
+
+    def pooled(self, state: State, pool: Pool, ledger: Any, bench: Workbench) -> State:
+        """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.
+
+        The model is the pool's mean already.
+        """
+        return state
+
+    def server_s(self, arrived: Arrivals) -> float:
+        """Simulated seconds for which the server computes on the updates of a round before its model is there."""
+        return 0.0
 
     def derived(self, trained: Trained) -> Mapping[str, Tensor]:
         """What the server works out of an update and of what it gave, instead of having it sent; it joins `up`."""

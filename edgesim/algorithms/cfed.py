@@ -29,6 +29,7 @@ from edgesim.algorithms.algorithm import (
 )
 from edgesim.algorithms.distillation import soft_cross_entropy
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.quantities import Count, Factor
 
@@ -95,12 +96,23 @@ class Cfed(Algorithm):
     """
 
     Options: ClassVar[type[algorithm.Options]] = CfedOptions
+    averages: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     equal_weights: bool = True
     public_images: ClassVar[PublicImages] = "devices"
     settled_at_begin: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
     teachers: ClassVar[tuple[str, ...]] = ("teacher",)
+
+    @classmethod
+    def check(cls, options: CfedOptions, config: RunConfig) -> None:
+        """Refuse two servers' steps in one."""
+        if options.server_passes and config.algorithm.kpfl is not None:
+            raise EdgesimError(
+                "algorithm.server_passes: with algorithm.kpfl the server distils a pool of models instead; set it to 0",
+                "algorithm.server_passes",
+                "algorithm.kpfl",
+            )
 
     def check_sizes(self) -> None:
         """Refuse shards without an image."""
@@ -229,7 +241,7 @@ class Cfed(Algorithm):
         before = state.weights if self.options.server_passes else None
         return super().merge(replace(state, before=before), arrived, alpha, ledger)
 
-    def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
+    def refine(self, state: State, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
         """Distil the received models and the one before into the new one, each image of a pass from one of them.
 
         Image j of pass e is taught by model (e n + j) mod (S + 1) of the received ones by id and the one before.

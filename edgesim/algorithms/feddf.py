@@ -44,7 +44,7 @@ class FedDf(Algorithm):
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     public_images: ClassVar[PublicImages] = "server"
 
-    def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
+    def refine(self, state: State, arrived: Arrivals, ledger: None, bench: Workbench) -> State:
         """Steps on the mean over batches of KL(softmax(mean logits of the devices / T), softmax(own logits / T)).
 
         Of one device alone there is nothing to learn beyond its model, which the average is.

@@ -77,6 +77,7 @@ class FedGen(Algorithm):
     """FedAvg with a generator that the server trains, and two terms that look at it in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = FedGenOptions
+    averages: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
     features: ClassVar[bool] = True
@@ -154,7 +155,7 @@ class FedGen(Algorithm):
         noise, labels = draws.normal(step.key, 1, (count + len(like), size), like), torch.cat([drawn, step.labels])
         return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
 
-    def refine(self, state: State, arrived: Arrivals, bench: Workbench) -> State:
+    def refine(self, state: State, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
         """Train the generator by the last layers of the devices' models, as `objective` says."""
         import torch
 

@@ -20,6 +20,7 @@ from edgesim.algorithms.algorithm import (
     Device,
     Devices,
     Phase,
+    Pool,
     PublicImages,
     Samples,
     Sent,
@@ -78,6 +79,7 @@ class FedMd(Algorithm):
     """Logits of public images that travel; devices learn them from each other."""
 
     Options: ClassVar[type[algorithm.Options]] = FedMdOptions
+    averages: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     public_images: ClassVar[PublicImages] = "devices"
     keeps_state: ClassVar[bool] = True
@@ -215,3 +217,14 @@ class FedMd(Algorithm):
         if not len(arrived.ids):
             return merged
         return replace(merged, shared={"consensus": torch.stack(list(arrived.up["logits"])).mean(0)})
+
+    def pooled(self, state: State, pool: Pool, ledger: Consensus, bench: Workbench) -> State:
+        """The consensus is the mean by shares of what all models of the pool make of the round's subset now."""
+        import torch
+
+        batches = bench.batches(bench.public[self._subset(bench.round)])
+        consensus = torch.zeros_like(state.shared["consensus"])
+        for share, model in zip(pool.shares.tolist(), pool.models, strict=True):
+            logits = [outputs.logits for outputs in bench.outputs(model, batches)]
+            consensus.add_(torch.cat(logits), alpha=share)
+        return replace(state, shared={"consensus": consensus})

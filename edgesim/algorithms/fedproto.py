@@ -18,12 +18,14 @@ from edgesim.algorithms.algorithm import (
     AveragingOptions,
     Devices,
     Outputs,
+    Pool,
     Sizes,
     State,
     Step,
+    Workbench,
 )
 from edgesim.algorithms.own_models import refuse_weights
-from edgesim.algorithms.prototypes import Senders, WithPrototypes, held, senders_of
+from edgesim.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.learning.payload import BITS_PER_PARAMETER
@@ -51,6 +53,7 @@ class FedProto(WithPrototypes):
     """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
 
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
+    averages: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
@@ -90,18 +93,23 @@ class FedProto(WithPrototypes):
         if not len(arrived.ids):
             return merged
         sent = torch.stack(list(arrived.up["prototypes"]))
-        counts = held(sent).to(sent)
-        if self.options.proto_weights == "samples":
-            counts = counts * sent.new_tensor(arrived.class_counts)
-        means = (counts[..., None] * sent.nan_to_num()).sum(0) / counts.sum(0)[:, None]
+        by_samples = self.options.proto_weights == "samples"
+        means = _means(sent, sent.new_tensor(arrived.class_counts) if by_samples else sent.new_ones(()))
         if self.options.stale_prototypes:
             means = means.where(held(means)[:, None], state.shared["prototypes"])
         return replace(merged, shared={"prototypes": means})
 
+    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+        """The means of the prototypes of all devices of the pool, by their shares."""
+        import torch
+
+        sent = torch.stack(list(pool.up["prototypes"]))
+        return replace(state, shared={"prototypes": _means(sent, sent.new_tensor(pool.shares)[:, None])})
+
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
         """Which classes have a prototype now."""
         if len(arrived.ids):
-            counts = senders_of(arrived)
+            counts = self.senders(ledger, arrived)
             stale = self.options.stale_prototypes
             ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
 
@@ -114,3 +122,13 @@ class FedProto(WithPrototypes):
         assert outputs.features is not None
         distances = (outputs.features[:, None] - table.nan_to_num()).square().sum(-1)
         return (-distances).where(there, -np.inf)
+
+
+def _means(sent: Tensor, weights: Tensor) -> Tensor:
+    """Means of the prototypes of each class, [C, F], of those that S devices sent, [S, C, F]; NaN for a class without.
+
+    ``weights`` are [S, C], [S, 1] or one number.
+    """
+    counts = held(sent).to(sent) * weights
+    means: Tensor = (counts[..., None] * sent.nan_to_num()).sum(0) / counts.sum(0)[:, None]
+    return means

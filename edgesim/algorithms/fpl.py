@@ -6,16 +6,17 @@ as one cluster: features are drawn towards the prototypes of their class and awa
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, Devices, State, Step
+from edgesim.algorithms.algorithm import Arrivals, AveragingOptions, Devices, Pool, State, Step, Workbench
 from edgesim.algorithms.finch import finch
-from edgesim.algorithms.prototypes import Senders, WithPrototypes, held, senders_of
+from edgesim.algorithms.prototypes import Senders, WithPrototypes, held
 from edgesim.arrays import Floats
 from edgesim.learning.payload import BITS_PER_PARAMETER
 from edgesim.quantities import Factor
@@ -38,6 +39,7 @@ class Fpl(WithPrototypes):
     """FedAvg with two terms that look at prototypes in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = FplOptions
+    averages: ClassVar[bool] = True
     bits_from_training: ClassVar[bool] = True
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
@@ -89,28 +91,43 @@ class Fpl(WithPrototypes):
         ledger.clusters_found = int(held(table).sum())
         return replace(merged, shared={"prototypes": table})
 
+    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+        """The clusters of the prototypes of all devices of the pool; within one each counts by its device's share."""
+        table = _clusters(pool.up["prototypes"], pool.shares)
+        ledger.clusters_found = int(held(table).sum())
+        return replace(state, shared={"prototypes": table})
+
     def note(self, ledger: Senders, arrived: Arrivals) -> None:
         """Where nothing is trained the server sends at most half as many clusters of a class as devices sent it.
 
         Each row is in a cluster with the one that it is nearest to.
         """
         if len(arrived.ids):
-            ledger.counts = senders_of(arrived)
+            ledger.counts = self.senders(ledger, arrived)
             bound = int(np.maximum(1, ledger.counts // 2)[ledger.counts > 0].sum())
             ledger.prototypes_sent = bound if ledger.clusters_found is None else ledger.clusters_found
             ledger.clusters_found = None
 
 
-def _clusters(sent: Any) -> Tensor:
-    """Means of the clusters of each class's prototypes, [C, K, F], of what S devices sent, [S] of [C, F]."""
+def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:
+    """Means of the clusters of each class's prototypes, [C, K, F], of what S devices sent, [S] of [C, F].
+
+    With ``shares`` [S] of the devices means are weighted by these.
+    """
     import torch
 
     every = torch.stack(list(sent), 1)
+    weights = None if shares is None else every.new_tensor(shares)
     means = []
     for rows in every:
-        there = rows[held(rows)]
+        has = held(rows)
+        there = rows[has]
         cluster = finch(there.cpu().numpy()) if len(there) else np.empty(0, dtype=np.int64)
-        found = [there[np.flatnonzero(cluster == number)].mean(0) for number in range(cluster.max(initial=-1) + 1)]
+        members = [np.flatnonzero(cluster == number) for number in range(cluster.max(initial=-1) + 1)]
+        if weights is None:
+            found = [there[own].mean(0) for own in members]
+        else:
+            found = [weights[has][own] @ there[own] / weights[has][own].sum() for own in members]
         means.append(torch.stack(found) if found else rows.new_full((1, rows.shape[1]), torch.nan))
     most = max(len(own) for own in means)
     return torch.stack([torch.cat([own, own.new_full((most - len(own), own.shape[1]), torch.nan)]) for own in means])

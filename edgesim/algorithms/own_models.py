@@ -11,6 +11,7 @@ def refuse_weights(name: str, options: AveragingOptions, config: RunConfig) -> N
     for field, given in (
         ("algorithm.weights", options.weights == "equal"),
         ("staleness.weight", weighs_by_age_on_request(config)),
+        ("algorithm.kpfl", config.algorithm.kpfl is not None),
     ):
         if given:
             raise EdgesimError(

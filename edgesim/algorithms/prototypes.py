@@ -6,13 +6,13 @@ have one shape, and jobs can be stacked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, Device, Devices, Outputs, Samples, Sent, Trained
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning.payload import BITS_PER_PARAMETER
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ class Senders:
 
     counts: Integers
     """[C]."""
+    holds: dict[int, Booleans] = field(default_factory=dict)
+    """Where the server keeps a pool, the classes of each device in it, [C]."""
     prototypes_sent: int = 0
     """Prototypes that the server sends with its model."""
     clusters_found: int | None = None
@@ -36,6 +38,7 @@ class WithPrototypes(Algorithm):
 
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     features: ClassVar[bool] = True
+    pooled_up: ClassVar[tuple[str, ...]] = ("prototypes",)
 
     def ledger(self, round: int) -> Senders:
         """There are no prototypes yet."""
@@ -59,6 +62,16 @@ class WithPrototypes(Algorithm):
         """The device's prototypes, [C, F]; it keeps its model, if that is its own."""
         return replace(super().sent(trained), up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
 
+    def senders(self, ledger: Senders, arrived: Arrivals) -> Integers:
+        """How many devices hold each class, [C], of those that arrived or, where the server keeps a pool, of the pool's
+        with these.
+        """
+        holds = arrived.class_counts > 0
+        if self.keeps_pool:
+            ledger.holds |= dict(zip(arrived.ids.tolist(), holds, strict=True))
+            holds = np.stack(list(ledger.holds.values()))
+        return np.asarray(np.count_nonzero(holds, axis=0), dtype=np.int64)
+
 
 def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:
     """Mean features of the samples of each class, [C, F]; NaN for a class without any."""
@@ -72,8 +85,3 @@ def class_means(outputs: Outputs, labels: Tensor, classes: int) -> Tensor:
 def held(table: Tensor) -> Tensor:
     """Whether each row of a table of prototypes [..., F] is there, [...]."""
     return ~table[..., 0].isnan()
-
-
-def senders_of(arrived: Arrivals) -> Integers:
-    """How many of those that arrived hold each class, [C]."""
-    return np.asarray(np.count_nonzero(arrived.class_counts, axis=0), dtype=np.int64)

@@ -200,6 +200,8 @@ class TorchLearner:
             servers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
             for each in servers:
                 self._merge_at(each, order[server[order] == each], rows, promises, results)
+            if len(self.states) == 1:
+                weight = accounts.algorithm.counted(self.states[0], rows, weight)
         accounts.note(rows)
         self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
@@ -236,7 +238,7 @@ class TorchLearner:
         )
         alpha = accounts.weigh(rows)
         merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
-        self.states[server] = accounts.algorithm.refine(merged, rows, self._bench(accounts.frame))
+        self.states[server] = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench(accounts.frame))
         self._made_in = self._round
         if len(self.states) > 1:
             self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())

@@ -26,6 +26,9 @@ class DeviceData:
             torch.from_numpy(values).to(device, dtype)[:, None, None] for values in dataset.normalisation
         )
         self._offset, self._divisor = offset, divisor
+        top = 255.0 if self.train_images.dtype == torch.uint8 else dataset.fixed_scale
+        self.brightest: float | None = top if min(self.image_shape[1:]) > 1 else None
+        """The largest value that a pixel can have; None where that is unknown, and of tables."""
 
     @property
     def nbytes(self) -> int:
@@ -47,6 +50,11 @@ class DeviceData:
     def test(self, samples: Tensor) -> tuple[Tensor, Tensor]:
         """Normalised test images [n, C, H, W] and labels [n] of sample indices."""
         return self._normalised(self.test_images[samples]), self.test_labels[samples]
+
+    def of_brightness(self, images: Tensor) -> Tensor:
+        """Normalised images of ones of brightness 0 to 1, [n, C, H, W] of the model's size, with gradient."""
+        assert self.brightest is not None
+        return (images * self.brightest - self._offset) / self._divisor
 
     def _normalised(self, images: Tensor) -> Tensor:
         images = images.to(self.dtype).sub_(self._offset).div_(self._divisor)

@@ -19,6 +19,7 @@ from edgesim.config import LearningConfig
 from edgesim.learning import dropout
 from edgesim.learning.federation import Frame
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.model_pool import outputs_of
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -36,6 +37,11 @@ class TorchWorkbench:
     streams: Streams
     learning: LearningConfig
     round: int
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """See `Workbench`."""
+        return self.data.image_shape
 
     @property
     def private_count(self) -> int:
@@ -81,10 +87,18 @@ class TorchWorkbench:
             F.cross_entropy(model.module(self._images(batch)), self.labels(batch)).backward()  # type: ignore[no-untyped-call]
             yield model.split(model.gradient)
 
+    def inputs(self, images: Tensor) -> Tensor:
+        """See `Workbench`."""
+        return self.model.inputs(self.data.of_brightness(images))
+
+    def outputs_of(self, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:
+        """See `Workbench`; of small dense nets as many as the budget holds, else one model at a time."""
+        return outputs_of(self.model, models, images, self.learning.memory_budget_mib)
+
     def fit(
         self,
         weights: Tensor,
-        batches: Sequence[Integers],
+        batches: Sequence[Integers | Tensor],
         loss: Callable[[Tensor, int], Tensor],
         steps: Callable[[Sequence[nn.Parameter]], Stepper] | None = None,
         clip_norm: float | None = None,
@@ -100,7 +114,8 @@ class TorchWorkbench:
         for step, batch in enumerate(batches):
             model.masks.begin(partial(dropout.key, seed, step))
             model.gradient.zero_()
-            loss(model.module(self._images(batch)), step).backward()  # type: ignore[no-untyped-call]
+            images = batch if isinstance(batch, Tensor) else self._images(batch)
+            loss(model.module(images), step).backward()  # type: ignore[no-untyped-call]
             if clip_norm is not None:
                 nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
             optimiser.step()

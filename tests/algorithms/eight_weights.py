@@ -116,13 +116,30 @@ class Bench:
         """Of both matrices."""
         return (list(self.part(batch).gradient(weights).split(4)) for batch in batches)
 
+    def inputs(self, images: Tensor) -> Tensor:
+        """As they are."""
+        return images
+
+    def outputs_of(self, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:
+        """The first model's and then those of all others."""
+        for part in (slice(0, 1), slice(1, len(models))):
+            first, last = torch.stack(list(models)).view(-1, 2, 2, 2)[part].unbind(1)
+            features = torch.tanh(images @ first.transpose(1, 2))
+            if len(features):
+                yield part, Outputs(features @ last.transpose(1, 2), features)
+
     def fit(self, weights, batches, loss, steps=None, clip_norm=None) -> Tensor:
         """Steps of an optimiser on the eight weights, by default as devices take them."""
         own = weights.clone().requires_grad_()
         optimiser, schedule = steps([own]) if steps else (torch.optim.SGD([own], 0.5), None)
         for step, batch in enumerate(batches):
             optimiser.zero_grad()
-            loss(self.part(batch).outputs(own).logits, step).backward()
+            if isinstance(batch, Tensor):
+                ((_, outputs),) = self.outputs_of([own], batch)
+                logits = outputs.logits[0]
+            else:
+                logits = self.part(batch).outputs(own).logits
+            loss(logits, step).backward()
             if clip_norm is not None:
                 torch.nn.utils.clip_grad_norm_([own], clip_norm)
             optimiser.step()

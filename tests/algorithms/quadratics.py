@@ -30,6 +30,7 @@ from edgesim.algorithms.algorithm import (
     State,
     Trained,
 )
+from edgesim.algorithms.kpfl import Kpfl, KpflOptions
 from edgesim.streams import Streams
 
 
@@ -88,6 +89,8 @@ class Play:
     bench: Any = None
     """What the server trains with, if it does, and which public images there are."""
     seed: int = 0
+    kpfl: dict[str, Any] | None = None
+    """KPFL's options, if it is around the algorithm."""
 
     def __post_init__(self) -> None:
         weights = torch.tensor(self.start, dtype=torch.float64)
@@ -98,6 +101,8 @@ class Play:
         counts = len(self.devices), classes, features, len(tensors), tensors, private, len(public)
         sizes = Sizes(32.0 * trainable, trainable, *counts)
         self.algorithm = self.kind(self.kind.Options(**self.options), sizes, Streams(self.seed))
+        if self.kpfl is not None:
+            self.algorithm = Kpfl(self.algorithm, KpflOptions(**self.kpfl), sizes, Streams(self.seed)).around()
         self.ledger = self.algorithm.ledger(1)
         self.state: State = self.algorithm.start(weights)
         self.first_kept = self.algorithm.first_kept(weights)
@@ -163,8 +168,8 @@ class Play:
         torch.testing.assert_close(
             _copies(self.state), before, rtol=0, atol=0, equal_nan=True, msg="merge changed the old state"
         )
+        self.state = self.algorithm.refine(after, arrived, self.ledger, self.bench)
         self.algorithm.note(self.ledger, arrived)
-        self.state = self.algorithm.refine(after, arrived, self.bench)
         self.merged += 1
         self.kept |= {job.device: what.keeps for job, what in zip(jobs, sent, strict=True) if what.keeps}
         return float(self.state.weights[0])

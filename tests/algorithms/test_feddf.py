@@ -65,7 +65,7 @@ def test_each_teacher_is_its_own_start_plus_its_update_and_gradients_are_clipped
     starts, updates = [some(0.05), some(2.0), some(0.05)], torch.stack([some(1.0) for _ in range(3)])
     bench = bench_of(30, scale=4.0)
     options = {"steps": 9, "T": 1.5, "lr": 0.02, "batch": 7}
-    found = feddf(30, **options).refine(State(student), arrive(updates, starts), bench).weights
+    found = feddf(30, **options).refine(State(student), arrive(updates, starts), None, bench).weights
     teachers = [start + update for start, update in zip(starts, updates, strict=True)]
     taught = student, teachers, bench.of.images, bench.batches_of_fit
     expected, norms = distilled(*taught, options["steps"], options["T"], options["lr"], clip_norm=5.0)
@@ -80,9 +80,11 @@ def test_batches_pass_over_the_public_set_again_and_again_in_new_random_orders(a
     orders = []
     for round in (1, 2, 2):
         bench = bench_of(10, round=round)
-        feddf(10, steps=5, batch=4).refine(
-            State(torch.tensor(START, dtype=torch.float64)), arrive(torch.rand((2, 8), dtype=torch.float64)), bench
+        state, arrived = (
+            State(torch.tensor(START, dtype=torch.float64)),
+            arrive(torch.rand((2, 8), dtype=torch.float64)),
         )
+        feddf(10, steps=5, batch=4).refine(state, arrived, None, bench)
         assert [len(batch) for batch in bench.batches_of_fit] == [4] * 5
         places = np.concatenate(bench.batches_of_fit).tolist()
         orders += [places[:10], places[10:]]

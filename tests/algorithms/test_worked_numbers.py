@@ -10,7 +10,7 @@ import pytest
 import torch
 from eight_weights import PROXY, PUBLIC, ROUNDS, START, THREE, Bench, Holder, check_sum
 from quadratics import TWO, Play
-from worked_numbers import EIGHT_WEIGHTS, KINDS, OF_CFED
+from worked_numbers import EIGHT_WEIGHTS, KINDS, KPFL, OF_CFED
 
 from edgesim.algorithms import ALGORITHMS
 
@@ -45,7 +45,7 @@ def lines(table):
 
 def play(name, devices, **settings):
     algorithm, options = KINDS[name]
-    return Play(ALGORITHMS[algorithm], devices, options, **settings)
+    return Play(ALGORITHMS[algorithm], devices, options, kpfl=KPFL.get(name), **settings)
 
 
 @pytest.mark.parametrize(("name", "numbers"), lines(QUADRATICS))

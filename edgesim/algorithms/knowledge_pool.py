@@ -1,0 +1,84 @@
+"""KPFL's pool: what every device sent last, how long it has been here or away, and what it therefore counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from edgesim.algorithms.algorithm import Arrivals
+from edgesim.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MOST = 20.0
+"""Largest exponent, of either sign, of a weight by age; without it weights would grow without bound."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the pool has of one device."""
+
+    model: Tensor
+    """As it was trained last, [P]."""
+    class_counts: Integers
+    """Samples of each class that the device then held, [C]."""
+    up: Mapping[str, Tensor] = field(default_factory=dict)
+    """What it sent beside the update, by name."""
+    active: int = 1
+    """aa: merges in succession that had an update of the device; 0 while it is away."""
+    idle: int = 0
+    """ia: merges since the last that had one."""
+
+
+Entries = dict[int, Entry]
+"""By device."""
+
+
+def renewed(pool: Entries, arrived: Arrivals, names: Sequence[str]) -> Entries:
+    """The pool after a merge, ids ascending: entries of devices that arrived are replaced, the others are idle.
+
+    Of what was sent beside the updates it keeps the tensors of some ``names``.
+    """
+    new: Entries = {device: replace(entry, active=0, idle=entry.idle + 1) for device, entry in pool.items()}
+    rows = zip(arrived.ids.tolist(), arrived.starts, arrived.separate, arrived.class_counts, strict=True)
+    for row, (device, start, update, class_counts) in enumerate(rows):
+        up = {name: arrived.up[name][row] for name in names}
+        active = pool[device].active + 1 if device in pool else 1
+        new[device] = Entry(start + update, class_counts, up, active)
+    return dict(sorted(new.items()))
+
+
+def age_weights(active: Integers, idle: Integers, age_active: float, age_idle: float) -> Floats:
+    """aw of each device, [S], with a sum of 1: e^(lambda_aa aa) of those that are here, e^(lambda_ia ia) of the others
+    (eq. 3, exponents bounded by `MOST`).
+    """
+    exponents = np.where(active > 0, age_active * active, age_idle * idle)
+    raw = np.exp(np.clip(exponents, -MOST, MOST))
+    return np.asarray(raw / raw.sum())
+
+
+def shares(aged: Floats, class_counts: Integers) -> Floats:
+    """W of each device, [S], with a sum of 1: aw_i eps_i + dw_i (eq. 4).
+
+    eps are the devices' shares of all samples of the pool, dw their shares of the samples of each class, [S, C], summed
+    over classes; both dw and W are divided by their sums.
+    """
+    of_class = _shares_of_classes(class_counts)
+    whole = aged * class_counts.sum(1) / class_counts.sum() + of_class.sum(1) / of_class.sum()
+    return np.asarray(whole / whole.sum())
+
+
+def shares_by_class(aged: Floats, class_counts: Integers) -> Floats:
+    """W^y of each device and class, [S, C], each column with a sum of 1: aw_i + n_iy / N_y (with eq. 5)."""
+    whole = aged[:, None] + _shares_of_classes(class_counts)
+    return np.asarray(whole / whole.sum(0))
+
+
+def _shares_of_classes(class_counts: Integers) -> Floats:
+    """n_iy / N_y, [S, C]; 0 for a class that nobody in the pool holds."""
+    totals = class_counts.sum(0)
+    return np.asarray(class_counts / np.where(totals > 0, totals, 1))

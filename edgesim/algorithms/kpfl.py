@@ -1,0 +1,269 @@
+"""KPFL: a plug-in for dynamic participation, around any algorithm whose server averages models (DPFL's paper).
+
+The server keeps the last model of every device that ever took part. Instead of what arrived it averages this pool, each
+model by its device's data and by how long the device has been here or away, and then distils the pool's knowledge into
+the average with images that a generator makes. Where paper and program leave a question open: weights are normalised
+and exponents bounded (`edgesim.algorithms.knowledge_pool`), gradients reach the generator through the frozen models,
+the centre of a class is the mean of its images' features, and logits are compared without a temperature.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    Options,
+    Outputs,
+    Pool,
+    Sizes,
+    State,
+    Workbench,
+)
+from edgesim.algorithms.data_free import distilled, ensemble, objective
+from edgesim.algorithms.knowledge_pool import Entries, age_weights, renewed, shares, shares_by_class
+from edgesim.algorithms.kpfl_settings import tuned
+from edgesim.algorithms.staleness import weighs_by_age_on_request
+from edgesim.arrays import Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.quantities import Count, Factor, Seconds
+from edgesim.streams import Streams
+from edgesim.validation import validate
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from edgesim.learning.generator import Generator
+
+
+class KpflOptions(Options):
+    """Options of KPFL; by default those that its program calls default."""
+
+    keep: Literal["improved", "first"] = "improved"
+    """Which model is sent: the distilled one (Theta'), or the pool's average alone (Theta), without a generator."""
+    settings: Literal["default", "paper"] = "default"
+    """``paper``: options that are not given are those that the paper tuned for the run's algorithm and law of
+    participation (`edgesim.algorithms.kpfl_settings`)."""
+    age_active: float = Field(0.16, ge=-20, le=20)
+    """lambda_aa: a device that has been merged a times in succession counts e^(a age_active)."""
+    age_idle: float = Field(0.2, ge=-20, le=20)
+    """lambda_ia: one that was not in the last i merges counts e^(i age_idle)."""
+    generator_steps: Count = Field(8, ge=1)
+    """Steps in which the generator is trained, each round."""
+    distil_steps: Count = Field(4, ge=1)
+    """Steps in which the average then learns from the pool."""
+    batch: Count = Field(128, ge=2)
+    """Images of a step of either kind."""
+    ce: Factor = Field(5.0, ge=0)
+    """What the pool's cross-entropy of the generator's images counts in its objective."""
+    contrast: Factor = Field(8.0, ge=0)
+    """What the contrast between classes in the average's features counts there."""
+    diversity: Factor = Field(7.0, ge=0)
+    """What the likeness of the images counts there."""
+    T: Factor = Field(10.0, gt=0)
+    """Temperature of the contrast."""
+    server_s_per_step: Seconds = Field(0.0, ge=0)
+    """Simulated seconds that the server takes for a step of either kind; in the paper none."""
+
+
+@dataclass(kw_only=True)
+class Pooled(State):
+    """The model, what the algorithm inside remembers, the pool, and the generator once there is one."""
+
+    inner: State
+    pool: Entries = field(default_factory=dict)
+    generator: Generator | None = None
+
+
+class Kpfl(Algorithm):
+    """The methods that KPFL answers in place of the algorithm that it is around."""
+
+    Options: ClassVar[type[algorithm.Options]] = KpflOptions
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+
+    def __init__(self, base: Algorithm, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams)
+        self.base = base
+
+    @classmethod
+    def check(cls, options: KpflOptions, config: RunConfig) -> None:
+        """Refuse what has no effect where all devices of the pool are weighed by their data and ages."""
+        protocol = config.round.protocol_options
+        for given, key in (
+            (config.algorithm.options.get("weights", "samples") != "samples", "algorithm.weights"),
+            (weighs_by_age_on_request(config), "staleness.weight"),
+            (protocol.get("server_lr", 1) != 1, "round.protocol_options.server_lr"),
+        ):
+            if given:
+                raise EdgesimError(
+                    f"{key}: has no effect with algorithm.kpfl, which weighs the models of all devices by their data "
+                    "and ages; remove it",
+                    key,
+                    "algorithm.kpfl",
+                )
+        if options.server_s_per_step and config.round.protocol != "synchronous":
+            raise EdgesimError(
+                f"algorithm.kpfl.server_s_per_step: under round.protocol = {config.round.protocol!r} devices go on "
+                "while the server computes, so that it takes no time of theirs; remove it",
+                "algorithm.kpfl.server_s_per_step",
+                "round.protocol",
+            )
+
+    def around(self) -> Algorithm:
+        """The algorithm inside, with the server's part of KPFL."""
+        whole = copy.copy(self.base)
+        names = ["start", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s"]
+        # Logits, which need no state, are told from other scores by whose method it is.
+        names += ["scores"] * (type(self.base).scores is not Algorithm.scores)
+        for name in names:
+            setattr(whole, name, getattr(self, name))
+        whole.tables = self.base.tables + 1
+        whole.equal_weights = False
+        whole.keeps_pool = True
+        whole.makes_images = self.options.keep == "improved"
+        return whole
+
+    def start(self, weights: Tensor) -> Pooled:
+        """The pool is empty."""
+        inner = self.base.start(weights)
+        return Pooled(inner.weights, inner.shared, inner=inner)
+
+    def prepare(self, state: State, bench: Workbench) -> Pooled:
+        """As the algorithm inside does, with the model that KPFL has made."""
+        assert isinstance(state, Pooled)
+        return _with(state, self.base.prepare(_inner(state), bench))
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+        """As the algorithm inside does."""
+        assert isinstance(state, Pooled)
+        return self.base.given(_inner(state), kept, device, ledger)
+
+    def scores(self, outputs: Outputs, state: State) -> Tensor:
+        """As the algorithm inside does."""
+        assert isinstance(state, Pooled)
+        return self.base.scores(outputs, _inner(state))
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """Unknown before the merge: the pool says it then."""
+        return np.full(len(arrived.ids), np.nan)
+
+    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+        """W of the devices whose updates arrived, [S]; those that are away have the rest."""
+        assert isinstance(state, Pooled)
+        of_device = dict(zip(state.pool, self._shares(state.pool).tolist(), strict=True))
+        return np.array([of_device[device] for device in arrived.ids.tolist()])
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
+        """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
+
+        What the algorithm inside remembers it makes of the arrivals, such as SCAFFOLD's control.
+        """
+        assert isinstance(state, Pooled)
+        alike = np.full(len(arrived.ids), 1 / max(1, len(arrived.ids)))
+        merged = self.base.merge(_inner(state), arrived, alike, ledger)
+        pool = renewed(state.pool, arrived, self.base.pooled_up)
+        mean = state.weights.new_zeros(len(state.weights))
+        for share, entry in zip(self._shares(pool).tolist(), pool.values(), strict=True):
+            mean.add_(entry.model, alpha=share)
+        return _with(replace(state, pool=pool), replace(merged, weights=mean))
+
+    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
+        """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
+        learns from the pool (eqs. 5 to 8).
+        """
+        assert isinstance(state, Pooled)
+        pool = state.pool
+        kept = Pool(
+            np.array(list(pool), dtype=np.int64),
+            self._shares(pool),
+            [entry.model for entry in pool.values()],
+            {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
+        )
+        inner = self.base.pooled(self.base.refine(_inner(state), arrived, ledger, bench), kept, ledger, bench)
+        state = _with(state, inner)
+        return self._improved(state, kept, bench) if self.options.keep == "improved" else state
+
+    def _improved(self, state: Pooled, pool: Pool, bench: Workbench) -> Pooled:
+        """The state with a generator that has learned from the pool, and the model that has learned from both."""
+        import torch
+
+        from edgesim.learning.generator import NOISE, ImageGenerator
+
+        options, theta = self.options, state.weights
+        by_class = theta.new_tensor(shares_by_class(self._aged(state.pool), _class_counts(state.pool)))
+        held = _class_counts(state.pool).sum(0)
+        random = self.streams.generator("kpfl", round=bench.round)
+
+        def batches(steps: int) -> Iterator[tuple[Tensor, Tensor]]:
+            for _ in range(steps):
+                labels = random.choice(len(held), options.batch, p=held / held.sum())
+                noise = random.standard_normal((options.batch, NOISE))
+                yield theta.new_tensor(noise), torch.from_numpy(labels).to(theta.device)
+
+        maker = ImageGenerator(bench.image_shape, len(held), theta)
+        generator = state.generator or maker.new(self.streams.generator("kpfl-generator"))
+        strengths = options.ce, options.contrast, options.diversity
+        loss = objective(bench, pool.models, by_class, theta, options.T, strengths)
+        generator = maker.trained(generator, batches(options.generator_steps), loss)
+        asked = [(maker.images(generator, *batch), batch[1]) for batch in batches(options.distil_steps)]
+        taught = [ensemble(bench, pool.models, by_class, *one) for one in asked]
+        weights = distilled(bench, theta, [images for images, _ in asked], taught)
+        return replace(state, weights=weights, generator=generator)
+
+    def server_s(self, arrived: Arrivals) -> float:
+        """Seconds for the steps on generator and model, if there are any."""
+        options = self.options
+        steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and len(arrived.ids) > 0)
+        return float(options.server_s_per_step * steps)
+
+    def _aged(self, pool: Entries) -> Floats:
+        """aw of the pool's devices, [S]."""
+        active, idle = (np.array([getattr(entry, name) for entry in pool.values()]) for name in ("active", "idle"))
+        return age_weights(active, idle, self.options.age_active, self.options.age_idle)
+
+    def _shares(self, pool: Entries) -> Floats:
+        """W of the pool's devices, [S]."""
+        return shares(self._aged(pool), _class_counts(pool))
+
+
+def resolve_options(config: RunConfig) -> dict[str, Any] | None:
+    """All options of KPFL, defaults and tuned settings included; None in a run without it. Raises `EdgesimError`."""
+    given = config.algorithm.kpfl
+    if given is None:
+        return None
+    options = options_of(given)
+    if options.settings == "paper":
+        found = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
+        options = options_of(found | given)
+    return options.model_dump()
+
+
+def options_of(given: Mapping[str, Any]) -> KpflOptions:
+    """The checked options of ``[algorithm.kpfl]``; raises `EdgesimError`."""
+    return validate(KpflOptions, given, "algorithm.kpfl", "algorithm.kpfl")
+
+
+def _class_counts(pool: Entries) -> Integers:
+    """Of the pool's devices, [S, C]."""
+    return np.stack([entry.class_counts for entry in pool.values()])
+
+
+def _inner(state: Pooled) -> State:
+    """The state of the algorithm inside, with the model as it is now."""
+    return replace(state.inner, weights=state.weights, shared=state.shared)
+
+
+def _with(state: Pooled, inner: State) -> Pooled:
+    """The state with another one of the algorithm inside, and its model."""
+    return replace(state, inner=inner, weights=inner.weights, shared=inner.shared)

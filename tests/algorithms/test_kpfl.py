@@ -1,0 +1,295 @@
+"""KPFL: weights by age and data, the generator's objective, distillation, and what it does around each algorithm.
+
+Numbers are those of its page, worked out by programs that share nothing with this one: three devices with the net of
+`eight_weights`, device 0 away in round 2 and device 2 new in it.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench, Holder, check_sum
+from hypothesis import given
+from hypothesis import strategies as st
+from quadratics import Play, Quadratic
+
+from edgesim.algorithms import ALGORITHMS, data_free
+from edgesim.algorithms.fedgen import likeness
+from edgesim.algorithms.finch import finch
+from edgesim.algorithms.knowledge_pool import MOST, age_weights, shares, shares_by_class
+from edgesim.algorithms.kpfl_settings import tuned
+
+COUNTS = np.array([[8, 2], [2, 8], [0, 10]])
+EXPONENTS = {"age_active": 0.02, "age_idle": -0.18}
+FIRST = {"keep": "first", **EXPONENTS}
+
+
+def aged(active=(3, 0, 1), idle=(0, 5, 0), exponents=(0.02, -0.18)):
+    return age_weights(np.array(active), np.array(idle), *exponents)
+
+
+def test_weights_of_a_pool_of_three_worked_out_by_hand():
+    """T3 of the page: two devices are here for the third and the first time, one is away for the fifth."""
+    assert aged().tolist() == pytest.approx([0.426679, 0.163372, 0.409949], abs=1e-6)
+    raw = np.exp([0.06, -0.9, 0.02])
+    assert aged().tolist() == pytest.approx((raw / raw.sum()).tolist(), abs=1e-15)
+    assert shares(aged(), COUNTS).tolist() == pytest.approx([0.4441697506, 0.2658430891, 0.2899871604], abs=1e-10)
+    by_class = shares_by_class(aged(), COUNTS)
+    assert by_class[:, 0].tolist() == pytest.approx([0.613339, 0.181686, 0.204974], abs=1e-6)
+    assert by_class[:, 1].tolist() == pytest.approx([0.263339, 0.281686, 0.454974], abs=1e-6)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=8),
+    st.floats(-20, 20),
+    st.floats(-20, 20),
+)
+def test_weights_are_shares_and_none_overflows(rows, age_active, age_idle):
+    active, first, second = np.array(rows).T
+    counts = np.stack([first, second], 1) + np.array([[1, 0]])
+    aw = age_weights(active, np.where(active > 0, 0, 1 + first), age_active, age_idle)
+    for found in (aw, shares(aw, counts), shares_by_class(aw, counts)):
+        assert np.isfinite(found).all()
+        assert (found >= 0).all()
+        assert found.sum(0) == pytest.approx(1.0)
+    # Two weights by age are never further apart than the bound on both exponents.
+    assert aw.max() / aw.min() <= math.exp(2 * MOST) * (1 + 1e-9)
+
+
+def test_without_exponents_weights_depend_on_data_alone_and_equal_data_on_nothing():
+    some = [aged(active, idle, (0.0, 0.0)) for active, idle in (((3, 0, 2), (0, 5, 0)), ((0, 1, 0), (9, 0, 1)))]
+    assert shares(some[0], COUNTS).tolist() == shares(some[1], COUNTS).tolist()
+    equal = np.full((3, 2), 4)
+    assert shares(some[0], equal).tolist() == pytest.approx([1 / 3] * 3)
+
+
+def test_a_class_that_nobody_in_the_pool_holds_is_weighed_by_age_alone():
+    counts = COUNTS * np.array([[1, 0]])
+    assert shares_by_class(aged(), counts)[:, 1].tolist() == pytest.approx(aged().tolist())
+
+
+def played(name="fedavg", options=(), rounds=ROUNDS, kpfl=FIRST, devices=THREE, **settings):
+    play = Play(
+        ALGORITHMS[name], devices, dict(options), START, **({"lr": 0.5, "bench": Bench(PUBLIC)} | settings), kpfl=kpfl
+    )
+    for ids in rounds:
+        play.round(*ids)
+    return play
+
+
+def test_ages_count_merges_in_succession_with_and_without_the_device():
+    """T7: present, present, away, away, away, present; device 2 is never seen."""
+    play, ages = played(rounds=()), []
+    for ids in ((0, 1), (0,), (1,), (1,), (1,), (0,)):
+        play.round(*ids)
+        ages.append((play.state.pool[0].active, play.state.pool[0].idle))
+    assert ages == [(1, 0), (2, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+    assert sorted(play.state.pool) == [0, 1]
+
+
+def test_weights_after_the_second_and_the_third_round_of_the_three_devices():
+    def found(rounds):
+        pool = played(rounds=rounds).state.pool
+        active, idle = ([getattr(entry, name) for entry in pool.values()] for name in ("active", "idle"))
+        return shares(aged(active, idle), np.stack([entry.class_counts for entry in pool.values()])).tolist()
+
+    assert found(ROUNDS[:2]) == pytest.approx([0.5360962055, 0.3308624973, 0.1330412972], abs=1e-10)
+    assert found(ROUNDS) == pytest.approx([0.5565088519, 0.3114051264, 0.1320860217], abs=1e-10)
+
+
+def test_a_device_that_is_away_counts_in_the_next_model_as_it_does_not_in_fedavg():
+    """Its last model moves; nothing else does."""
+
+    def model(kpfl, bend):
+        play = played(rounds=ROUNDS[:1], kpfl=kpfl)
+        if kpfl is not None:
+            entry = play.state.pool[0]
+            object.__setattr__(entry, "model", entry.model + bend)
+        play.round(1, 2)
+        return play.state.weights
+
+    assert float((model(FIRST, 0.1) - model(FIRST, 0.0)).abs().min()) > 0.01
+    assert model(None, 0.1).tolist() == model(None, 0.0).tolist()
+
+
+def test_buffers_are_averaged_like_weights():
+    devices = [Quadratic(1.0, samples=3, moments=(5.0,)), Quadratic(-2.0, samples=1, moments=(9.0,))]
+    for device, counts in zip(devices, ([2, 1], [0, 1]), strict=True):
+        object.__setattr__(device, "class_counts", counts)
+    play = Play(ALGORITHMS["fedavg"], devices, start=(0.0, 4.0), kpfl=FIRST)
+    play.round(0)
+    play.round(1)
+    pool = play.state.pool
+    weights = shares(aged((0, 1), (1, 0)), np.array([[2, 1], [0, 1]]))
+    expected = weights @ np.array([pool[0].model.tolist(), pool[1].model.tolist()])
+    assert play.state.weights.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+    assert play.state.weights[1] == pytest.approx(weights @ [5.0, 9.0])
+
+
+IMAGES = torch.tensor([(0.8, -0.5), (-0.6, 0.9), (0.3, 0.2), (0.1, 1.2)], dtype=torch.float64)
+LABELS = torch.tensor([0, 1, 0, 1])
+NOISE = torch.tensor([(0, 0), (1, -1), (0.5, 0.5), (-1, 0)], dtype=torch.float64)
+
+
+def taught_pool():
+    """Bench, models, W^y and Theta after the second round of the three devices."""
+    play = played(rounds=ROUNDS[:2])
+    pool = play.state.pool
+    by_class = shares_by_class(aged((0, 2, 1), (1, 0, 0)), np.stack([entry.class_counts for entry in pool.values()]))
+    return Bench(PUBLIC), [entry.model for entry in pool.values()], torch.tensor(by_class), play.state.weights
+
+
+def test_terms_of_the_generators_objective_and_their_gradient_at_the_images():
+    """Section 7 of the page on algorithms; half of the pool's models come in a second part."""
+    bench, models, by_class, theta = taught_pool()
+    assert by_class[:, 0].tolist() == pytest.approx([0.5191969597, 0.1796804761, 0.3011225643], abs=1e-10)
+    assert by_class[:, 1].tolist() == pytest.approx([0.3108636263, 0.5130138094, 0.1761225643], abs=1e-10)
+    images = IMAGES.clone().requires_grad_()
+    ((_, outputs),) = bench.outputs_of([theta], images)
+    terms = (
+        data_free.teaching(bench, models, by_class, images, LABELS),
+        data_free.contrast(outputs.features[0], LABELS, 0.5),
+        likeness(images, NOISE),
+    )
+    assert [term.item() for term in terms] == pytest.approx([0.5007769993, 0.0853806040, 0.5253187803], abs=1e-10)
+    loss = data_free.objective(bench, models, by_class, theta, 0.5, (5.0, 8.0, 7.0))(images, NOISE, LABELS)
+    (gradient,) = torch.autograd.grad(loss, images)
+    assert float(gradient.norm()) == pytest.approx(6.6192867364, abs=1e-10)
+
+
+def test_the_gradient_that_is_put_together_from_parts_is_that_of_the_whole():
+    bench, models, by_class, _ = taught_pool()
+    images = IMAGES.clone().requires_grad_()
+    logits = torch.cat([outputs.logits for _, outputs in bench.outputs_of(models, images)])
+    log = torch.log_softmax(logits, 2)
+    whole = -sum(by_class[:, y] @ log[:, n, y] for n, y in enumerate(LABELS.tolist())) / len(LABELS)
+    expected = torch.autograd.grad(whole, images)[0]
+    found = torch.autograd.grad(data_free.teaching(bench, models, by_class, images, LABELS), images)[0]
+    assert torch.allclose(found, expected, rtol=0, atol=1e-14)
+    assert float(found.abs().min()) > 0
+
+
+def test_diversity_of_two_images():
+    """T5 of the page."""
+    made, noise = torch.tensor([[0.0] * 3, [3.0] * 3]), torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    assert float(likeness(made, noise)) == pytest.approx(math.exp(-1.5))
+
+
+def test_contrast_leaves_out_classes_without_an_image_in_the_batch():
+    features, labels = torch.randn(6, 4, dtype=torch.float64), torch.tensor([0, 0, 1, 1, 1, 0])
+    assert float(data_free.contrast(features, 3 * labels, 0.7)) == float(data_free.contrast(features, labels, 0.7))
+    assert float(data_free.contrast(features, 0 * labels, 0.7)) == 0
+
+
+def test_the_pools_logits_and_the_model_after_two_steps_towards_them():
+    bench, models, by_class, theta = taught_pool()
+    taught = data_free.ensemble(bench, models, by_class, IMAGES, LABELS)
+    expected = [
+        [0.4394570282, -0.2105496381],
+        [-0.4034280007, 0.1974120495],
+        [0.0474943984, 0.0226135317],
+        [-0.3245137937, 0.2612996761],
+    ]
+    assert taught.flatten().tolist() == pytest.approx(np.ravel(expected).tolist(), abs=1e-10)
+    ((_, outputs),) = bench.outputs_of([theta], IMAGES)
+    apart = torch.nn.functional.kl_div(outputs.logits[0].log_softmax(1), taught.softmax(1), reduction="batchmean")
+    assert apart.item() == pytest.approx(0.0004852634, abs=1e-10)
+    improved = data_free.distilled(bench, theta, [IMAGES] * 2, [taught] * 2, lr=0.5)
+    assert check_sum(theta) == pytest.approx(5.6059288003, abs=1e-10)
+    # The steps have a weight decay of 1e-5, which the page's numbers have not.
+    assert check_sum(improved) == pytest.approx(5.5978225425, abs=1e-4)
+
+
+def test_with_equal_class_totals_and_nobody_away_it_is_fedavg():
+    """Whatever the exponents; with other totals, or where a device is away, it is not."""
+    alike = (Holder([(1, 0), (0, 1)], [0, 1]), Holder([(-1, 1), (2, -1)], [1, 0]), Holder([(0.5, -1)] * 2, [0, 1]))
+    exponents = {"keep": "first", "age_active": 3.0, "age_idle": -7.0}
+
+    def gap(devices, rounds):
+        plain, found = (played(rounds=rounds, kpfl=kpfl, devices=devices).state.weights for kpfl in (None, exponents))
+        return float((found - plain).abs().max())
+
+    everyone = ((0, 1, 2),) * 3
+    assert gap(alike, everyone) < 1e-12
+    assert gap(alike, ((0, 1, 2), (0, 1), (1, 2))) > 0.02
+    assert gap(THREE, everyone) > 0.02
+
+
+def test_identical_models_in_the_pool_make_that_model():
+    play = played()
+    for entry in play.state.pool.values():
+        object.__setattr__(entry, "model", torch.ones(8, dtype=torch.float64))
+    play.round()  # nobody arrives: the pool is averaged as it is
+    assert play.state.weights.tolist() == pytest.approx([1.0] * 8)
+
+
+def test_scaffolds_control_is_the_mean_of_all_and_never_has_an_idle_device_twice():
+    play = played("scaffold", rounds=(*ROUNDS, (1,), (1,)))
+    own = play.state.inner.own
+    expected = sum(own.values()) / 3
+    assert play.state.shared["control"].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_prototypes_of_all_devices_of_the_pool_are_averaged_by_their_shares():
+    play = played("fedproto", {"average_weights": True}, ROUNDS[:2])
+    pool = play.state.pool
+    weights = shares(aged((0, 2, 1), (1, 0, 0)), np.stack([entry.class_counts for entry in pool.values()]))
+    for label in range(2):
+        has = [n for n, holder in enumerate(THREE) if label in holder.labels]
+        rows = torch.stack([pool[n].up["prototypes"][label] for n in has])
+        expected = torch.tensor(weights[has]) @ rows / weights[has].sum()
+        assert play.state.shared["prototypes"][label].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+    # Device 0, which is away, is the only one of the pool that holds class 1 beside device 1.
+    assert play.ledger.counts.tolist() == [2, 2]
+
+
+def test_fpls_clusters_are_of_the_whole_pool_and_weighted_within():
+    play = played("fpl", {"tau": 0.5}, ROUNDS[:2])
+    pool = play.state.pool
+    weights = shares(aged((0, 2, 1), (1, 0, 0)), np.stack([entry.class_counts for entry in pool.values()]))
+    table = play.state.shared["prototypes"]
+    for label in range(2):
+        has = np.array([n for n, holder in enumerate(THREE) if label in holder.labels])
+        rows = np.stack([pool[n].up["prototypes"][label].numpy() for n in has])
+        cluster = finch(rows)
+        for number in range(cluster.max() + 1):
+            own = cluster == number
+            expected = weights[has][own] @ rows[own] / weights[has][own].sum()
+            assert table[label, number].tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+    assert play.ledger.prototypes_sent == int((~table[..., 0].isnan()).sum())
+
+
+def test_fedmds_consensus_is_of_what_all_models_of_the_pool_make_of_the_images_now():
+    options = {"average_weights": True, "public_share": 0.5, "public_subset": "fixed", "public_epochs": 0}
+    play = played("fedmd", options, ROUNDS[:2])
+    pool = play.state.pool
+    weights = shares(aged((0, 2, 1), (1, 0, 0)), np.stack([entry.class_counts for entry in pool.values()]))
+    logits = [PUBLIC.outputs(entry.model).logits for entry in pool.values()]
+    expected = sum(weight * own for weight, own in zip(weights, logits, strict=True))
+    assert play.state.shared["consensus"].flatten().tolist() == pytest.approx(expected.flatten().tolist(), abs=1e-12)
+
+
+def test_settings_of_the_paper_by_algorithm_law_and_data():
+    assert tuned("fedavg", "office-caltech", "markov") == {
+        "generator_steps": 5,
+        "distil_steps": 3,
+        "contrast": 3.0,
+        "ce": 5.0,
+        "diversity": 9.0,
+        "T": 40.0,
+        "age_active": 0.16,
+        "age_idle": 0.2,
+    }
+    assert tuned("fedprox", "cifar10", "markov")["age_idle"] == -1.86
+    assert tuned("fedprox", "digits", "markov")["age_idle"] == 0.2
+    default = tuned("fedcl", "digits", "markov")
+    assert default == tuned("fedavg", "digits", "solar")
+    options = {name: field.default for name, field in data_options().items() if name in default}
+    assert options == default
+
+
+def data_options():
+    from edgesim.algorithms.kpfl import KpflOptions
+
+    return KpflOptions.model_fields
