@@ -13,6 +13,9 @@ for them. Public images are carved out of the training set before it is divided,
 come from elsewhere. FedMD and FedProto average weights, as in the benchmark. Its program never applies the corrections
 of SCAFFOLD, CFeD and FedCL, so that its columns of SCAFFOLD and CFeD are further runs of FedAvg; here all three act.
 
+With ``--kpfl`` each algorithm whose server averages models runs with KPFL around it as well: the paper's plug-in, by
+its default options.
+
 Options are published defaults, on digits with those of `ON_DIGITS`. ``--tune`` shows how these were chosen: every
 value in `TRIED`, on seeds of its own.
 """
@@ -25,6 +28,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from edgesim.algorithms import ALGORITHMS
 from edgesim.analysis.dpfl import LAWS, beside_dpfl
 from edgesim.analysis.participation import course, instability, windowed
 from edgesim.analysis.runs import read_study
@@ -200,8 +204,9 @@ def skew_of(text: str) -> tuple[str, float]:
 
 
 def courses(out: Path, **knobs: object) -> list[Floats]:
-    """Accuracies in % after each round, of each finished run with these knobs."""
-    return [course(run) for run in read_study(out).finished if knobs.items() <= run.knobs.items()]
+    """Accuracies in % after each round, of each finished run with these knobs and without KPFL."""
+    found = [run for run in read_study(out).finished if run.knobs.get("server", "own") == "own"]
+    return [course(run) for run in found if knobs.items() <= run.knobs.items()]
 
 
 def within_reach(out: Path, algorithms: list[str]) -> list[str]:
@@ -251,6 +256,7 @@ def main(
     matrix: Annotated[
         Path | None, typer.Option(help="CSV or Parquet for programmed: a row per client; columns device, 1, 2, ...")
     ] = None,
+    kpfl: Annotated[bool, typer.Option("--kpfl", help="Run algorithms with KPFL around them, too.")] = False,
     tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
     quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
@@ -264,6 +270,8 @@ def main(
     if matrix is not None and "programmed" not in names(participation):
         raise EdgesimError("--matrix is for --participation programmed, which is not among the laws; remove it")
     runs: list[PlannedRun] = []
+    if kpfl and tune:
+        raise EdgesimError("--tune compares options of algorithms without --kpfl; leave out one of them")
     for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
         base, options = comparison.base(law, parameter, count), comparison.options(name)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
@@ -271,13 +279,17 @@ def main(
             own = base | {"algorithm": {"name": name} | options | tried}
             told = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}
             first = FIRST_TUNING_SEED if tune else 0
+            told |= {"server": "own"} if kpfl else {}
             runs += grid(own, {}, range(first, first + seeds), labels=labels | told)
+        if kpfl and ALGORITHMS[options.get("name", name)].averages and name not in OWN_MODELS:
+            own = base | {"algorithm": {"name": name} | options | {"kpfl": {}}}
+            runs += grid(own, {}, range(seeds), labels=labels | {"server": "kpfl"})
     run_study(Study(out.name, runs), out, jobs, fresh=fresh)
     if tune:
         conclude(out)
         return
     answers = within_reach(out, names(algorithms)) + (beside_the_prototype(out) if dataset == "digits" else [])
-    conclude(out, [("algorithm", names(algorithms)[0])], answers)
+    conclude(out, [("server", "own")] if kpfl else [("algorithm", names(algorithms)[0])], answers)
     beside = beside_dpfl(out)
     beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")
     print_beside_dpfl(beside)

@@ -382,8 +382,8 @@ class Algorithm:
     are refused then."""
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
-    makes_images: bool = False
-    """Whether its server trains on images that it makes, and looks at the models' features of these."""
+    makes_images: int = 0
+    """So many images at once, of which it looks at the models' features, its server makes and trains on."""
     keeps_pool: bool = False
     """Whether the server goes on knowing what devices sent that are not among the last to be merged."""
 
@@ -424,6 +424,10 @@ class Algorithm:
         From then on the methods below answer for what these do; before, for the most that they might have to do, since
         deadlines and bands are planned on it.
         """
+
+    def start_note(self, rounds: float) -> str:
+        """What a user should know before the first of so many rounds; empty where there is nothing."""
+        return ""
 
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
@@ -524,8 +528,8 @@ class Algorithm:
         """
         return state
 
-    def server_s(self, arrived: Arrivals) -> float:
-        """Simulated seconds for which the server computes on the updates of a round before its model is there."""
+    def server_s(self, updates: int) -> float:
+        """Simulated seconds that the server computes on so many updates of a round before its model is there."""
         return 0.0
 
     def derived(self, trained: Trained) -> Mapping[str, Tensor]:

@@ -30,7 +30,7 @@ from edgesim.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.algorithms.data_free import distilled, ensemble, objective
-from edgesim.algorithms.knowledge_pool import Entries, age_weights, renewed, shares, shares_by_class
+from edgesim.algorithms.knowledge_pool import MOST, Entries, age_weights, renewed, shares, shares_by_class
 from edgesim.algorithms.kpfl_settings import tuned
 from edgesim.algorithms.staleness import weighs_by_age_on_request
 from edgesim.arrays import Floats, Integers
@@ -123,7 +123,7 @@ class Kpfl(Algorithm):
     def around(self) -> Algorithm:
         """The algorithm inside, with the server's part of KPFL."""
         whole = copy.copy(self.base)
-        names = ["start", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s"]
+        names = ["start", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s", "start_note"]
         # Logits, which need no state, are told from other scores by whose method it is.
         names += ["scores"] * (type(self.base).scores is not Algorithm.scores)
         for name in names:
@@ -131,7 +131,7 @@ class Kpfl(Algorithm):
         whole.tables = self.base.tables + 1
         whole.equal_weights = False
         whole.keeps_pool = True
-        whole.makes_images = self.options.keep == "improved"
+        whole.makes_images = self.options.batch * (self.options.keep == "improved")
         return whole
 
     def start(self, weights: Tensor) -> Pooled:
@@ -221,10 +221,18 @@ class Kpfl(Algorithm):
         weights = distilled(bench, theta, [images for images, _ in asked], taught)
         return replace(state, weights=weights, generator=generator)
 
-    def server_s(self, arrived: Arrivals) -> float:
-        """Seconds for the steps on generator and model, if there are any."""
+    def start_note(self, rounds: float) -> str:
+        """Where exponents of weights by age may reach their bound."""
+        far = {f"age_{name}": abs(getattr(self.options, f"age_{name}")) for name in ("active", "idle")}
+        told = [f"{name} after {MOST / rate:.0f} rounds" for name, rate in far.items() if rate * rounds > MOST]
+        if not told:
+            return ""
+        return f"algorithm.kpfl: exponents are bounded at {MOST:g}, which is reached by {' and '.join(told)}"
+
+    def server_s(self, updates: int) -> float:
+        """For the steps on generator and model, if there are any."""
         options = self.options
-        steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and len(arrived.ids) > 0)
+        steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and updates > 0)
         return float(options.server_s_per_step * steps)
 
     def _aged(self, pool: Entries) -> Floats:

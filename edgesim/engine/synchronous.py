@@ -105,12 +105,16 @@ class Synchronous:
             self._decide_at_once(this)
         yield this.closed
         this.over = self._end_or_carry(this)
+        arrived, updates = self._updates(this)
+        server_s = parts.learner.accounts.algorithm.server_s(len(updates))
         with this.timed("evaluate"):
-            # Until the cloud has averaged the edge servers' models, the model before is in force.
-            tested = parts.evaluations.before_merge(clock.now + self._to_cloud_s(number))
-        # Taken before time passes again: an update that is late now may arrive while the cloud averages.
+            # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
+            tested = parts.evaluations.before_merge(clock.now + server_s + self._to_cloud_s(number))
+        # Taken before time passes again: an update that is late now may arrive while server or cloud compute.
         this.fates = [one.task.fate for one in this.working.values() if one.task.taken]
-        merged, origin = self._merge(this)
+        merged, origin = self._merge(this, arrived, updates)
+        if server_s:
+            yield clock.timeout(server_s)
         yield from self._average_in_cloud(number)
         evaluation = self._conclude(this, merged, origin) or tested
         self.open = None
@@ -276,9 +280,9 @@ class Synchronous:
             self.carried.clear()
         return over
 
-    def _merge(self, this: OpenRound) -> tuple[Merged, Origin]:
-        """Merge the updates that arrived and are picked, and tell the selector; also where they came from."""
-        parts, world, number = self.parts, self.parts.world, this.number
+    def _updates(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
+        """Devices whose updates arrived in time, and all updates that have arrived, those not picked last."""
+        world, number = self.parts.world, this.number
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
         limit = world.config.staleness.limit
         ages = {late.task.device: number.round - late.task.number for late in this.over}
@@ -293,9 +297,17 @@ class Synchronous:
         updates = [(one.task, Arrived(one.promise)) for one in in_time]
         updates += [(late.task, Arrived(late.promise, ages[late.task.device])) for late in kept]
         updates += [(one.task, Arrived(one.promise, picked=False)) for one in undrafted]
+        return arrived, updates
+
+    def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
+        """Merge the updates that are picked, and tell the selector; also where they came from."""
+        parts, world, number = self.parts, self.parts.world, this.number
         with this.timed("train"):
             began = np.array(list(this.working), dtype=np.int64)
             merged = parts.learner.merge([update for _, update in updates], began)
+        if merged.server_wall_s:
+            this.wall_s["train"] -= merged.server_wall_s
+            this.wall_s["server"] = merged.server_wall_s
         # Updates that were not picked come last, and have rows where the algorithm merges them.
         tasks = [task for task, _ in updates[: len(merged.ids)]]
         self.apart.update(parts.backhaul.edge[world.population.station[merged.ids]].tolist())

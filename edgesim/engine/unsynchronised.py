@@ -116,7 +116,10 @@ class Unsynchronised:
             # The next frame has other data.
             self.break_off()
         evaluation = self._conclude(number, t_start_s, merged, origin) or tested
-        parts.report.timing(number.round, {"round": time.perf_counter() - started})
+        wall_s = {"round": time.perf_counter() - started}
+        if merged.server_wall_s:
+            wall_s["server"] = merged.server_wall_s
+        parts.report.timing(number.round, wall_s)
         return None, evaluation
 
     def _fill(self, number: RoundNumber) -> None:

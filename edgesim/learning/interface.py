@@ -28,6 +28,8 @@ class Merged:
     """Root of the moving mean square of per-sample losses (`edgesim.learning.local_sgd.moving_rms`)."""
     metrics: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """What the algorithm says of the round: rows of ``metrics`` by (name, key)."""
+    server_wall_s: float = 0.0
+    """Wall time of the server's own training."""
 
 
 @dataclass(frozen=True)

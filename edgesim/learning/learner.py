@@ -1,6 +1,7 @@
 """Real training: the global model over a run."""
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from edgesim.algorithms import hierarchical
-from edgesim.algorithms.algorithm import Arrivals, State
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, State
 from edgesim.algorithms.merge_rules import MergeRule
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
@@ -32,6 +33,7 @@ from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
 from edgesim.learning.judging import Judge, has_own_scores
 from edgesim.learning.lone_samples import refuse_lone_samples
+from edgesim.learning.model_pool import activation_bytes, refuse_without_brightness
 from edgesim.learning.models import new_model
 from edgesim.learning.objective import refuse_without_features
 from edgesim.learning.pretrain import StartModel, start_model
@@ -86,12 +88,18 @@ class TorchLearner:
             algorithm = self.accounts.algorithm
             refuse_lone_samples(module, federation, learning, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
+            self._pass_bytes = 0
+            """Of the activations of models that see images which the server makes."""
+            if algorithm.makes_images:
+                refuse_without_brightness(self.data, config)
+                self._pass_bytes = algorithm.makes_images * activation_bytes(self.model, dataset.image_shape)
             self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
             vectors = algorithm.trainable_tables + learning.persist_momentum
             self._device_state_bytes += vectors * self.model.gradient.nbytes
             most = min(_most_merged(config, self.accounts.rule, len(federation.frames) - 1), config.devices.count)
             tables = algorithm.tables + algorithm.trainable_tables
-            _refuse_above_budget(self._device_state_bytes, tables, most, config)
+            self._most_bytes = self._device_state_bytes * most + self._pass_bytes
+            _refuse_above_budget(self._device_state_bytes, tables, most, self._pass_bytes, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
@@ -113,6 +121,8 @@ class TorchLearner:
         self._round = 0
         self._made_in = 0
         """The round that made the global model."""
+        self._refine_wall_s = 0.0
+        """Wall time of the servers' training in the last merge."""
         self._last_merged: list[int] = []
         """Devices whose updates the last merge merged."""
         self.jobs_trained = 0
@@ -142,6 +152,11 @@ class TorchLearner:
         """
         if self._notice:
             notice(self._notice)
+        if self._pass_bytes:
+            notice(
+                f"KPFL's pool and a pass of its models take up to {self._most_bytes / 2**20:,.4g} MiB, "
+                f"{self._pass_bytes / 2**20:,.4g} of them for the pass"
+            )
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
@@ -191,7 +206,7 @@ class TorchLearner:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
         if accounts.rule.one_by_one:
             self._run_along(promises, sending())
-        results = self.results(promises)
+        results, self._refine_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
             rows = accounts.arrivals(used, began, self._change(used, results))
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
@@ -217,6 +232,7 @@ class TorchLearner:
             np.array([result.update_norm for result in results]),
             np.array([result.loss_rms for result in results]),
             metrics,
+            self._refine_wall_s,
         )
 
     def _merge_at(
@@ -238,7 +254,11 @@ class TorchLearner:
         )
         alpha = accounts.weigh(rows)
         merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
-        self.states[server] = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench(accounts.frame))
+        if getattr(accounts.algorithm.refine, "__func__", None) is not Algorithm.refine:
+            started = time.perf_counter()
+            merged = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench(accounts.frame))
+            self._refine_wall_s += time.perf_counter() - started
+        self.states[server] = merged
         self._made_in = self._round
         if len(self.states) > 1:
             self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())
@@ -362,6 +382,8 @@ class TorchLearner:
         if self._device_state_bytes:
             facts["bytes_per_merged_device"] = self._device_state_bytes
             facts["bytes_of_device_state"] = self._device_state_bytes * len(self._merged)
+        if self._pass_bytes:
+            facts["bytes_of_a_pass_over_the_pool"] = self._pass_bytes
         if not self.accounts.algorithm.sends_models:
             facts["saved_model"] = "of the device with the lowest id among those merged"
         if has_own_scores(self.accounts.algorithm):
@@ -401,18 +423,22 @@ def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
     return taken * (rounds * frames if isinstance(rounds, int) else sum(rounds))
 
 
-def _refuse_above_budget(device_bytes: int, tables: int, devices: float, config: RunConfig) -> None:
-    """Refuse to remember more of so many devices than memory is given for; raises `EdgesimError`."""
+def _refuse_above_budget(device_bytes: int, tables: int, devices: float, more_bytes: int, config: RunConfig) -> None:
+    """Refuse to remember more of so many devices, and to need more beside it, than memory is given for.
+
+    Raises `EdgesimError`.
+    """
     learning, count = config.learning, config.devices.count
-    needed_mib, budget_mib = device_bytes * devices / 2**20, learning.memory_budget_mib
+    needed_mib, budget_mib = (device_bytes * devices + more_bytes) / 2**20, learning.memory_budget_mib
     if needed_mib > budget_mib:
         kinds = [f"{tables} x the model"] * bool(tables)
         kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
         those = f"all {count}" if devices == count else f"the {devices:.0f} of {count} that its rounds can merge"
+        passed = f" and {more_bytes / 2**20:,.4g} MiB for a pass on made images" * (more_bytes > 0)
         raise EdgesimError(
             f"algorithm: remembers {device_bytes / 2**20:,.4g} MiB of each device ({' and '.join(kinds)}), "
-            f"{needed_mib:,.4g} MiB of {those}, above learning.memory_budget_mib = {budget_mib}; raise it or choose a "
-            "smaller learning.model",
+            f"{needed_mib:,.4g} MiB of {those}{passed}, above learning.memory_budget_mib = {budget_mib}; raise it or "
+            "choose a smaller learning.model",
             "algorithm.name",
             "learning.memory_budget_mib",
         )

@@ -6,9 +6,12 @@ import torch
 from torch import Tensor
 
 from edgesim.algorithms.algorithm import Outputs
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.layers import Forward, is_shallow_and_dense, layer_by_layer
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import kept_for_backward
+from edgesim.learning.tensors import DeviceData
 
 
 def outputs_of(
@@ -22,17 +25,29 @@ def outputs_of(
     forward = layer_by_layer(model, model.head is not None) if is_shallow_and_dense(model.module) else None
     if forward is None or len(models) < 2:
         return _one_by_one(model, models, images)
-    bytes_of_one = models[0].nbytes + activation_bytes(model, images[:1]) * len(images)
+    bytes_of_one = models[0].nbytes + activation_bytes(model, images.shape[1:]) * len(images)
     return _together(model, forward, models, images, max(1, (budget_mib << 20) // bytes_of_one))
 
 
-def activation_bytes(model: FlatModel, image: Tensor) -> int:
-    """What a model keeps of one image [1, C, H, W] for the gradient to it."""
+def activation_bytes(model: FlatModel, image_shape: Sequence[int]) -> int:
+    """What a model keeps of one image for the gradient to it."""
     model.module.eval()
+    image = model.inputs(torch.zeros(1, *image_shape, device=model.device)).requires_grad_()
     weights = {parameter.data_ptr() for parameter in model.parameters()}
     with kept_for_backward() as kept:
-        model.module(image.detach().requires_grad_())
+        model.module(image)
     return sum(size for place, size in kept.items() if place not in weights)
+
+
+def refuse_without_brightness(data: DeviceData, config: RunConfig) -> None:
+    """Raise `EdgesimError` where no images can be made like those of a data set."""
+    if data.brightest is None:
+        raise EdgesimError(
+            f"algorithm.kpfl.keep = 'improved': the server makes images, and those of data.dataset = "
+            f"{config.data.dataset!r} are tables, or have no largest value; set it to 'first'",
+            "algorithm.kpfl.keep",
+            "data.dataset",
+        )
 
 
 def _one_by_one(model: FlatModel, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:

@@ -79,7 +79,7 @@ def in_type(outputs: Outputs, dtype: torch.dtype) -> Outputs:
 
 def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunConfig, shape: tuple[int, ...]) -> None:
     """Raise `EdgesimError` where an algorithm looks at features that a model does not make of images of a shape."""
-    if not algorithm.features:
+    if not algorithm.features and not algorithm.makes_images:
         return
     features = None
     if model.head is not None:
@@ -87,10 +87,13 @@ def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunC
         with torch.no_grad():
             features = model.outputs(model.inputs(torch.zeros(2, *shape, device=model.device))).last_input
     if features is None or len(features) != 2:
+        key, needs = "algorithm.name", repr(config.algorithm.name)
+        if not algorithm.features:
+            key, needs = "algorithm.kpfl.keep", "'improved'"
         raise EdgesimError(
-            f"algorithm.name: {config.algorithm.name!r} needs features, the input of a model's last nn.Linear, and "
+            f"{key}: {needs} needs features, the input of a model's last nn.Linear, and "
             f"learning.model = {config.learning.model!r} has no nn.Linear that trains and gets one row per image; "
             "choose another model or another algorithm",
-            "algorithm.name",
+            key,
             "learning.model",
         )

@@ -34,6 +34,7 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
         "range": _beyond_the_law(world),
         "overfull": _overfull(world, backhaul, accounts, samples),
         "listed": _left_out(world.config),
+        "algorithm": accounts.algorithm.start_note(_rounds(world.config)),
     }
     return {about: note for about, note in notes.items() if note}
 
@@ -53,6 +54,13 @@ def end_notes(world: World, before: Notes, totals: Totals, empty_slots: int) -> 
         "search": _given_up(world.search),
     }
     return told | {about: note for about, note in notes.items() if note}
+
+
+def _rounds(config: RunConfig) -> float:
+    """Rounds of a run; inf where only its end is given."""
+    if config.rounds is None:
+        return math.inf
+    return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
 
 
 def _given_up(search: Search) -> str:

@@ -35,6 +35,6 @@ def print_beside_dpfl(beside: pd.DataFrame) -> None:
     if paper:
         console.print(
             f"paper: Office-Caltech-10, ResNet-10, 100 rounds ({', '.join(LAWS)}: static, timed-random and Markov "
-            "participation in tables 1 and 2); ±: 95 % t interval over seeds.",
+            "participation in tables 1 to 3); ±: 95 % t interval over seeds.",
             highlight=False,
         )

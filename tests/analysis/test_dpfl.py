@@ -7,18 +7,19 @@ from edgesim.analysis.dpfl import LAWS, PUBLISHED, beside_dpfl
 from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 AVERAGES = {
-    "we_percent": (62.42, 47.23, 50.43),
-    "id_points": (0.45, 1.57, 1.16),
-    "idp_points": (np.nan, 18.59, 17.53),
+    "we_percent": {"own": (62.42, 47.23, 50.43), "kpfl": (64.55, 59.69, 57.07)},
+    "id_points": {"own": (0.45, 1.57, 1.16), "kpfl": (np.nan, 0.45, 0.45)},
+    "idp_points": {"own": (np.nan, 18.59, 17.53), "kpfl": (np.nan, 5.16, 7.91)},
 }
-"""Column AVG of the paper's table 1."""
+"""Column AVG of the paper's table 1, without and with KPFL."""
 
 
+@pytest.mark.parametrize("server", ["own", "kpfl"])
 @pytest.mark.parametrize("measure", AVERAGES)
-def test_the_numbers_of_table_1_have_the_averages_that_the_paper_prints(measure):
-    columns = [getattr(column, measure) for (_, clients), column in PUBLISHED.items() if clients == 10]
+def test_the_numbers_of_table_1_have_the_averages_that_the_paper_prints(measure, server):
+    columns = [getattr(of, measure) for (_, by, clients), of in PUBLISHED.items() if (by, clients) == (server, 10)]
     assert len(columns) == 9
-    assert np.mean(columns, axis=0) == pytest.approx(AVERAGES[measure], abs=0.005001, nan_ok=True)
+    assert np.mean(columns, axis=0) == pytest.approx(AVERAGES[measure][server], abs=0.005001, nan_ok=True)
 
 
 @pytest.fixture
@@ -81,3 +82,10 @@ def test_the_printed_table_has_a_section_for_each_law(study, capsys):
         "1.58",
     ]
     assert [line.split()[0] for line in told.splitlines() if line.split()[1:2] == ["feddf"]] == list(LAWS[:2])
+
+
+def test_a_study_of_several_servers_has_the_papers_numbers_of_each(tmp_path, study_writer):
+    known = {"algorithm": "moon", "participation": "markov", "skew": "heavy", "clients": 10}
+    runs = [({**known, "server": server}, 0, "finished", [0.5] * 6) for server in ("own", "mifa", "kpfl-first", "kpfl")]
+    table = beside_dpfl(study_writer(tmp_path / "study", runs, target=None)).set_index("server")
+    assert table["we_percent_paper"].to_dict() == {"own": 52.44, "mifa": 59.71, "kpfl-first": 57.55, "kpfl": 60.5}

@@ -1,0 +1,103 @@
+"""What of KPFL helps when devices come and go? Table 3 of its paper, and what its weights by age are worth.
+
+Around FedProx and MOON: the algorithm alone (``own``), with MIFA's server, with KPFL's pool alone (``kpfl-first``: what
+all devices sent last, averaged by data and age), and with the distillation that follows (``kpfl``). Clients are there
+always, in half of the rounds, or join and leave, as in `dpfl.py`, whose data and local training these are.
+
+With ``--ages`` KPFL also runs with other exponents of its weights by age: 0, and those of `ON_DIGITS`. After
+normalisation such weights hold about 1 / (N + 1) of what a model counts, and where nobody is ever away all ages are
+alike, so that little is to be expected. ``--tune`` shows how those of `ON_DIGITS` were chosen, on seeds
+of their own. MIFA's rate is the run's own, not the paper's, which falls.
+"""
+
+import itertools
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from dpfl import FIRST_TUNING_SEED, Comparison, skew_of
+
+from edgesim.analysis.dpfl import LAWS, beside_dpfl
+from edgesim.errors import EdgesimError
+from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.study import PlannedRun, Study, grid, run_study
+from edgesim.terminal.show_dpfl import print_beside_dpfl
+
+SERVERS: dict[str, dict[str, Any]] = {
+    "own": {},
+    "mifa": {"server": "mifa"},
+    "kpfl-first": {"kpfl": {"keep": "first"}},
+    "kpfl": {"kpfl": {}},
+}
+"""As table 3 has them, with KPFL's default options."""
+TRIED_ACTIVE, TRIED_IDLE = (0.0, 0.16), (-2.0, -0.5, -0.18, 0.0, 0.2, 0.5)
+"""Exponents that ``--tune`` compares, each with each."""
+ON_DIGITS = {"age_active": 0.0, "age_idle": -0.5}
+"""What had the highest WE under Markov participation with heavy skew, over three seeds of ``--tune``."""
+AGES: dict[str, dict[str, Any]] = {
+    "kpfl-ages-0": {"kpfl": {"age_active": 0.0, "age_idle": 0.0}},
+    "kpfl-ages-tuned": {"kpfl": ON_DIGITS},
+}
+QUICK = quick_option(bases="fedprox", participation="static,markov", rounds=6, seeds=1, out="runs/kpfl-quick")
+
+
+@plain_errors
+def main(
+    bases: Annotated[str, typer.Option(help="Algorithms that KPFL is put around.")] = "fedprox,moon",
+    participation: Annotated[str, typer.Option(help="Laws, as in dpfl.py.")] = ",".join(LAWS),
+    alpha: Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")] = "heavy",
+    clients: Annotated[str, typer.Option(help="Number of clients; several to compare.")] = "10",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    rounds: Annotated[int, typer.Option(min=6, help="Rounds of each run.")] = 100,
+    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
+    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    model: Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")] = None,
+    ages: Annotated[bool, typer.Option("--ages", help="KPFL with other exponents of its weights by age, too.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Compare exponents instead.")] = False,
+    quick: Annotated[bool, QUICK] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/kpfl-<data set> when absent.")] = None,
+) -> None:
+    """Compare the parts of KPFL."""
+    if ages and tune:
+        raise EdgesimError("--ages compares the exponents that --tune is to choose; leave out one of them")
+    out = out or Path("runs") / f"kpfl-{Path(dataset).stem}"
+    comparison = Comparison(dataset, folder, rounds, model, None)
+    skew, parameter = skew_of(alpha)
+    first = FIRST_TUNING_SEED if tune else 0
+    runs: list[PlannedRun] = []
+    for count, law, name in itertools.product(counts(clients), names(participation), names(bases)):
+        base = comparison.base(law, parameter, count)
+        labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
+        for server, (told, options) in (_tried() if tune else _servers(ages)).items():
+            own = base | {"algorithm": {"name": name} | comparison.options(name) | options}
+            runs += grid(own, {}, range(first, first + seeds), labels=labels | {"server": server} | told)
+    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+    if tune:
+        conclude(out)
+        return
+    conclude(out, [("server", "own")] + [("server", "kpfl")] * ages)
+    beside = beside_dpfl(out)
+    beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")
+    print_beside_dpfl(beside)
+
+
+Servers = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+"""By name, further labels and the algorithm's options."""
+
+
+def _servers(ages: bool) -> Servers:
+    return {name: ({}, options) for name, options in (SERVERS | (AGES if ages else {})).items()}
+
+
+def _tried() -> Servers:
+    found: Servers = {}
+    for active, idle in itertools.product(TRIED_ACTIVE, TRIED_IDLE):
+        exponents = {"age_active": active, "age_idle": idle}
+        found[f"kpfl {active:g} {idle:g}"] = (exponents, {"kpfl": exponents})
+    return found
+
+
+if __name__ == "__main__":
+    start(main)
