@@ -276,6 +276,16 @@ class Pool:
     """What was sent beside them, by the names of `Algorithm.pooled_up`, [S] each."""
 
 
+class Frozen(Protocol):
+    """Models in evaluation mode."""
+
+    def __call__(self, images: Tensor) -> Iterator[tuple[slice, Outputs]]:
+        """What they make of `Workbench.inputs` [n, C, H, W]: outputs [S, n, ...] of some at a time, and their places.
+
+        Gradients reach the images alone, and have to be taken before the next part is asked for.
+        """
+
+
 class Workbench(Protocol):
     """What a server trains with; samples are indices into the training set."""
 
@@ -316,12 +326,8 @@ class Workbench(Protocol):
     def inputs(self, images: Tensor) -> Tensor:
         """Images of brightness 0 to 1, [n, C, H, W], as models see those of the data set."""
 
-    def outputs_of(self, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:
-        """What models of weights [P] make of `inputs` [n, C, H, W] in evaluation mode: [S, n, ...] of some at a time.
-
-        With the places of these among the models, in order. Gradients reach the images alone, and have to be taken
-        before the next part is asked for.
-        """
+    def frozen(self, models: Sequence[Tensor]) -> Frozen:
+        """Models of weights [P], to be asked about images."""
 
     def fit(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from edgesim.algorithms.algorithm import Workbench
+from edgesim.algorithms.algorithm import Frozen, Workbench
 from edgesim.algorithms.fedgen import likeness
 
 if TYPE_CHECKING:
@@ -20,26 +20,25 @@ CLIP_NORM = 10.0
 _LR, _WEIGHT_DECAY = 0.01, 1e-5
 
 
-def teaching(bench: Workbench, models: Sequence[Tensor], by_class: Tensor, images: Tensor, labels: Tensor) -> Tensor:
-    """The mean over images [n, C, H, W] of sum_i W_i^y CE(theta_i(image), y) (eq. 5), with a gradient to the images.
+def teaching(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> Tensor:
+    """The mean over `inputs` [n, C, H, W] of sum_i W_i^y CE(theta_i(image), y) (eq. 5), with a gradient to them.
 
     ``by_class`` is W^y, [S, C]. Models are frozen; the gradient is taken part by part of them, so that the activations
     of one part alone are in memory at a time.
     """
     import torch
-    from torch.nn.functional import cross_entropy
 
-    shown = bench.inputs(images)
-    seen = shown.detach().requires_grad_()
+    seen = images.detach().requires_grad_()
     total, gradient = images.new_zeros(()), torch.zeros_like(seen)
-    for part, outputs in bench.outputs_of(models, seen):
-        logits = outputs.logits
-        losses = cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none")
-        loss = (by_class[part][:, labels].flatten() * losses).sum() / len(labels)
+    for part, outputs in pool(seen):
+        # Over a last dimension of ten a softmax takes twenty times as long.
+        log = outputs.logits.transpose(1, 2).contiguous().log_softmax(1)
+        own = log.gather(1, labels.expand(len(log), 1, -1))[:, 0]
+        loss = -(own * by_class[part][:, labels]).sum() / len(labels)
         gradient += torch.autograd.grad(loss, seen)[0]
         total += loss.detach()
     # A number whose gradient at the images is known already.
-    known = (shown * gradient).sum()
+    known = (images * gradient).sum()
     return total + known - known.detach()
 
 
@@ -58,22 +57,19 @@ def contrast(features: Tensor, labels: Tensor, temperature: float) -> Tensor:
     return cross_entropy(normalize(features) @ normalize(centres).T / temperature, own)
 
 
-def ensemble(bench: Workbench, models: Sequence[Tensor], by_class: Tensor, images: Tensor, labels: Tensor) -> Tensor:
-    """y_ens: logits of all models, weighted by W^y of the images' classes, [n, classes] (eq. 7)."""
+def ensemble(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> Tensor:
+    """y_ens, [n, classes]: logits that all models make of `inputs`, weighted by W^y of the images' classes (eq. 7)."""
     import torch
 
     with torch.no_grad():
-        parts = [
-            (by_class[part][:, labels, None] * outputs.logits).sum(0)
-            for part, outputs in bench.outputs_of(models, bench.inputs(images))
-        ]
+        parts = [(by_class[part][:, labels, None] * outputs.logits).sum(0) for part, outputs in pool(images)]
     return torch.stack(parts).sum(0)
 
 
 def distilled(
     bench: Workbench, weights: Tensor, images: Sequence[Tensor], taught: Sequence[Tensor], lr: float = _LR
 ) -> Tensor:
-    """The model, [P], after a step of SGD on each batch of images towards the logits taught for them (eq. 8)."""
+    """The model, [P], after a step of SGD on each batch of `inputs` towards the logits taught for them (eq. 8)."""
     from torch.nn.functional import kl_div, log_softmax, softmax
 
     def loss(own: Tensor, step: int) -> Tensor:
@@ -84,26 +80,27 @@ def distilled(
 
         return torch.optim.SGD(parameters, lr, weight_decay=_WEIGHT_DECAY), None
 
-    return bench.fit(weights, [bench.inputs(batch) for batch in images], loss, steps, CLIP_NORM)
+    return bench.fit(weights, images, loss, steps, CLIP_NORM)
 
 
 def objective(
-    bench: Workbench,
-    models: Sequence[Tensor],
+    inputs: Callable[[Tensor], Tensor],
+    pool: Frozen,
     by_class: Tensor,
-    improved: Tensor,
+    mean: Frozen,
     temperature: float,
     strengths: tuple[float, float, float],
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """What a generator is trained on: a loss of images [n, C, H, W], their noise [n, Z] and labels [n].
 
-    ``strengths`` of `teaching` by the pool's models, of `contrast` in the features of the model ``improved``, [P], and
-    of the likeness of images, as FedGen has it (3.12).
+    ``strengths`` of `teaching` by the pool's models, of `contrast` in the features of their ``mean``, and of the
+    likeness of images, as FedGen has it (3.12). ``inputs`` makes of images what models see.
     """
 
     def loss(images: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
-        by_pool = teaching(bench, models, by_class, images, labels)
-        ((_, outputs),) = bench.outputs_of([improved], bench.inputs(images))
+        shown = inputs(images)
+        by_pool = teaching(pool, by_class, shown, labels)
+        ((_, outputs),) = mean(shown)
         apart = contrast(outputs.features[0], labels, temperature)
         terms = by_pool, apart, likeness(images.flatten(1), noise)
         return sum((strength * term for strength, term in zip(strengths, terms, strict=True)), images.new_zeros(()))

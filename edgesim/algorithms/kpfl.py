@@ -214,11 +214,13 @@ class Kpfl(Algorithm):
         maker = ImageGenerator(bench.image_shape, len(held), theta)
         generator = state.generator or maker.new(self.streams.generator("kpfl-generator"))
         strengths = options.ce, options.contrast, options.diversity
-        loss = objective(bench, pool.models, by_class, theta, options.T, strengths)
+        models = bench.frozen(pool.models)
+        loss = objective(bench.inputs, models, by_class, bench.frozen([theta]), options.T, strengths)
         generator = maker.trained(generator, batches(options.generator_steps), loss)
-        asked = [(maker.images(generator, *batch), batch[1]) for batch in batches(options.distil_steps)]
-        taught = [ensemble(bench, pool.models, by_class, *one) for one in asked]
-        weights = distilled(bench, theta, [images for images, _ in asked], taught)
+        asked = list(batches(options.distil_steps))
+        images = [bench.inputs(maker.images(generator, *batch)) for batch in asked]
+        taught = [ensemble(models, by_class, some, labels) for some, (_, labels) in zip(images, asked, strict=True)]
+        weights = distilled(bench, theta, images, taught)
         return replace(state, weights=weights, generator=generator)
 
     def start_note(self, rounds: float) -> str:

@@ -13,13 +13,13 @@ from torch.func import vmap
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from edgesim.algorithms.algorithm import Outputs
+from edgesim.algorithms.algorithm import Frozen, Outputs
 from edgesim.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning import dropout
 from edgesim.learning.federation import Frame
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.model_pool import outputs_of
+from edgesim.learning.model_pool import frozen
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -91,9 +91,9 @@ class TorchWorkbench:
         """See `Workbench`."""
         return self.model.inputs(self.data.of_brightness(images))
 
-    def outputs_of(self, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:
-        """See `Workbench`; of small dense nets as many as the budget holds, else one model at a time."""
-        return outputs_of(self.model, models, images, self.learning.memory_budget_mib)
+    def frozen(self, models: Sequence[Tensor]) -> Frozen:
+        """See `Workbench`; small dense nets are played together, as many as the budget holds, others one by one."""
+        return frozen(self.model, models, self.image_shape, self.learning.memory_budget_mib)
 
     def fit(
         self,

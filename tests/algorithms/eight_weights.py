@@ -120,13 +120,17 @@ class Bench:
         """As they are."""
         return images
 
-    def outputs_of(self, models: Sequence[Tensor], images: Tensor) -> Iterator[tuple[slice, Outputs]]:
-        """The first model's and then those of all others."""
-        for part in (slice(0, 1), slice(1, len(models))):
-            first, last = torch.stack(list(models)).view(-1, 2, 2, 2)[part].unbind(1)
-            features = torch.tanh(images @ first.transpose(1, 2))
-            if len(features):
-                yield part, Outputs(features @ last.transpose(1, 2), features)
+    def frozen(self, models: Sequence[Tensor]) -> Callable[[Tensor], Iterator[tuple[slice, Outputs]]]:
+        """Outputs of the first model and then those of all others."""
+
+        def play(images: Tensor) -> Iterator[tuple[slice, Outputs]]:
+            for part in (slice(0, 1), slice(1, len(models))):
+                first, last = torch.stack(list(models)).view(-1, 2, 2, 2)[part].unbind(1)
+                features = torch.tanh(images @ first.transpose(1, 2))
+                if len(features):
+                    yield part, Outputs(features @ last.transpose(1, 2), features)
+
+        return play
 
     def fit(self, weights, batches, loss, steps=None, clip_norm=None) -> Tensor:
         """Steps of an optimiser on the eight weights, by default as devices take them."""
@@ -135,7 +139,7 @@ class Bench:
         for step, batch in enumerate(batches):
             optimiser.zero_grad()
             if isinstance(batch, Tensor):
-                ((_, outputs),) = self.outputs_of([own], batch)
+                ((_, outputs),) = self.frozen([own])(batch)
                 logits = outputs.logits[0]
             else:
                 logits = self.part(batch).outputs(own).logits

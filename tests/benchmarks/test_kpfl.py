@@ -1,0 +1,70 @@
+"""What KPFL's server computes: the pass of a pool's models over made images, its gradient, and a whole round.
+
+Ratios to a plain loop over modules, in the same run. ``pytest tests/benchmarks/test_kpfl.py -s`` prints them.
+"""
+
+import time
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from edgesim.algorithms.data_free import teaching
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.model_pool import activation_bytes, frozen
+from edgesim.learning.models import new_model
+
+CASES = {
+    "digits mlp": ("mlp", (1, 8, 8), 50, 20),
+    "small-cnn": ("small-cnn", (3, 32, 32), 10, 2),
+    "ResNet-10": ("resnet10-bn", (3, 32, 32), 4, 1),
+}
+"""Model, image, models in the pool, repetitions; 50 ResNets take 50 / 4 of the time of 4."""
+BATCH = 128
+
+
+def plain_loop(modules, images, labels, weights):
+    """Modules one after another, as a plain program has them."""
+    shown = images.clone().requires_grad_()
+    gradient = torch.zeros_like(images)
+    for module, share in zip(modules, weights, strict=True):
+        losses = nn.functional.cross_entropy(module(shown), labels, reduction="none")
+        gradient += torch.autograd.grad((share * losses).mean(), shown)[0]
+    return gradient
+
+
+def whole(pool, by_class, images, labels):
+    shown = images.clone().requires_grad_()
+    return torch.autograd.grad(teaching(pool, by_class, shown, labels), shown)[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_pools_pass_over_made_images_beside_a_loop_over_modules(name):
+    """Milliseconds of a pass and its gradient, the least of several in turns, and what a pass keeps in memory."""
+    kind, shape, count, repetitions = CASES[name]
+    modules = [new_model(kind, shape, 10, seed).eval() for seed in range(count)]
+    model = FlatModel(new_model(kind, shape, 10, 0), torch.device("cpu"))
+    models = [FlatModel(new_model(kind, shape, 10, seed), torch.device("cpu")).snapshot() for seed in range(count)]
+    images, labels = torch.rand(BATCH, *shape), torch.randint(10, (BATCH,))
+    weights = torch.full((count,), 1 / count)
+    by_class = weights[:, None].expand(-1, 10)
+    pool = frozen(model, models, shape, 1024)
+    found = {"loop over modules": [], "edgesim": []}
+    for _ in range(repetitions + 1):
+        for way, play in (
+            ("loop over modules", lambda: plain_loop(modules, images, labels, weights)),
+            ("edgesim", lambda: whole(pool, by_class, model.inputs(images), labels)),
+        ):
+            started = time.perf_counter()
+            gradient = play()
+            found[way].append((time.perf_counter() - started, gradient))
+    assert torch.allclose(found["edgesim"][0][1], found["loop over modules"][0][1], atol=1e-5)
+    least = {way: min(seconds for seconds, _ in turns) for way, turns in found.items()}
+    table = Table("models", "loop over modules, ms", "edgesim, ms", "loop / edgesim", "MiB kept of one model's pass")
+    kept = BATCH * activation_bytes(model, shape) / 2**20
+    loop, ours = (1e3 * least[way] for way in ("loop over modules", "edgesim"))
+    table.add_row(f"{count} x {name}", *(f"{np.round(value, 2):g}" for value in (loop, ours, loop / ours, kept)))
+    Console().print(table)
