@@ -4,6 +4,7 @@ An algorithm that is added is tested by its line in the registry.
 """
 
 import itertools
+import json
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -50,6 +51,15 @@ VARIANTS = [
     ("cfed", {"server_passes": 2, "learners": 0.3}),
 ]
 """Options of algorithms that change what is trained or merged."""
+KPFL = {"generator_steps": 2, "distil_steps": 1, "batch": 16}
+OWN_MODELS = ("fedproto", "fedmd")
+WITH_KPFL = [
+    (name, {"kpfl": KPFL} | ({"average_weights": True} if name in OWN_MODELS else {}))
+    for name, kind in ALGORITHMS.items()
+    if kind.averages
+]
+"""KPFL around each algorithm that it may be around, of which quick tests play those in `QUICK_KPFL`."""
+QUICK_KPFL = {"fedavg", "scaffold", "fpl"}
 
 
 def halves(pair):
@@ -93,9 +103,19 @@ def each(pairs, slow=False):
 
 
 each_pair = each(PAIRS)
-CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + [
-    pytest.param((name, "own"), options, id=f"{name}, {options}") for name, options in VARIANTS
-]
+
+
+def marked_variants(*more):
+    """Parameters of tests that play algorithms with other options: name, ``more`` and the options."""
+    named = [(name, options, f"{name}, {options}", True) for name, options in VARIANTS]
+    named += [(name, options, f"{name} in kpfl", name in QUICK_KPFL) for name, options in WITH_KPFL]
+    return [
+        pytest.param((name, "own"), *more, options, id=told, marks=() if quick else pytest.mark.slow)
+        for name, options, told, quick in named
+    ]
+
+
+CASES = [marked(pair, {}, id="+".join(pair)) for pair in PAIRS] + marked_variants()
 
 
 SHORT = {
@@ -222,7 +242,8 @@ def remembered(learner):
     states = [entries for entries in vars(learner.states[0]).values() if isinstance(entries, dict)]
     kept = [{(device, name): of[name] for device, of in learner.kept.items() for name in of}]
     tables = [entries for entries in states if not entries or isinstance(next(iter(entries)), int)] + kept
-    held = {entry.data_ptr(): entry for entries in tables for entry in entries.values()}
+    entries = [entry for entries in tables for entry in entries.values()]
+    held = {entry.data_ptr(): entry for entry in (getattr(entry, "model", entry) for entry in entries)}
     algorithm = learner.accounts.algorithm
     return Remembered(held, (algorithm.tables, algorithm.trainable_tables), learner.facts())
 
@@ -232,17 +253,17 @@ USUAL = {"back_end": "loop", "model": "mlp"}
 
 def played(pair, options=(), **learning):
     """What `play` finds of a run, which several tests ask for; no test may change it."""
-    return _played(pair, tuple(dict(options).items()), **(USUAL | learning))[0]
+    return _played(pair, json.dumps(dict(options)), **(USUAL | learning))[0]
 
 
 def remembered_in_round_3(pair, **learning):
     """What is remembered in such a run while the devices of its third round are at work."""
-    return _played(pair, (), **(USUAL | learning))[1]
+    return _played(pair, "{}", **(USUAL | learning))[1]
 
 
 @cache
 def _played(pair, options, back_end, **learning):
-    learner = new_learner(make_config(pair, options=options, back_end=back_end, **learning))
+    learner = new_learner(make_config(pair, options=json.loads(options), back_end=back_end, **learning))
     assert learner.back_end.name == back_end
     seen = []
 

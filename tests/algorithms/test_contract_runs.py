@@ -13,12 +13,12 @@ from contract import (
     ALLOWED,
     CASES,
     PAIRS,
-    VARIANTS,
     each_pair,
     halves,
     make_config,
     marked,
     marked_setting,
+    marked_variants,
     new_learner,
     server_of,
     two_frames,
@@ -76,9 +76,11 @@ class Back:
 
 def remembered(learner, device):
     """Copies of all that server and device itself remember of a device, by name."""
-    tables = [(f"{name} {edge}", of) for edge, state in enumerate(learner.states) for name, of in vars(state).items()]
+    states = [*learner.states, *(state.inner for state in learner.states if hasattr(state, "inner"))]
+    tables = [(f"{name} {edge}", of) for edge, state in enumerate(states) for name, of in vars(state).items()]
     at_server = {name: table[device] for name, table in tables if isinstance(table, dict) and device in table}
-    return {name: of.clone() for name, of in (at_server | dict(learner.kept.get(device, {}))).items()}
+    every = at_server | dict(learner.kept.get(device, {}))
+    return {name: getattr(of, "model", of).clone() for name, of in every.items()}
 
 
 def numbers(tensor):
@@ -149,13 +151,13 @@ def trained(config, tmp_path_factory):
         with pytest.MonkeyPatch.context() as patch:
             watch(patch, seen, setting)
             result = simulation.run(
-                config(pair, setting, options, download_s=download_s, **dict(learning)), seen.folder
+                config(pair, setting, json.loads(options), download_s=download_s, **dict(learning)), seen.folder
             )
         assert result.status == "finished", result.reason
         return seen
 
     return lambda pair, setting="rounds", options=(), download_s=0.02, **learning: run(
-        pair, setting, tuple(dict(options).items()), download_s, tuple(learning.items())
+        pair, setting, json.dumps(dict(options)), download_s, tuple(learning.items())
     )
 
 
@@ -166,7 +168,7 @@ def rows(folder, name, without=()):
 
 CASES_OF_RUNS = [
     pytest.param(*case.values, {}, id=case.id, marks=case.marks) for case in (marked_setting(*of) for of in ALLOWED)
-] + [pytest.param((name, "own"), "rounds", options, id=f"{name}, {options}") for name, options in VARIANTS]
+] + marked_variants("rounds")
 each_run = pytest.mark.parametrize(("pair", "setting", "options"), CASES_OF_RUNS)
 
 
@@ -184,7 +186,8 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
         "activities": (),
         "devices": (),
         "stations": (),
-        "updates": ("loss", "accuracy", "update_norm"),
+        # What updates count KPFL's pool says, which is made of models.
+        "updates": ("loss", "accuracy", "update_norm", *["weight"] * ("kpfl" in dict(options))),
         "rounds": ("jobs_trained", "train_loss", "test_loss", "test_accuracy", "macro_f1", "model_held"),
     }
     for name, without in of_training.items():
@@ -258,7 +261,12 @@ def tables(pair, options=()):
     return algorithm.tables + algorithm.trainable_tables
 
 
-@pytest.mark.parametrize(("pair", "options"), [case for case in CASES if tables(*case.values)])
+def remembers_by_itself(pair, options):
+    """Whether state of devices is given to their jobs, as KPFL's pool is not."""
+    return tables(pair, {name: value for name, value in options.items() if name != "kpfl"}) > 0
+
+
+@pytest.mark.parametrize(("pair", "options"), [case for case in CASES if remembers_by_itself(*case.values)])
 def test_a_device_that_was_away_finds_its_state_as_it_was(pair, options, trained):
     """All that server and device remember of it, bit for bit, and in its next job no less than if it had stayed."""
     seen = trained(pair, options=options).back
