@@ -476,6 +476,10 @@ class Algorithm:
         """State of a server whose first model is ``weights``, [P]."""
         return State(weights)
 
+    def in_new_frame(self, state: State) -> State:
+        """The state with which an algorithm that starts anew begins a frame."""
+        return self.start(state.weights)
+
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
 

@@ -123,7 +123,7 @@ class Kpfl(Algorithm):
     def around(self) -> Algorithm:
         """The algorithm inside, with the server's part of KPFL."""
         whole = copy.copy(self.base)
-        names = ["start", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s", "start_note"]
+        names = ["start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s", "start_note"]
         # Logits, which need no state, are told from other scores by whose method it is.
         names += ["scores"] * (type(self.base).scores is not Algorithm.scores)
         for name in names:
@@ -138,6 +138,11 @@ class Kpfl(Algorithm):
         """The pool is empty."""
         inner = self.base.start(weights)
         return Pooled(inner.weights, inner.shared, inner=inner)
+
+    def in_new_frame(self, state: State) -> Pooled:
+        """The algorithm inside starts anew; pool and generator go on."""
+        assert isinstance(state, Pooled)
+        return _with(state, self.base.in_new_frame(_inner(state)))
 
     def prepare(self, state: State, bench: Workbench) -> Pooled:
         """As the algorithm inside does, with the model that KPFL has made."""

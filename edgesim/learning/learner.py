@@ -351,7 +351,7 @@ class TorchLearner:
         self._best = None
         self.accounts.end_frame()
         if self.accounts.algorithm.starts_anew_in_frames:
-            self.states = []
+            self.states = [self.accounts.algorithm.in_new_frame(state) for state in self.states]
         self._in_frame = False
 
     def save(self, folder: Path) -> None:
