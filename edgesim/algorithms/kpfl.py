@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from edgesim.learning.generator import Generator
 
 
+METHODS = ["start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s", "start_note"]
+"""What KPFL answers in place of the algorithm that it is around."""
+
+
 class KpflOptions(Options):
     """Options of KPFL; by default those that its program calls default."""
 
@@ -123,10 +127,9 @@ class Kpfl(Algorithm):
     def around(self) -> Algorithm:
         """The algorithm inside, with the server's part of KPFL."""
         whole = copy.copy(self.base)
-        names = ["start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s", "start_note"]
         # Logits, which need no state, are told from other scores by whose method it is.
-        names += ["scores"] * (type(self.base).scores is not Algorithm.scores)
-        for name in names:
+        own_scores = type(self.base).scores is not Algorithm.scores
+        for name in (*METHODS, *["scores"] * own_scores):
             setattr(whole, name, getattr(self, name))
         whole.tables = self.base.tables + 1
         whole.equal_weights = False
