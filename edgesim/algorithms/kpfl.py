@@ -269,7 +269,7 @@ def resolve_options(config: RunConfig) -> dict[str, Any] | None:
 
 def options_of(given: Mapping[str, Any]) -> KpflOptions:
     """The checked options of ``[algorithm.kpfl]``; raises `EdgesimError`."""
-    return validate(KpflOptions, given, "algorithm.kpfl", "algorithm.kpfl")
+    return validate(KpflOptions, given, "KPFL", "algorithm.kpfl")
 
 
 def _class_counts(pool: Entries) -> Integers:

@@ -176,9 +176,9 @@ def without_linear(image_shape, class_count):
         ({"name": "fedmd"}, "algorithm.kpfl: algorithm 'fedmd' averages no models unless algorithm.average_weights"),
         ({"name": "cfed", "server_passes": 1}, "algorithm.server_passes: with algorithm.kpfl the server distils"),
         ({"weights": "equal"}, "algorithm.weights: has no effect with algorithm.kpfl"),
-        ({"kpfl": {"ce": -1.0}}, "algorithm.kpfl: algorithm.kpfl.ce: input should be greater than or equal to 0"),
-        ({"kpfl": {"kep": "first"}}, "algorithm.kpfl: unknown key 'algorithm.kpfl.kep', did you mean 'keep'"),
-        ({"kpfl": 3}, "algorithm.kpfl: input should be a valid dictionary"),
+        ({"kpfl": {"ce": -1.0}}, "KPFL: algorithm.kpfl.ce: input should be greater than or equal to 0"),
+        ({"kpfl": {"kep": "first"}}, "KPFL: unknown key 'algorithm.kpfl.kep', did you mean 'keep'"),
+        ({"kpfl": 3}, "algorithm.kpfl: input should be a valid dict"),
     ],
     ids=str,
 )
