@@ -46,7 +46,10 @@ class Accounts:
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about the algorithm and the public images where the config does not."""
-        weights = {"update_weights": "equal, by the algorithm's own rule"} if self.algorithm.equal_weights else {}
+        rule = "equal, by the algorithm's own rule" if self.algorithm.equal_weights else ""
+        if self.algorithm.keeps_pool:
+            rule = "by the data and ages of all devices of the pool (KPFL)"
+        weights = {"update_weights": rule} if rule else {}
         public = len(self._federation.public)
         return weights | ({"public_images": public} if public else {})
 

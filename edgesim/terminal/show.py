@@ -63,12 +63,8 @@ def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """
     algorithm, round_ = (config[key] if isinstance(config.get(key), dict) else {} for key in ("algorithm", "round"))
     name, server = algorithm.get("name", "fedavg"), algorithm.get("server", "own")
-<<<<<<< HEAD
-    told_apart = ["name", "server"] + ["weights"] * ("update_weights" in run)
-    options = ", ".join(f"{key} {value}" for key, value in algorithm.items() if key not in told_apart)
-=======
-    options = _told({key: value for key, value in algorithm.items() if key not in ("name", "server", "kpfl")})
->>>>>>> a01eea5 (edgesim show tells KPFL's options)
+    told_apart = ["name", "server", "kpfl"] + ["weights"] * ("update_weights" in run)
+    options = _told({key: value for key, value in algorithm.items() if key not in told_apart})
     halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
     if "kpfl" in algorithm:
         halves.append(f"kpfl ({_told(algorithm['kpfl'])})")

@@ -239,7 +239,7 @@ def test_a_lone_image_of_the_servers_shard_is_refused_where_the_server_trains_on
     sizes = [len(shard) for shard in np.split(np.arange(80), made(public=80)[0]._first(np.arange(1, 9)))]
     assert sizes == [9] * 8 + [8]
     options = {"server_passes": passes}
-    model = {"model": "contract.with_batch_norm", "batch_size": 7, "epochs": 1, "steps": None}
+    model = {"model": "contract.with_dropout_and_batch_norm", "batch_size": 7, "epochs": 1, "steps": None}
     config = make_config(("cfed", "own"), options=options, **model)
     sizes_of_data = {"samples_per_device": 14, "partition": "iid", "partition_options": {}, "public_per_class": 8}
     config = config.model_copy(update={"data": config.data.model_copy(update=sizes_of_data)})

@@ -238,7 +238,7 @@ def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_it
         ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "fedprox ("),
         ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "mu 0.5"),
         ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "server safa, synchronous"),
-        ({"algorithm": {"kpfl": {"keep": "first"}}}, "weights samples), kpfl (keep first,"),
+        ({"algorithm": {"kpfl": {"keep": "first"}}}, "fedavg (compute_cost passes), kpfl (keep first,"),
         ({"round": {"payload_bits": 1e5, "protocol": "buffered", "admission": "count", "count": 2}}, ", buffered"),
     ],
 )
