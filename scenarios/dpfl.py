@@ -281,7 +281,7 @@ def main(
             first = FIRST_TUNING_SEED if tune else 0
             told |= {"server": "own"} if kpfl else {}
             runs += grid(own, {}, range(first, first + seeds), labels=labels | told)
-        if kpfl and ALGORITHMS[options.get("name", name)].averages and name not in OWN_MODELS:
+        if kpfl and ALGORITHMS[options.get("name", name)].model_is_mean and name not in OWN_MODELS:
             own = base | {"algorithm": {"name": name} | options | {"kpfl": {}}}
             runs += grid(own, {}, range(seeds), labels=labels | {"server": "kpfl"})
     run_study(Study(out.name, runs), out, jobs, fresh=fresh)

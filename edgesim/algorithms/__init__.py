@@ -120,8 +120,8 @@ def check_fit(config: RunConfig) -> None:
     local, server = _halves(config.algorithm)
     parts = [(_name(half), half, _own_options(half, options)) for half in (local, server)]
     if config.algorithm.kpfl is not None:
-        if not server.averages:
-            others = ", ".join(name for name, kind in ALGORITHMS.items() if kind.averages)
+        if not server.model_is_mean:
+            others = ", ".join(name for name, kind in ALGORITHMS.items() if kind.model_is_mean)
             raise EdgesimError(
                 f"algorithm.kpfl: the server of {_name(server)!r} does more with models than average them, so that no "
                 f"pool can take their place; remove it or choose one of {others}",

@@ -364,7 +364,7 @@ class Algorithm:
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""
-    averages: ClassVar[bool] = False
+    model_is_mean: ClassVar[bool] = False
     """Whether its server makes nothing of models but their weighted mean, so that the mean over a pool of what all
     devices sent last may take its place (`edgesim.algorithms.kpfl`)."""
     pooled_up: ClassVar[tuple[str, ...]] = ()

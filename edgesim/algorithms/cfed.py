@@ -96,7 +96,7 @@ class Cfed(Algorithm):
     """
 
     Options: ClassVar[type[algorithm.Options]] = CfedOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     equal_weights: bool = True
     public_images: ClassVar[PublicImages] = "devices"

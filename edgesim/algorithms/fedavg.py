@@ -9,5 +9,5 @@ class FedAvg(Algorithm):
     """Cross-entropy on each device; the server adds the mean update, by samples."""
 
     halves: ClassVar[frozenset[Half]] = frozenset({"local", "server"})
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     at_edges: ClassVar[bool] = True

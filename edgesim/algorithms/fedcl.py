@@ -41,7 +41,7 @@ class FedCl(Algorithm):
     """FedAvg with a penalty on changes of each tensor in the local objective, by how much the tensor matters."""
 
     Options: ClassVar[type[algorithm.Options]] = FedClOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     public_images: ClassVar[PublicImages] = "server"
 
     def check_sizes(self) -> None:

@@ -77,7 +77,7 @@ class FedGen(Algorithm):
     """FedAvg with a generator that the server trains, and two terms that look at it in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = FedGenOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
     features: ClassVar[bool] = True

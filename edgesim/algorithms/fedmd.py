@@ -79,7 +79,7 @@ class FedMd(Algorithm):
     """Logits of public images that travel; devices learn them from each other."""
 
     Options: ClassVar[type[algorithm.Options]] = FedMdOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     public_images: ClassVar[PublicImages] = "devices"
     keeps_state: ClassVar[bool] = True

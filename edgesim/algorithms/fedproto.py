@@ -53,7 +53,7 @@ class FedProto(WithPrototypes):
     """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
 
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:

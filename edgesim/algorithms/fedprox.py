@@ -27,7 +27,7 @@ class FedProx(Algorithm):
     """FedAvg with a proximal term in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = FedProxOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     halves: ClassVar[frozenset[Half]] = frozenset({"local"})
     at_edges: ClassVar[bool] = True
 

@@ -33,7 +33,7 @@ class Flwf(Algorithm):
     """FedAvg with distillation from the start model in the local objective, from round 2 on."""
 
     Options: ClassVar[type[algorithm.Options]] = FlwfOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     at_edges: ClassVar[bool] = True
     teachers: ClassVar[tuple[str, ...]] = ("start",)
 

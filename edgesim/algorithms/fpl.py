@@ -39,7 +39,7 @@ class Fpl(WithPrototypes):
     """FedAvg with two terms that look at prototypes in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = FplOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     bits_from_training: ClassVar[bool] = True
 
     def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:

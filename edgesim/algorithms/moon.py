@@ -31,7 +31,7 @@ class Moon(Algorithm):
     """FedAvg with a contrastive term in the local objective."""
 
     Options: ClassVar[type[algorithm.Options]] = MoonOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     halves: ClassVar[frozenset[Half]] = frozenset({"local"})
     at_edges: ClassVar[bool] = True
     teachers: ClassVar[tuple[str, ...]] = ("start", "previous")

@@ -72,7 +72,7 @@ class Scaffold(Algorithm):
     """FedAvg by equal weights, with gradients corrected by what other devices see."""
 
     Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
-    averages: ClassVar[bool] = True
+    model_is_mean: ClassVar[bool] = True
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
     equal_weights: bool = True

@@ -56,7 +56,7 @@ OWN_MODELS = ("fedproto", "fedmd")
 WITH_KPFL = [
     (name, {"kpfl": KPFL} | ({"average_weights": True} if name in OWN_MODELS else {}))
     for name, kind in ALGORITHMS.items()
-    if kind.averages
+    if kind.model_is_mean
 ]
 """KPFL around each algorithm that it may be around, of which quick tests play those in `QUICK_KPFL`."""
 QUICK_KPFL = {"fedavg", "scaffold", "fpl"}
