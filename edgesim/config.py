@@ -448,6 +448,14 @@ class EvaluationConfig(Section):
         return self
 
 
+class DriftConfig(OpenSection):
+    """Which data devices hold as rounds or seconds pass; the other keys are the law's own options, checked by it."""
+
+    law: str = "frames"
+    """A name of `edgesim.learning.drift.LAWS` (``edgesim list`` prints them); ``frames``: what ``data.partition``
+    deals, for ever or for one frame of rounds each."""
+
+
 class SelectionConfig(OpenSection):
     """The scheduling policy; its other keys are the policy's own options, checked by the policy."""
 
@@ -472,6 +480,7 @@ class RunConfig(Section):
     round: RoundConfig = RoundConfig()
     staleness: StalenessConfig = StalenessConfig()
     data: DataConfig = DataConfig()
+    drift: DriftConfig = DriftConfig()
     learning: LearningConfig = LearningConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
     evaluation: EvaluationConfig = EvaluationConfig()

@@ -27,8 +27,7 @@ from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
-from edgesim.learning import partitions
-from edgesim.learning.batches import samples_per_job
+from edgesim.learning import drift, partitions
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
@@ -72,6 +71,7 @@ def complete(config: RunConfig) -> RunConfig:
             models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
         ),
         "data": partitions.resolve(config.data),
+        "drift": drift.resolve(config.drift),
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
@@ -123,7 +123,6 @@ def run(
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
-    work_samples = [samples_per_job(frame.sizes, config.learning) for frame in federation.frames]
     feasibility.check_policy(config, selector, federation.class_count)
     with (
         closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner,
@@ -132,7 +131,6 @@ def run(
         accounts = learner.accounts
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
-        sizes = [frame.sizes for frame in federation.frames]
         charged = accounts.charged_samples(np.arange(config.devices.count), 1)
         feasibility.check_reach(world, backhaul, accounts, charged)
         notes = start_notes(world, backhaul, accounts, charged)
@@ -143,13 +141,14 @@ def run(
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts)
-        parts = RunParts(world, selector, learner, writer, backhaul, sizes, work_samples)
+        parts = RunParts(world, selector, learner, writer, backhaul)
         server, report = Server(parts, on_round), parts.report
         started = time.perf_counter()
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
             with processes.let_in(signals):
+                sizes = [frame.sizes for frame in federation.frames]
                 counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
                 write_stations(writer, world, backhaul)
                 write_devices(writer, config, world.population, sizes, counts)

@@ -5,6 +5,7 @@ from edgesim.engine.decision import Timeline
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_parts import RunParts
+from edgesim.learning.batches import samples_per_job
 from edgesim.selection.column import Column
 from edgesim.selection.view import Knowledge, RoundView
 
@@ -24,6 +25,7 @@ def make_view(
     that the admission takes, where it counts.
     """
     world, ids, draws = parts.world, timeline.ids, timeline.draws
+    sizes = parts.learner.accounts.held.sizes[ids]
     return RoundView(
         round=number.round,
         frame=number.frame,
@@ -36,8 +38,8 @@ def make_view(
         gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
         delay_s=timeline.delay_s,
         need_hz=timeline.need_hz,
-        samples=parts.data_sizes[number.frame][ids],
-        work_samples=parts.work_samples[number.frame][ids],
+        samples=sizes,
+        work_samples=samples_per_job(sizes, world.config.learning),
         times_selected=times_selected,
         streams=world.streams,
         knowledge=knowledge,

@@ -30,10 +30,6 @@ class RunParts:
     learner: Learner
     writer: RunWriter
     backhaul: Backhaul
-    data_sizes: list[Integers]
-    """Data-set sizes per frame, [devices]."""
-    work_samples: list[Integers]
-    """Samples that each device processes in a task, per frame, [devices]."""
     clock: Clock = field(init=False)
     bands: list[Band] = field(init=False)
     """One per station."""

@@ -91,7 +91,7 @@ class Synchronous:
             self.deadlines.tmax_s,
             self.deadlines.next_due_s(clock.now),
             candidates,
-            parts.learner.open_round(number.round, number.frame),
+            parts.learner.open_round(number.round, number.frame, t_s=clock.now),
             parts.learner.jobs_trained,
             simpy.Event(clock),
             simpy.Event(clock),

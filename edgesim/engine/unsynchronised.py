@@ -172,22 +172,23 @@ class Unsynchronised:
         self.line.extend(Chosen(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
     def _open_training(self, number: RoundNumber) -> TrainingRound:
-        self.training = self.parts.learner.open_round(number.round, number.frame, self.next_task)
+        learner, now_s = self.parts.learner, self.parts.clock.now
+        self.training = learner.open_round(number.round, number.frame, self.next_task, now_s)
         self.in_training = set()
         return self.training
 
     def _begin(self, number: RoundNumber, chosen: Chosen) -> None:
         device, parts = chosen.device, self.parts
-        # A second task from the same model is a job of its own.
-        if self.training is None or device in self.in_training:
+        # A second task from the same model is a job of its own, and one on other data than those it was opened on.
+        accounts, compute_s = parts.learner.accounts, chosen.compute_s
+        if self.training is None or device in self.in_training or accounts.have_moved(parts.clock.now):
             self._open_training(number)
         assert self.training is not None
         self.in_training.add(device)
         ids = np.array([device])
         (promise,) = self.training.start(ids)
         leaves_s, own_number = parts.interruptions.leaves_stay_s(chosen.stays_until_s), int(self.next_task[device])
-        accounts, compute_s = parts.learner.accounts, chosen.compute_s
-        if accounts.algorithm.settled_at_begin:
+        if accounts.algorithm.settled_at_begin or accounts.data_move:
             samples = accounts.charged_samples(ids, number.round)
             compute_s = float(parts.world.compute_s(ids, own_number, samples)[0])
         (task,) = parts.tasks(ids, number.round, True, [own_number], [compute_s], [leaves_s])

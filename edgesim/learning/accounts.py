@@ -12,6 +12,8 @@ from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.batches import samples_per_job
+from edgesim.learning.drift.holdings import Holdings
+from edgesim.learning.drift.law import START, When
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.payload import BITS_PER_PARAMETER, Network
@@ -41,8 +43,14 @@ class Accounts:
         self._federation = federation
         self.ledger: Any = self.algorithm.ledger(1)
         self._is_open = True
-        self._round = 0
-        self.frame = 1
+        self.when = START
+        """When the last round was opened, for the last time."""
+        self._first = START
+        """When it was opened for the first time."""
+        self.held: Holdings = federation.frames[1]
+        """What devices held then."""
+        self.before: Holdings = federation.frames[0]
+        """What policies compare that with."""
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about the algorithm and the public images where the config does not."""
@@ -53,11 +61,23 @@ class Accounts:
         public = len(self._federation.public)
         return weights | ({"public_images": public} if public else {})
 
-    def open_round(self, round: int, frame: int) -> None:
-        """A round begins; the ledger of a frame is made with its first one."""
-        self._round, self.frame = round, frame
+    def open_round(self, when: When) -> None:
+        """A round begins, or goes on with other data; the ledger of a frame is made with its first one."""
+        if when[:2] != self.when[:2]:
+            self.before = self._federation.drift.before(when, self._first)
+            self._first = when
+        self.when, self.held = when, self._federation.drift.at(when)
         if not self._is_open:
-            self._is_open, self.ledger = True, self.algorithm.ledger(round)
+            self._is_open, self.ledger = True, self.algorithm.ledger(when.round)
+
+    @property
+    def data_move(self) -> bool:
+        """Whether data may change at other instants than the end of a frame."""
+        return self._federation.drift.moves
+
+    def have_moved(self, t_s: float) -> bool:
+        """Whether devices hold other data at an instant than when the round was opened for the last time."""
+        return self.data_move and self._federation.drift.at(self.when._replace(t_s=t_s)) is not self.held
 
     def end_frame(self) -> None:
         """A frame ends, with which the ledger of some algorithms does."""
@@ -90,8 +110,7 @@ class Accounts:
         return bits
 
     def _devices(self, ids: Integers) -> Devices:
-        frame = self._federation.frames[self.frame]
-        return Devices(ids, frame.class_counts, frame.sizes)
+        return Devices(ids, self.held.class_counts, self.held.sizes)
 
     def charged_samples(self, ids: Integers, round: int) -> Floats:
         """Samples that FedAvg trains on in the time that each device computes in a round, [n]."""
@@ -114,21 +133,21 @@ class Accounts:
         """The rows of a merge, without tensors; ``change`` [S] is `relative_change` where staleness looks at it."""
         ids = np.array([one.promise.device for one in used], dtype=np.int64)
         ages = np.array([one.staleness for one in used], dtype=np.int64)
-        frame = self._federation.frames[self.frame]
+        counts = np.array([one.promise.class_counts for one in used], dtype=np.int64)
         learning, rounds = self._config.learning, [one.promise.round for one in used]
         lr_in = {round: learning.lr_in(round) for round in set(rounds)}
         return Arrivals(
             ids=ids,
-            samples=frame.sizes[ids],
-            round=self._round,
+            samples=np.array([one.promise.samples for one in used], dtype=np.int64),
+            round=self.when.round,
             staleness=ages,
             age_weight=weights(self._config.staleness, ages, change),
             picked=np.array([one.picked for one in used], dtype=bool),
             lr=np.array([lr_in[round] for round in rounds], dtype=np.float64),
             began=began,
-            all_samples=frame.sizes,
-            class_counts=frame.class_counts[ids],
-            round_lr=learning.lr_in(self._round),
+            all_samples=self.held.sizes,
+            class_counts=counts.reshape(len(ids), self.held.class_counts.shape[1]),
+            round_lr=learning.lr_in(self.when.round),
         )
 
     def weigh(self, arrived: Arrivals) -> Floats:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from edgesim.arrays import Integers
 from edgesim.config import LearningConfig
-from edgesim.learning.federation import Federation, Frame
+from edgesim.learning.drift.holdings import Holdings
 from edgesim.streams import Streams
 
 _DRAWS_AT_ONCE = 1 << 20
@@ -44,7 +44,7 @@ def epoch_places(streams: Streams, name: str, device: int, draw: int, size: int,
 
 
 def batch_samples(
-    federation: Federation, streams: Streams, ids: Integers, draws: ArrayLike, frame: int, learning: LearningConfig
+    held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, learning: LearningConfig
 ) -> list[Integers]:
     """Training samples of each device's job, in order of use; ``draws`` is the number of each device's job, one or [n].
 
@@ -52,16 +52,16 @@ def batch_samples(
     batch shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs:
     one permutation per epoch.
     """
-    counts = samples_per_job(federation.frames[frame].sizes[ids], learning)
-    return _draw(federation.frames[frame], streams, "batches", ids, np.broadcast_to(draws, len(ids)), counts)
+    counts = samples_per_job(held.sizes[ids], learning)
+    return _draw(held, streams, "batches", ids, np.broadcast_to(draws, len(ids)), counts)
 
 
 def statistics_samples(
-    federation: Federation, streams: Streams, ids: Integers, draws: ArrayLike, frame: int, learning: LearningConfig
+    held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, learning: LearningConfig
 ) -> list[Integers]:
     """One batch per device (at most its whole set) for eq. 18 of FedTeddi, drawn apart from training."""
-    counts = np.minimum(federation.frames[frame].sizes[ids], learning.batch_size)
-    return _draw(federation.frames[frame], streams, "statistics-batch", ids, np.broadcast_to(draws, len(ids)), counts)
+    counts = np.minimum(held.sizes[ids], learning.batch_size)
+    return _draw(held, streams, "statistics-batch", ids, np.broadcast_to(draws, len(ids)), counts)
 
 
 def _steps(learning: LearningConfig) -> int:
@@ -70,13 +70,13 @@ def _steps(learning: LearningConfig) -> int:
 
 
 def _draw(
-    frame: Frame, streams: Streams, name: str, ids: Integers, draws: Integers, counts: Integers
+    held: Holdings, streams: Streams, name: str, ids: Integers, draws: Integers, counts: Integers
 ) -> list[Integers]:
     samples: list[Integers] = [np.empty(0, dtype=np.int64)] * len(ids)
-    sizes = frame.sizes[ids]
+    sizes = held.sizes[ids]
     for rows in _groups_of_equal_size(sizes, counts):
         positions = _positions(streams, name, ids[rows], draws[rows], int(sizes[rows[0]]), int(counts[rows[0]]))
-        for row, drawn in zip(rows.tolist(), frame.samples[frame.firsts[ids[rows], None] + positions], strict=True):
+        for row, drawn in zip(rows.tolist(), held.at_places(ids[rows], positions), strict=True):
             samples[row] = drawn
     return samples
 

@@ -73,8 +73,10 @@ class Learner(Protocol):
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
-    def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> TrainingRound:
-        """Open a round (counted over the run, from 1) of a frame (from 1).
+    def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> TrainingRound:
+        """Open a round (counted over the run, from 1) of a frame (from 1) at an instant of simulated time.
+
+        Its devices begin with the data that they hold at that instant.
 
         ``tasks``, [N], are the numbers by which each device's samples are drawn; the round when absent. It is not
         copied: the number of a device that has started may move on.
@@ -95,7 +97,7 @@ class Learner(Protocol):
         """Jobs that ran so far, over the whole run; each runs at most once."""
 
     def evaluate(self, frame: int) -> Evaluation | None:
-        """Test the global model on the classes seen up to a frame; None in timing-only runs."""
+        """Test the global model of a frame on the classes seen so far; None in timing-only runs."""
 
     def average_in_cloud(self) -> None:
         """Average the servers' models, weighted by what each has merged since the last time; all go on from there."""

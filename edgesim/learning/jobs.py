@@ -134,6 +134,10 @@ class Promise:
     due: bool = False
     """Whether the device's simulated work is finished."""
     result: Result | None = None
+    samples: int = 0
+    """Size of the device's data set as the job began."""
+    class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Samples of each class in it, [C]."""
 
 
 class Arrived(NamedTuple):

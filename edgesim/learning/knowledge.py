@@ -8,6 +8,7 @@ import numpy as np
 from edgesim.arrays import Floats, Integers
 from edgesim.config import LearningConfig
 from edgesim.learning.batches import batch_samples
+from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.federation import Federation
 from edgesim.selection.shares import class_shares
 from edgesim.selection.view import Source
@@ -22,40 +23,42 @@ class CountKnowledge:
     streams: Streams
     learning: LearningConfig
     round: int
-    frame: int
+    held: Holdings
+    """What devices hold as the round opens."""
+    before: Holdings
+    """What policies compare that with."""
     numbers: InitVar[Integers | None] = None
     """Those of the devices' tasks, [N]; all the round's when absent."""
     tasks: Integers = field(init=False)
     """By which number the samples of each device are drawn, [N]."""
 
     def __post_init__(self, numbers: Integers | None) -> None:
-        count = len(self.federation.frames[self.frame].sizes)
-        self.tasks = np.full(count, self.round) if numbers is None else numbers
+        self.tasks = np.full(len(self.held.sizes), self.round) if numbers is None else numbers
 
     def class_counts(self, ids: Integers, source: Source) -> Integers:
-        """Samples per class, [n, C]: of the round's mini-batches or of the frame's data sets."""
+        """Samples per class, [n, C]: of the round's mini-batches or of the data sets."""
         if source == "dataset":
-            return self.federation.frames[self.frame].class_counts[ids]
+            return self.held.class_counts[ids]
         counts: Integers = self._batch_counts[ids]
         return counts
 
     def previous_class_counts(self, ids: Integers) -> Integers:
-        """Samples per class of the data sets of the frame before, [n, C]."""
-        return self.federation.frames[self.frame - 1].class_counts[ids]
+        """Samples per class of the data sets before, [n, C]: see `edgesim.learning.drift.law.Drift.before`."""
+        return self.before.class_counts[ids]
 
     def global_shares(self, source: Source) -> Floats:
         """Class shares over all devices of the run, weighted by data-set size, [C]."""
-        frame = self.federation.frames[self.frame]
-        return size_weighted_shares(frame.sizes, self.class_counts(np.arange(len(frame.sizes)), source))
+        sizes = self.held.sizes
+        return size_weighted_shares(sizes, self.class_counts(np.arange(len(sizes)), source))
 
     @cached_property
     def _batch_counts(self) -> Integers:
         """Of all devices: a policy that asks for batch counts needs the global shares too."""
-        frame, dataset = self.federation.frames[self.frame], self.federation.dataset
-        counts = np.zeros_like(frame.class_counts)
+        held, dataset = self.held, self.federation.dataset
+        counts = np.zeros_like(held.class_counts)
         if dataset is not None:
-            every = np.arange(len(frame.sizes))
-            drawn = batch_samples(self.federation, self.streams, every, self.tasks, self.frame, self.learning)
+            every = np.arange(len(held.sizes))
+            drawn = batch_samples(held, self.streams, every, self.tasks, self.learning)
             for device, samples in enumerate(drawn):
                 counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
         return counts

@@ -26,6 +26,7 @@ from edgesim.files.paths import own_file
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
+from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import evaluate, predictions
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
@@ -162,31 +163,31 @@ class TorchLearner:
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
             self._hand_out(self._start.weights)
         with reproducible(self.torch_device):
-            first = self.accounts.algorithm.first_model(self.global_weights, self._bench(1))
+            first = self.accounts.algorithm.first_model(self.global_weights, self._bench())
         if first is not self.global_weights:
             self._hand_out(first)
 
-    def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> "TorchRound":
-        """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
+    def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> "TorchRound":
+        """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` and ``t_s`` as in `Learner`."""
         self._in_frame = True
         if not self.first_kept:
             self.first_kept = self.accounts.algorithm.first_kept(self.global_weights)
         self._round = round
-        self.accounts.open_round(round, frame)
+        self.accounts.open_round(When(round, frame, t_s))
         if not self.states:
             self.states = [self.accounts.algorithm.start(self.global_weights) for _ in self._counted]
-        bench = self._bench(frame)
+        bench = self._bench()
         with reproducible(self.torch_device):
             self.states = [self.accounts.algorithm.prepare(state, bench) for state in self.states]
-        return TorchRound(self, round, frame, tasks)
+        return TorchRound(self, tasks)
 
-    def _bench(self, frame: int) -> TorchWorkbench:
+    def _bench(self) -> TorchWorkbench:
         federation = self.federation
         return TorchWorkbench(
             self.model,
             self.data,
             federation.public,
-            federation.frames[frame],
+            self.accounts.held,
             self.streams,
             self.config.learning,
             self._round,
@@ -256,7 +257,7 @@ class TorchLearner:
         merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
         if getattr(accounts.algorithm.refine, "__func__", None) is not Algorithm.refine:
             started = time.perf_counter()
-            merged = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench(accounts.frame))
+            merged = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench())
             self._refine_wall_s += time.perf_counter() - started
         self.states[server] = merged
         self._made_in = self._round
@@ -312,15 +313,15 @@ class TorchLearner:
         return [promise.result for promise in promises if promise.result is not None]
 
     def evaluate(self, frame: int) -> Evaluation:
-        """Test the global model on the classes seen up to a frame.
+        """Test the global model of a frame on the classes seen until the last round was opened.
 
         After a round of a frame that another one follows, the model is also considered for `end_frame`.
         Raises `Diverged` when the loss is not finite.
         """
         with reproducible(self.torch_device):
             self.model.load(self.global_weights)
-            samples = self._test_samples(frame)
-            evaluation = self._evaluation(samples, self.dataset.test_labels[samples], frame)
+            samples = self._test_samples()
+            evaluation = self._evaluation(samples, self.dataset.test_labels[samples])
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
             keeps_best = self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
@@ -328,7 +329,7 @@ class TorchLearner:
                 self._consider(frame)
         return evaluation
 
-    def _evaluation(self, samples: Integers, labels: Integers, frame: int) -> Evaluation:
+    def _evaluation(self, samples: Integers, labels: Integers) -> Evaluation:
         """What the algorithm is judged by, on test samples [n] with their labels [n]; the global model is loaded."""
         algorithm, domains = self.accounts.algorithm, self.dataset.in_domains(samples)
         tested = self.model, self.data, samples, labels, domains
@@ -337,7 +338,7 @@ class TorchLearner:
             return evaluate(*tested, self.cores)
         judge = Judge(algorithm, self.states[0], *tested)
         if models:
-            return judge.each(models, self._last_merged, self.federation.frames[frame].class_counts)
+            return judge.each(models, self._last_merged, self.accounts.held.class_counts)
         return judge.loaded()
 
     def end_frame(self) -> None:
@@ -398,14 +399,15 @@ class TorchLearner:
         """End the processes that train."""
         self.back_end.close()
 
-    def _test_samples(self, frame: int) -> Integers:
+    def _test_samples(self) -> Integers:
         """Test images of the classes seen; a sample is the head of one permutation for the whole run."""
         order = self.streams.generator("test-sample").permutation(len(self.dataset.test_labels))
-        seen = np.isin(self.dataset.test_labels[order], self.federation.frames[frame].classes_seen)
+        seen = np.isin(self.dataset.test_labels[order], self.accounts.held.classes_seen)
         return np.sort(order[seen][: self.config.evaluation.samples])
 
     def _consider(self, frame: int) -> None:
-        held = self.federation.frames[frame].samples
+        frames = self.accounts.held
+        held = np.concatenate([frames.samples_of(device) for device in range(len(frames.sizes))])
         random = self.streams.generator("best-model-sample", round=frame)
         sample = random.choice(held, min(_BEST_MODEL_SAMPLES, len(held)), replace=False)
         loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())

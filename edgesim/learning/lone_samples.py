@@ -17,7 +17,10 @@ def refuse_lone_samples(
     module: nn.Module, federation: Federation, learning: LearningConfig, algorithm: Algorithm
 ) -> None:
     """Raise `EdgesimError` where some step of some device has one sample and the model cannot train on it."""
-    sizes = np.unique(np.concatenate([frame.sizes for frame in federation.frames[1:]])).tolist()
+    # In steps all batches have one size, whatever the data sets have.
+    sizes = np.unique(
+        federation.frames[1].sizes if learning.epochs is None else federation.drift.sizes_ahead()
+    ).tolist()
     work = [(f"a device of {size} samples", size, learning) for size in sizes]
     dataset = federation.dataset
     epoch = learning.model_copy(update={"steps": None, "epochs": 1})

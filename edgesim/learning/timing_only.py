@@ -8,6 +8,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.drift.law import When
 from edgesim.learning.federation import Federation
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
@@ -27,7 +28,8 @@ class TimingOnlyRound(CountKnowledge):
     def start(self, ids: Integers) -> list[Promise]:
         """Promises without jobs, [n]."""
         self._accounts.begin(ids, self.round)
-        return [Promise(device, self.round) for device in ids.tolist()]
+        held = zip(ids.tolist(), self.held.sizes[ids].tolist(), self.held.class_counts[ids], strict=True)
+        return [Promise(device, self.round, samples=size, class_counts=counts) for device, size, counts in held]
 
     def losses(self, ids: Integers) -> Floats:
         """Refused."""
@@ -71,10 +73,11 @@ class TimingOnlyLearner:
     def prepare(self, notice: Callable[[str], None]) -> None:
         """There is no start model."""
 
-    def open_round(self, round: int, frame: int, tasks: Integers | None = None) -> TimingOnlyRound:
-        """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` as in `Learner`."""
-        self.accounts.open_round(round, frame)
-        return TimingOnlyRound(self.accounts, *self._knowledge, round, frame, tasks)
+    def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> TimingOnlyRound:
+        """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` and ``t_s`` as in `Learner`."""
+        accounts = self.accounts
+        accounts.open_round(When(round, frame, t_s))
+        return TimingOnlyRound(accounts, *self._knowledge, round, accounts.held, accounts.before, tasks)
 
     def merge(
         self, arrived: Sequence[Arrived], began: Integers, sending: Callable[[], Sequence[Promise]] = tuple

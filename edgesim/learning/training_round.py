@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 class TorchRound(CountKnowledge):
     """A `TrainingRound` whose jobs run when their results are wanted."""
 
-    def __init__(self, learner: "TorchLearner", round: int, frame: int, tasks: Integers | None = None) -> None:
-        super().__init__(learner.federation, learner.streams, learner.config.learning, round, frame, tasks)
+    def __init__(self, learner: "TorchLearner", tasks: Integers | None = None) -> None:
+        accounts, learning = learner.accounts, learner.config.learning
+        data = accounts.when.round, accounts.held, accounts.before
+        super().__init__(learner.federation, learner.streams, learning, *data, tasks)
         self._learner = learner
         self._start = learner.global_weights
         self._states = list(learner.states)
@@ -43,10 +45,11 @@ class TorchRound(CountKnowledge):
         learning = self.learning
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
         optimiser = Optimiser(learning.lr_in(self.round), *kinds)
-        clients, sizes = self.federation.frames[self.frame].clients, self.federation.frames[self.frame].sizes
+        held, sizes = self.held, self.held.sizes
         total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
         accounts.begin(new, self.round)
-        for device, size, (own, seed) in zip(new.tolist(), sizes[new].tolist(), self._drawn(new), strict=True):
+        rows = zip(new.tolist(), sizes[new].tolist(), held.class_counts[new], self._drawn(new), strict=True)
+        for device, size, counts, (own, seed) in rows:
             about = Device(device, size, self.round, total, learning.batch_size)
             state = self._states[int(self._learner.server[device])]
             kept = self._learner.kept.get(device, self._learner.first_kept)
@@ -57,11 +60,11 @@ class TorchRound(CountKnowledge):
                     f"did not answer with for device {device} (got {', '.join(sorted(given))})"
                 )
             given = {name: of for name, of in given.items() if of.numel() or name not in accounts.algorithm.teachers}
-            samples = Samples(clients[device], self.federation.public, partial(self._epochs, device))
+            samples = Samples(held.samples_of(device), self.federation.public, partial(self._epochs, device))
             phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
             passed = accounts.algorithm.passes_over(about, samples)
             job = Job(device, self.round, seed, phases, given, optimiser, passed, velocities.get(device))
-            self._promises[device] = Promise(device, self.round, job)
+            self._promises[device] = Promise(device, self.round, job, samples=size, class_counts=counts)
         return [self._promises[device] for device in ids.tolist()]
 
     def _epochs(self, device: int, name: str, samples: Integers, count: int) -> Phase:
@@ -78,20 +81,19 @@ class TorchRound(CountKnowledge):
 
         All random numbers are a function of the device and of the number of its job.
         """
-        tasks, frame = self.tasks[ids], self.federation.frames[self.frame]
-        drawn = batch_samples(self.federation, self.streams, ids, tasks, self.frame, self.learning)
+        tasks, sizes = self.tasks[ids], self.held.sizes[ids].tolist()
+        drawn = batch_samples(self.held, self.streams, ids, tasks, self.learning)
         counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
         changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts)
-        edges = {size: step_edges(size, self.learning) for size in set(frame.sizes[ids].tolist())}
+        edges = {size: step_edges(size, self.learning) for size in set(sizes)}
         seeds = self.streams.seeds("job", ids, tasks).tolist()
-        for samples, size, moves, seed in zip(drawn, frame.sizes[ids].tolist(), changes, seeds, strict=True):
+        for samples, size, moves, seed in zip(drawn, sizes, changes, seeds, strict=True):
             yield Phase(samples, edges[size], moves), seed
 
     def losses(self, ids: Integers) -> Floats:
         """Mean loss of the round's start model on each device's data set, [n]."""
-        frame = self.federation.frames[self.frame]
         with self._loaded(self._start) as (model, data):
-            return mean_losses(model, data, [frame.clients[device] for device in ids], self._learner.cores)
+            return mean_losses(model, data, [self.held.samples_of(device) for device in ids], self._learner.cores)
 
     def update_norms(self, ids: Integers) -> Floats:
         """Norm of each device's update of this round, [n]; runs the jobs."""
@@ -99,8 +101,8 @@ class TorchRound(CountKnowledge):
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
-        drawn = batch_samples(self.federation, self.streams, ids, self.tasks[ids], self.frame, self.learning)
-        sizes = self.federation.frames[self.frame].sizes[ids]
+        drawn = batch_samples(self.held, self.streams, ids, self.tasks[ids], self.learning)
+        sizes = self.held.sizes[ids]
         firsts = [
             samples[: step_edges(int(size), self.learning)[1]] for samples, size in zip(drawn, sizes, strict=True)
         ]
@@ -112,10 +114,10 @@ class TorchRound(CountKnowledge):
     def class_gradient_distances(self, ids: Integers, part: Literal["all", "last_linear"]) -> ClassGradients:
         """Distances of the devices' class gradients to the global ones, at the global model as it is now."""
         ids = np.asarray(ids, dtype=np.int64)
-        sizes = self.federation.frames[self.frame].sizes
+        sizes = self.held.sizes
         class_count = self.federation.class_count
         every = np.arange(len(sizes))
-        batches = statistics_samples(self.federation, self.streams, every, self.tasks, self.frame, self.learning)
+        batches = statistics_samples(self.held, self.streams, every, self.tasks, self.learning)
         labels = [self._learner.dataset.train_labels[batch] for batch in batches]
         counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
         distances = np.zeros((0, class_count))

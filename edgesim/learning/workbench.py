@@ -17,7 +17,7 @@ from edgesim.algorithms.algorithm import Frozen, Outputs
 from edgesim.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning import dropout
-from edgesim.learning.federation import Frame
+from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.model_pool import frozen
 from edgesim.learning.tensors import DeviceData
@@ -33,7 +33,7 @@ class TorchWorkbench:
     model: FlatModel
     data: DeviceData
     public: Integers
-    frame: Frame
+    held: Holdings
     streams: Streams
     learning: LearningConfig
     round: int
@@ -46,7 +46,7 @@ class TorchWorkbench:
     @property
     def private_count(self) -> int:
         """See `Workbench`; summed for those that ask."""
-        return int(self.frame.sizes.sum())
+        return int(self.held.sizes.sum())
 
     def labels(self, samples: Integers) -> Tensor:
         """See `Workbench`."""

@@ -17,6 +17,7 @@ from torch import nn
 from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
 from edgesim.config_file import parse
+from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
@@ -154,7 +155,7 @@ def make_config(pair, setting="rounds", options=(), availability=(), download_s=
 def two_frames(config, streams):
     """The federation of a config whose devices hold the same data in a second frame."""
     federation = make_federation(config, streams)
-    return replace(federation, frames=[*federation.frames, federation.frames[-1]])
+    return replace(federation, drift=Framed([*federation.frames, federation.frames[-1]]))
 
 
 def with_dropout_and_batch_norm(image_shape, class_count):

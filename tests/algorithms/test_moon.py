@@ -15,7 +15,9 @@ from edgesim.algorithms.moon import Moon
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import Dataset
-from edgesim.learning.federation import Federation, Frame
+from edgesim.learning.drift.frames import Framed
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.runs.records import read_table
@@ -84,7 +86,7 @@ def test_the_learner_brings_the_worked_numbers(back_end, monkeypatch):
     dataset = Dataset("eight", labels, labels.copy(), 2, (1, 1, 2), lambda: (images, images.copy()), fixed_scale=1.0)
     sizes = np.array([device.samples for device in THREE])
     counts = np.stack([np.bincount(device.labels, minlength=2) for device in THREE])
-    federation = Federation(dataset, [Frame(sizes, counts, np.arange(2), np.arange(7))] * 2)
+    federation = Federation(dataset, Framed([Frame(sizes, counts, np.arange(2), np.arange(7))] * 2))
     monkeypatch.setattr("edgesim.learning.learner.new_model", lambda *_: eight_weights())
     # It tries a batch of one in single precision.
     monkeypatch.setattr("edgesim.learning.learner.refuse_lone_samples", lambda *_: None)

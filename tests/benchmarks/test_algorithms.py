@@ -18,7 +18,9 @@ from edgesim.algorithms.algorithm import Algorithm, Arrivals, Outputs, Sizes, Tr
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
-from edgesim.learning.federation import Federation, Frame
+from edgesim.learning.drift.frames import Framed
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.learning.torch_settings import reproducible
@@ -85,7 +87,7 @@ def in_third_round(algorithm: dict, model: str, back_end: str) -> tuple[TorchLea
     }
     completed = simulation.complete(parse(config, "benchmark"))
     learner = make_learner(
-        completed, Federation(dataset, [frame, frame], np.arange(devices * samples, len(labels))), Streams(3)
+        completed, Federation(dataset, Framed([frame, frame]), np.arange(devices * samples, len(labels))), Streams(3)
     )
     everyone = np.arange(devices)
     for number in (1, 2, 3):

@@ -123,15 +123,12 @@ def play_rounds(
     )
     world = GoldenWorld(config, streams, real.population, environment, availability or Leaves())
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
-    sizes = [frame.sizes for frame in federation.frames]
     parts = RunParts(
         world,
         InOrder(order),
         TimingOnlyLearner(config, federation, streams),
         writer,
         make_backhaul(world.topology, 1e6, hierarchical=False),
-        sizes,
-        sizes,
     )
     server = Server(parts, lambda _: None)
     numbers = [RoundNumber(k, 1, k, rounds, k == rounds) for k in range(1, rounds + 1)]

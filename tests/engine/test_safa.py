@@ -97,7 +97,7 @@ class Reference:
         learning = self.config.learning
         vector_to_parameters(start.clone(), self.module.parameters())
         optimiser = torch.optim.SGD(self.module.parameters(), learning.lr_in(round), learning.momentum)
-        (samples,) = batch_samples(self.federation, self.streams, np.array([device]), round, 1, learning)
+        (samples,) = batch_samples(self.federation.frames[1], self.streams, np.array([device]), round, learning)
         for batch in samples.reshape(learning.steps, learning.batch_size):
             optimiser.zero_grad()
             torch.nn.functional.cross_entropy(self.module(self.images[batch]), self.labels[batch]).backward()

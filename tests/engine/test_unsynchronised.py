@@ -90,7 +90,6 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
     learner.global_weights = torch.zeros_like(learner.global_weights)
     learner.serve(np.zeros(len(delays_s), dtype=np.int64))
     writer = records.RunWriter(folder, simulation.as_toml(config), {})
-    sizes = [frame.sizes for frame in federation.frames]
     values = []
     parts = RunParts(
         world,
@@ -98,8 +97,6 @@ def play(folder, delays_s, models, round_, staleness=None, back_end=None):
         learner,
         writer,
         make_backhaul(world.topology, 1.0, hierarchical=False),
-        sizes,
-        sizes,
     )
     server = Server(parts, lambda _: values.append((parts.clock.now, float(learner.global_weights[0]))))
     numbers = [RoundNumber(k, 1, k, models, k == models) for k in range(1, models + 1)]

@@ -10,7 +10,9 @@ from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
-from edgesim.learning.federation import Federation, Frame
+from edgesim.learning.drift.frames import Framed
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
@@ -66,7 +68,7 @@ def make_frames() -> Callable[..., Federation]:
                     np.concatenate(clients).astype(np.int64),
                 )
             )
-        return Federation(dataset, made)
+        return Federation(dataset, Framed(made))
 
     return make
 

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from edgesim.config import LearningConfig
 from edgesim.learning.batches import batch_samples, samples_per_job, statistics_samples, step_edges
-from edgesim.learning.federation import Federation, Frame
+from edgesim.learning.drift.frames import Framed
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.federation import Federation
 from edgesim.learning.knowledge import CountKnowledge
 from edgesim.streams import Streams
 
@@ -13,14 +15,14 @@ from edgesim.streams import Streams
 def _federation(sizes):
     """Devices that hold consecutive, disjoint samples."""
     frame = Frame(np.array(sizes), np.zeros((len(sizes), 1), dtype=np.int64), np.array([0]), np.arange(sum(sizes)))
-    return Federation(None, [frame, frame])
+    return Federation(None, Framed([frame, frame]))
 
 
 @given(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=6), steps=st.integers(1, 4), seed=st.integers(0, 99))
 def test_each_run_through_a_set_is_a_permutation_of_it(sizes, steps, seed):
     learning = LearningConfig(steps=steps, batch_size=5)
     federation = _federation(sizes)
-    drawn = batch_samples(federation, Streams(seed), np.arange(len(sizes)), 3, 1, learning)
+    drawn = batch_samples(federation.frames[1], Streams(seed), np.arange(len(sizes)), 3, learning)
     for size, client, samples in zip(sizes, federation.frames[1].clients, drawn, strict=True):
         assert len(samples) == 5 * steps
         for start in range(0, 5 * steps, size):
@@ -33,7 +35,7 @@ def test_batch_shares_equal_data_set_shares_when_samples_are_a_multiple_of_the_s
     dataset = make_dataset([0] * 20 + [1] * 12 + [2] * 16)
     federation = make_frames(dataset, [list(range(16)), list(range(16, 48))], [list(range(8, 24)), list(range(16, 48))])
     learning = LearningConfig(steps=4, batch_size=8)
-    known = CountKnowledge(federation, Streams(0), learning, 7, 1)
+    known = CountKnowledge(federation, Streams(0), learning, 7, federation.frames[1], federation.frames[0])
     every = np.arange(2)
     np.testing.assert_array_equal(known.class_counts(every, "batch"), known.class_counts(every, "dataset") * [[2], [1]])
     np.testing.assert_allclose(known.global_shares("batch"), known.global_shares("dataset"), atol=1e-15)
@@ -47,9 +49,9 @@ def test_batch_counts_are_those_of_the_job_that_trains(make_dataset, make_frames
     federation = make_frames(dataset, [list(range(30)), list(range(13, 40))], [list(range(30)), list(range(13, 40))])
     learning = LearningConfig(steps=2, batch_size=8)
     streams = Streams(1)
-    known = CountKnowledge(federation, streams, learning, 2, 1)
+    known = CountKnowledge(federation, streams, learning, 2, federation.frames[1], federation.frames[0])
     for device in (0, 1):
-        (samples,) = batch_samples(federation, streams, np.array([device]), 2, 1, learning)
+        (samples,) = batch_samples(federation.frames[1], streams, np.array([device]), 2, learning)
         expected = np.bincount(dataset.train_labels[samples], minlength=4)
         np.testing.assert_array_equal(known.class_counts(np.array([device]), "batch")[0], expected)
 
@@ -58,10 +60,10 @@ def test_a_devices_samples_depend_on_seed_device_and_round_alone():
     federation = _federation([7, 9, 7])
     learning = LearningConfig(steps=3, batch_size=4)
     streams = Streams(5)
-    together = batch_samples(federation, streams, np.array([2, 0, 1]), 1, 1, learning)
-    alone = batch_samples(federation, streams, np.array([2]), 1, 1, learning)[0]
+    together = batch_samples(federation.frames[1], streams, np.array([2, 0, 1]), 1, learning)
+    alone = batch_samples(federation.frames[1], streams, np.array([2]), 1, learning)[0]
     np.testing.assert_array_equal(together[0], alone)
-    next_round = batch_samples(federation, streams, np.array([2]), 2, 1, learning)[0]
+    next_round = batch_samples(federation.frames[1], streams, np.array([2]), 2, learning)[0]
     assert alone.tolist() != next_round.tolist()
 
 
@@ -70,7 +72,7 @@ def test_by_epochs_the_last_batch_of_each_is_partial():
     assert step_edges(10, learning).tolist() == [0, 4, 8, 10, 14, 18, 20]
     assert step_edges(8, learning).tolist() == [0, 4, 8, 12, 16]
     assert samples_per_job(np.array([10, 8]), learning).tolist() == [20, 16]
-    (samples,) = batch_samples(_federation([10]), Streams(0), np.array([0]), 1, 1, learning)
+    (samples,) = batch_samples(_federation([10]).frames[1], Streams(0), np.array([0]), 1, learning)
     assert sorted(samples[:10].tolist()) == sorted(samples[10:].tolist()) == list(range(10))
 
 
@@ -84,14 +86,14 @@ def test_by_steps_every_batch_is_whole():
 def test_a_statistics_batch_holds_distinct_samples_and_at_most_the_whole_set(size, count):
     learning = LearningConfig(steps=1, batch_size=8)
     federation, streams = _federation([size]), Streams(0)
-    (samples,) = statistics_samples(federation, streams, np.array([0]), 1, 1, learning)
+    (samples,) = statistics_samples(federation.frames[1], streams, np.array([0]), 1, learning)
     assert len(np.unique(samples)) == len(samples) == count
 
 
 def test_every_sample_is_equally_often_in_a_statistics_batch():
     learning = LearningConfig(steps=1, batch_size=5)
     federation, streams = _federation([20] * 800), Streams(0)
-    drawn = np.concatenate(statistics_samples(federation, streams, np.arange(800), 1, 1, learning)) % 20
+    drawn = np.concatenate(statistics_samples(federation.frames[1], streams, np.arange(800), 1, learning)) % 20
     counts = np.bincount(drawn, minlength=20)
     # 800 draws of chance 1/4: five standard deviations are 5 sqrt(800 * 3/16) = 61.
     assert np.abs(counts - 200).max() < 61

@@ -408,12 +408,13 @@ def test_a_device_of_one_sample_deviates_by_nothing_and_the_others_by_what_they_
 
 def test_a_sample_of_the_test_images_is_fixed_and_from_the_classes_seen(make):
     learner = make(evaluation={"samples": 100})
-    first = learner._test_samples(1)
-    np.testing.assert_array_equal(first, learner._test_samples(1))
+    first = learner._test_samples()
+    np.testing.assert_array_equal(first, learner._test_samples())
     assert len(np.unique(first)) == 100
-    old = learner._test_samples(0)
+    learner.accounts.held = learner.federation.frames[0]
+    old = learner._test_samples()
     assert learner.dataset.test_labels[old].max() == 5
-    assert len(learner._test_samples(0)) == 100
+    assert len(old) == 100
 
 
 def test_a_further_frame_starts_from_the_best_model_evaluated_in_the_one_before(make, make_dataset, make_frames):

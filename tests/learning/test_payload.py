@@ -9,7 +9,9 @@ from edgesim.config import AlgorithmConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.datasets import Dataset
-from edgesim.learning.federation import Federation, Frame, make_federation
+from edgesim.learning.drift.frames import Framed
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.models import MODELS, make_model
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS, known_network, parameter_count
@@ -53,7 +55,7 @@ def check(name, shape, classes):
     dataset = Dataset("made", np.zeros(1), np.zeros(1), classes, shape, lambda: ())
     blank = Frame(np.ones(1), np.ones((1, classes)), np.arange(classes), np.zeros(1))
     module = FlatModel(make_model(name, shape, classes), torch.device("cpu"))
-    found = known_network(name, Federation(dataset, [blank]), charged=True)
+    found = known_network(name, Federation(dataset, Framed([blank])), charged=True)
     assert found == replace(module.network, tensor_sizes=())
     return found
 
@@ -107,7 +109,7 @@ def test_published_payloads_of_ten_classes(model, algorithm, down, up, make_conf
     config = make_config(devices={"count": 2}, learning={"model": model}, algorithm=algorithm)
     dataset = Dataset("made", np.zeros(1), np.zeros(1), 10, (3, 32, 32), lambda: ())
     frame = Frame(np.array([20, 1]), np.array([[2] * 10, [1] + [0] * 9]), np.arange(10), np.zeros(21))
-    federation = Federation(dataset, [frame, frame])
+    federation = Federation(dataset, Framed([frame, frame]))
     accounts = Accounts(config, federation, Streams(0), known_network(model, federation, charged=True))
     ids = np.array([0])
     assert accounts.download_bits(ids, 1).tolist() == [down]

@@ -20,6 +20,7 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_dataset, load_shared
 from edgesim.learning.datasets.public import Shared
+from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.runs.records import read_table
@@ -93,7 +94,7 @@ def several_numbers_of_rounds_are_those_of_frames_with_the_same_data(monkeypatch
     def in_frames(config: RunConfig, streams: Streams) -> Federation:
         federation = make_federation(config, streams)
         frames = len(config.rounds) if isinstance(config.rounds, list) else 1
-        return replace(federation, frames=[federation.frames[0]] * (1 + frames))
+        return replace(federation, drift=Framed([federation.frames[0]] * (1 + frames)))
 
     monkeypatch.setattr(simulation, "make_federation", in_frames)
 

@@ -1,0 +1,87 @@
+"""Frames, the law without options: what ``data.partition`` deals holds for ever, or for one frame of rounds each.
+
+Only FedTeddi's partition has several frames (`edgesim.learning.partitions.fedteddi`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.arrays import Integers
+from edgesim.errors import EdgesimError
+from edgesim.learning import partitions
+from edgesim.learning.datasets import Dataset
+from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.drift.law import Law, Setting, When
+
+
+@dataclass(frozen=True, eq=False)
+class Framed:
+    """A `Drift` of listed data sets; frame 0 is the state before the first round."""
+
+    frames: Sequence[Frame]
+
+    @property
+    def moves(self) -> bool:
+        """Never."""
+        return False
+
+    def at(self, when: When) -> Frame:
+        """The frame of an instant."""
+        return self.frames[when.frame]
+
+    def before(self, when: When, last: When) -> Frame:
+        """The frame before: by FedTeddi a mix has changed during a whole frame."""
+        return self.frames[when.frame - 1]
+
+    def sizes_ahead(self) -> Integers:
+        """Those of all frames with rounds."""
+        return np.concatenate([frame.sizes for frame in self.frames[1:]])
+
+    def note(self) -> str:
+        """Nothing."""
+        return ""
+
+
+class Frames(Law):
+    """What ``data.partition`` deals."""
+
+    def make(self, setting: Setting) -> Framed:
+        """See `Law.make`. A partition that does not change holds in frame 0 and frame 1 alike."""
+        data, dataset, private = partitions.resolve(setting.config.data), setting.dataset, setting.private
+        law, labels = partitions.make_partition(data), dataset.train_labels[private]
+        how = dataset.class_count, setting.config.devices.count, data.samples_per_device, setting.streams
+        if dataset.domains is None:
+            parts = law.divide(labels, *how)
+        else:
+            parts = law.divide_domains(labels, dataset.domains.train[private], *how)
+        frames: list[Frame] = []
+        seen = np.empty(0, dtype=np.int64)
+        for clients in parts:
+            frames.append(_frame([private[own] for own in clients], dataset, seen))
+            seen = frames[-1].classes_seen
+        return Framed(frames * 2 if len(frames) == 1 else frames)
+
+
+def blank(device_count: int, size: int, frames: int) -> Framed:
+    """Data sets of so many samples of no class, in so many frames after frame 0."""
+    empty = np.empty(0, dtype=np.int64)
+    sizes = np.broadcast_to(np.asarray(size, dtype=np.int64), device_count)
+    return Framed([Frame(sizes, np.empty((device_count, 0), dtype=np.int64), empty, empty)] * (1 + frames))
+
+
+def _frame(clients: list[Integers], dataset: Dataset, seen_before: Integers) -> Frame:
+    sizes = np.array([len(client) for client in clients], dtype=np.int64)
+    empty = np.flatnonzero(sizes == 0)
+    if len(empty):
+        raise EdgesimError(
+            f"data.partition: device {empty[0]} holds no samples ({len(empty)} of {len(clients)} devices do); "
+            "every device needs at least one"
+        )
+    samples = np.concatenate(clients)
+    cells = np.repeat(np.arange(len(clients)), sizes) * dataset.class_count + dataset.train_labels[samples]
+    counts = np.bincount(cells, minlength=len(clients) * dataset.class_count)
+    counts = counts.reshape(len(clients), dataset.class_count).astype(np.int64)
+    held = np.flatnonzero(counts.any(axis=0))
+    return Frame(sizes, counts, np.union1d(seen_before, held), samples)
