@@ -19,6 +19,7 @@ from edgesim.files import content
 from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
 from edgesim.learning.datasets import DATASETS
+from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
@@ -155,11 +156,12 @@ def migrate(
 @app.command(name="list")
 @plain_errors
 def list_() -> None:
-    """List policies, algorithms, partitions, channels, availability models, traces, scenarios, models and data sets."""
+    """List what configs can name: policies, algorithms, partitions, drift laws, channels, models, data sets, ..."""
     rows = {
         "policies": sorted(SELECTORS),
         "algorithms": sorted(ALGORITHMS),
         "partitions": sorted(PARTITIONS),
+        "drift": sorted(LAWS),
         "channels": content.names("channels", ".toml"),
         "availability": sorted(MODELS),
         "traces": content.names("traces", ".parquet"),

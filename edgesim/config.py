@@ -333,9 +333,9 @@ class DataConfig(Section):
     """How many images of each class are carved; when absent 20 of ``digits``, else a tenth of the smallest class."""
     small: bool = False
     """Whether the devices divide but 200 images of each class, as many as small benchmarks have."""
-    partition: str = "fedteddi"
-    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards``, ``quantity`` or
-    ``listed``."""
+    partition: str | None = None
+    """``fedteddi``, ``iid``, ``dirichlet``, ``dirichlet-labels``, ``classes``, ``shards``, ``quantity`` or ``listed``;
+    when absent ``fedteddi``, or none where ``drift.law`` deals the samples."""
     partition_options: dict[str, Any] = {}
     """The partition's own options, checked by the partition."""
     samples_per_device: Count | None = Field(None, ge=2)
@@ -490,6 +490,8 @@ class RunConfig(Section):
     def _consistent(self) -> Self:
         if self.data.dataset == "none" and self.learning.training == "real":
             raise Contradiction("data.dataset = 'none' is for learning.training = 'none'", "data.dataset")
+        if self.drift.law != "frames":
+            self._without_frames()
         if self.stop_at_s is not None and self.stop_at_s < self.round.tmax_s:
             raise Contradiction(
                 f"stop_at_s ({self.stop_at_s:g}) must not be below round.tmax_s ({self.round.tmax_s:g})", "round.tmax_s"
@@ -537,6 +539,20 @@ class RunConfig(Section):
                 "devices.count",
             )
         return self
+
+    def _without_frames(self) -> None:
+        law = f"drift.law = {self.drift.law!r}"
+        if self.data.partition is not None or self.data.partition_options:
+            raise Contradiction(
+                f"data.partition deals the samples, and so does {law}; remove data.partition and its options, or the "
+                "law",
+                "data.partition",
+                "drift.law",
+            )
+        if isinstance(self.rounds, list):
+            raise Contradiction(f"rounds: several numbers are those of frames, which {law} has not; give one", "rounds")
+        if self.data.dataset == "none":
+            raise Contradiction(f"{law} needs classes, which data.dataset = 'none' does not have", "data.dataset")
 
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""

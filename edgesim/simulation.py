@@ -27,7 +27,7 @@ from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
-from edgesim.learning import drift, partitions
+from edgesim.learning import drift
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
@@ -70,7 +70,7 @@ def complete(config: RunConfig) -> RunConfig:
         "availability": availability.with_options(
             models.resolve_options(availability.model, availability.options, knobs.tmax_s, has_rounds)
         ),
-        "data": partitions.resolve(config.data),
+        "data": drift.resolve_data(config),
         "drift": drift.resolve(config.drift),
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),

@@ -75,6 +75,11 @@ class Accounts:
         """Whether data may change at other instants than the end of a frame."""
         return self._federation.drift.moves
 
+    @property
+    def drift_note(self) -> str:
+        """What is to be said of the drift before the run; empty if nothing is."""
+        return self._federation.drift.note()
+
     def have_moved(self, t_s: float) -> bool:
         """Whether devices hold other data at an instant than when the round was opened for the last time."""
         return self.data_move and self._federation.drift.at(self.when._replace(t_s=t_s)) is not self.held
@@ -155,8 +160,16 @@ class Accounts:
         return self.rule.weigh(self.algorithm, arrived)
 
     def report(self, arrived: Arrivals) -> dict[tuple[str, str], float]:
-        """What the algorithm says of a round that is about to be merged: rows of ``metrics`` by (name, key)."""
-        return self.algorithm.report(self.ledger, arrived)
+        """What is said of a round that is about to be merged, by the algorithm and, where data move, of the data that
+        its updates began with (``class_samples``, by device/class): rows of ``metrics`` by (name, key).
+        """
+        told = self.algorithm.report(self.ledger, arrived)
+        if self.data_move:
+            of_classes = np.argwhere(arrived.class_counts)
+            keys = (f"{arrived.ids[row]}/{label}" for row, label in of_classes.tolist())
+            counts = arrived.class_counts[tuple(of_classes.T)].tolist()
+            told = told | {("class_samples", key): float(count) for key, count in zip(keys, counts, strict=True)}
+        return told
 
     def note(self, arrived: Arrivals) -> None:
         """A round was merged."""

@@ -57,4 +57,8 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     if data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
-    return Federation(dataset, law.make(Setting(config, dataset, private, streams)), shared.public)
+    return Federation(
+        dataset,
+        law.make(Setting(config.model_copy(update={"data": drift.resolve_data(config)}), dataset, private, streams)),
+        shared.public,
+    )

@@ -14,6 +14,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.files.file_digest import file_digest
 from edgesim.learning.datasets import dataset_files
+from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
 from edgesim.runs.sources import source_digest
@@ -29,8 +30,10 @@ def code_modules(config: RunConfig) -> dict[str, str]:
     modules["algorithm.name"] = ALGORITHMS[config.algorithm.name].__module__
     if config.algorithm.server != "own":
         modules["algorithm.server"] = ALGORITHMS[config.algorithm.server].__module__
-    if config.data.dataset != "none":
+    if config.data.dataset != "none" and config.data.partition is not None:
         modules["data.partition"] = PARTITIONS[config.data.partition].__module__
+    if config.drift.law != "frames":
+        modules["drift.law"] = LAWS[config.drift.law].__module__
     if config.learning.training == "real":
         modules["learning.model"] = model_module(config.learning.model)
     return modules

@@ -1,12 +1,23 @@
 """Which data devices hold as rounds or seconds pass: the drift laws and their registry."""
 
-from edgesim.config import DriftConfig
+from edgesim.config import DataConfig, DriftConfig, RunConfig
+from edgesim.learning import partitions
+from edgesim.learning.drift.arrival import Arrival
 from edgesim.learning.drift.frames import Frames
+from edgesim.learning.drift.gradual import Gradual
 from edgesim.learning.drift.law import Law
+from edgesim.learning.drift.recurring import Recurring
+from edgesim.learning.drift.rotation import Rotation
+from edgesim.learning.drift.swap import Swap
 from edgesim.validation import options_of
 
 LAWS: dict[str, type[Law]] = {
     "frames": Frames,
+    "rotation": Rotation,
+    "swap": Swap,
+    "gradual": Gradual,
+    "recurring": Recurring,
+    "arrival": Arrival,
 }
 
 
@@ -18,3 +29,11 @@ def make_law(drift: DriftConfig) -> Law:
 def resolve(drift: DriftConfig) -> DriftConfig:
     """The same section with the law's defaults written out; raises as `make_law` does."""
     return drift.with_options(make_law(drift).model_dump(exclude_none=True))
+
+
+def resolve_data(config: RunConfig) -> DataConfig:
+    """The section ``[data]`` with the defaults of partition or drift law written out; raises as `make_law` does."""
+    law, data = make_law(config.drift), config.data
+    if isinstance(law, Frames):
+        return partitions.resolve(data)
+    return data.model_copy(update={"samples_per_device": data.samples_per_device or law.default_samples})

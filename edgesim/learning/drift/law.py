@@ -7,7 +7,7 @@ whichever order it is asked.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig, Section
@@ -67,6 +67,9 @@ class Drift(Protocol):
 
 class Law(Section, ABC):
     """A drift law; its fields are the options in ``[drift]``."""
+
+    default_samples: ClassVar[int | None] = 60
+    """``data.samples_per_device`` when absent; None where the law alone says how many samples devices hold."""
 
     @abstractmethod
     def make(self, setting: Setting) -> Drift:

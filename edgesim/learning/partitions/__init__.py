@@ -24,9 +24,14 @@ PARTITIONS: dict[str, type[Partition]] = {
 }
 
 
+_DEFAULT = "fedteddi"
+
+
 def make_partition(data: DataConfig) -> Partition:
     """The partition that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
-    return options_of(PARTITIONS, data.partition, data.partition_options, "data.partition", "data.partition_options")
+    return options_of(
+        PARTITIONS, data.partition or _DEFAULT, data.partition_options, "data.partition", "data.partition_options"
+    )
 
 
 #: Samples of a device that has no data set.
@@ -39,5 +44,9 @@ def resolve(data: DataConfig) -> DataConfig:
     samples = data.samples_per_device
     if samples is None:
         samples = _BLANK_SAMPLES if data.dataset == "none" else partition.default_samples
-    options = partition.model_dump(exclude_none=True)
-    return data.model_copy(update={"partition_options": options, "samples_per_device": samples})
+    resolved = {
+        "partition": data.partition or _DEFAULT,
+        "partition_options": partition.model_dump(exclude_none=True),
+        "samples_per_device": samples,
+    }
+    return data.model_copy(update=resolved)

@@ -1,0 +1,114 @@
+"""Samples that arrive: each device's data set grows by a Poisson process, or always holds the newest samples."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Floats, Integers
+from edgesim.errors import EdgesimError
+from edgesim.learning.drift.holdings import Holdings
+from edgesim.learning.drift.law import Law, Setting
+from edgesim.learning.drift.moving import Drawn, Fleet, Moving, make_fleet
+from edgesim.learning.drift.pools import PoolKind, walks
+
+
+class Arrival(Law):
+    """From ``data.samples_per_device`` samples on, one more at each arrival; none again until the pool is empty."""
+
+    pool: PoolKind = "shared"
+    rate_per_s: float = Field(gt=0, le=1e6)
+    """Mean number of samples that arrive at each device in a second."""
+    keep: Literal["all", "newest"] = "all"
+    """``all``: until the pool is empty data sets grow, and then they stay; ``newest``: for each sample that arrives the
+    oldest one leaves, and an empty pool begins again."""
+
+    def make(self, setting: Setting) -> Moving:
+        """See `Law.make`."""
+        fleet = make_fleet(setting, self.pool)
+        least = int(fleet.pools.sizes.min())
+        if least < fleet.size:
+            raise EdgesimError(
+                f"data.samples_per_device: devices begin with {fleet.size} samples, and the pool of a device has "
+                f"{least}; lower it, or set drift.pool = 'shared'",
+                "data.samples_per_device",
+                "drift.pool",
+            )
+        grows = self.keep == "all"
+        # Of data sets that grow any size may be that of a job.
+        ahead = np.arange(fleet.size, int(fleet.pools.sizes.max()) + 1) if grows else np.array([fleet.size])
+        return Moving(lambda when: when.t_s, _Stream(fleet, self.rate_per_s, grows).at, partial(np.array, ahead))
+
+
+@dataclass(eq=False)
+class _Stream:
+    """What has arrived until the last instant asked about; an earlier one begins again at 0."""
+
+    fleet: Fleet
+    rate_per_s: float
+    grows: bool
+    _t_s: float = np.inf
+    _count: Integers = field(init=False)
+    """Samples that have arrived, [N]."""
+    _next_s: Floats = field(init=False)
+    """When the next one does, [N]."""
+    _class_counts: Integers = field(init=False)
+    """Samples held, [N, C]."""
+
+    def __post_init__(self) -> None:
+        fleet, devices = self.fleet, np.arange(self.fleet.device_count)
+        pools = fleet.pools
+        pool = pools.of(devices)
+        self._first, self._size = pools.firsts[pool], pools.sizes[pool]
+        self._begin, self._step = walks(fleet.streams, "drift/arrivals", devices, self._size)
+        self._seen = np.flatnonzero(pools.class_counts.any(axis=0))
+
+    def at(self, t_s: float) -> Holdings:
+        """What devices hold at an instant."""
+        if t_s < self._t_s:
+            self._start()
+        self._t_s = t_s
+        while len(due := np.flatnonzero(self._next_s <= t_s)):
+            self._arrive(due)
+        count = self._count.copy()
+        class_counts = self._class_counts.copy()
+        return Drawn(class_counts.sum(axis=1), class_counts, self._seen, partial(self._samples, count))
+
+    def _start(self) -> None:
+        devices = np.arange(self.fleet.device_count)
+        self._count = np.zeros(len(devices), dtype=np.int64)
+        self._next_s = self._gap_s(devices)
+        self._class_counts = np.zeros((len(devices), self.fleet.class_count), dtype=np.int64)
+        for turn in range(self.fleet.size):
+            self._class_counts[devices, self._labels(devices, np.full(len(devices), turn))] += 1
+
+    def _arrive(self, due: Integers) -> None:
+        """The next sample of each of some devices arrives."""
+        turn = self.fleet.size + self._count[due]
+        coming = due[turn < self._size[due]] if self.grows else due
+        self._class_counts[coming, self._labels(coming, self.fleet.size + self._count[coming])] += 1
+        if not self.grows:
+            self._class_counts[due, self._labels(due, self._count[due])] -= 1
+        self._count[due] += 1
+        self._next_s[due] += self._gap_s(due)
+
+    def _gap_s(self, devices: Integers) -> Floats:
+        """From the last arrival to the next, [n]."""
+        return self.fleet.streams.exponential("drift/gaps", devices, self._count[devices]) / self.rate_per_s
+
+    def _places(self, devices: Integers, turn: Integers) -> Integers:
+        """Where the sample stands that is number ``turn``, from 0, of all that each device ever has."""
+        within = (self._begin[devices] + self._step[devices] * turn) % self._size[devices]
+        return np.asarray(self._first[devices] + within)
+
+    def _labels(self, devices: Integers, turn: Integers) -> Integers:
+        pools = self.fleet.pools
+        return np.asarray(pools.labels[pools.samples[self._places(devices, turn)]])
+
+    def _samples(self, count: Integers, device: int) -> Integers:
+        """The samples of a device, of which so many have arrived, [N]; ascending."""
+        size, had = self.fleet.size, int(count[device])
+        turns = np.arange(min(size + had, int(self._size[device]))) if self.grows else np.arange(had, had + size)
+        return np.sort(self.fleet.pools.samples[self._places(np.full(len(turns), device), turns)])

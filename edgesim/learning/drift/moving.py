@@ -1,0 +1,123 @@
+"""Data that move with rounds or seconds: what the laws of that kind share."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from edgesim.arrays import Integers
+from edgesim.config import RunConfig
+from edgesim.learning.drift.holdings import Holdings
+from edgesim.learning.drift.law import START, Setting, When
+from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
+from edgesim.streams import Streams
+
+_KEPT = 2
+"""Instants whose data are remembered: a round's, and those of the round before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn(Holdings):
+    """Data sets of which only the sizes are listed."""
+
+    find: Callable[[int], Integers]
+    """The samples of a device, ascending."""
+
+    def samples_of(self, device: int) -> Integers:
+        """As `Holdings.samples_of`."""
+        return self.find(device)
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """What a law that moves deals out, and to whom."""
+
+    pools: Pools
+    device_count: int
+    class_count: int
+    size: int
+    """Samples of a device's data set, ``data.samples_per_device``; 0 where the law decides."""
+    rounds: int
+    """T: the rounds of the run, or as many deadlines as fit before its end."""
+    round_s: float
+    """A round that lasts to its deadline."""
+
+    @property
+    def streams(self) -> Streams:
+        """Those of the run."""
+        return self.pools.streams
+
+
+def make_fleet(setting: Setting, pool: PoolKind) -> Fleet:
+    """The devices of a run and their pools; raises `EdgesimError`."""
+    config = setting.config
+    size = config.data.samples_per_device or 0
+    count, classes = config.devices.count, setting.dataset.class_count
+    return Fleet(make_pools(setting, pool), count, classes, size, rounds_of(config), config.round.tmax_s)
+
+
+def rounds_of(config: RunConfig) -> int:
+    """Rounds of a resolved config without frames; where only the time is given, those that last to their deadline."""
+    if config.rounds is not None:
+        return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
+    assert config.stop_at_s is not None
+    return max(1, int(config.stop_at_s / config.round.tmax_s + 1e-9))
+
+
+@dataclass(eq=False)
+class Moving:
+    """A `Drift` by a law that deals the data of a phase; the classes of all pools are one frame of the run."""
+
+    phase: Callable[[When], Hashable]
+    """What the data of an instant depend on."""
+    deal: Callable[[Any], Holdings]
+    """The data of a phase."""
+    sizes: Callable[[], Integers]
+    warning: str = ""
+    _dealt: dict[Hashable, Holdings] = field(default_factory=dict)
+
+    @property
+    def moves(self) -> bool:
+        """Always."""
+        return True
+
+    @cached_property
+    def frames(self) -> Sequence[Holdings]:
+        """Before the first round, and as it opens at t = 0."""
+        return [self.at(START), self.at(When(1, 1, 0.0))]
+
+    def at(self, when: When) -> Holdings:
+        """The data of an instant's phase."""
+        phase = self.phase(when)
+        if phase not in self._dealt:
+            while len(self._dealt) >= _KEPT:
+                del self._dealt[next(iter(self._dealt))]
+            self._dealt[phase] = self.deal(phase)
+        return self._dealt[phase]
+
+    def before(self, when: When, last: When) -> Holdings:
+        """The data of the round before."""
+        return self.at(last)
+
+    def sizes_ahead(self) -> Integers:
+        """Those that the law can tell."""
+        return self.sizes()
+
+    def note(self) -> str:
+        """The law's warning."""
+        return self.warning
+
+
+def by_class(pools: Pools, counts: Integers, classes_seen: Integers) -> Drawn:
+    """Data sets of so many samples of each class, ``counts`` [N, C], each class in the device's own order."""
+    return Drawn(counts.sum(axis=1), counts, classes_seen, lambda device: pools.of_classes(device, counts[device]))
+
+
+def aliases(cycles_per_round: float) -> str:
+    """A note about a law that goes through more than half of its cycle in a round; empty for slower ones."""
+    if cycles_per_round <= 0.5:
+        return ""
+    return (
+        f"the drift goes through {cycles_per_round:.3g} of its cycle in a round, more than half, so that "
+        "rounds seem to show a slower drift, or one that runs backwards: lower its speed or shorten the rounds"
+    )

@@ -1,0 +1,121 @@
+"""Where the data sets of a drift law come from: pools of samples, which each device goes through in its own order.
+
+A device begins at its own place of the shuffled pool and goes on in its own step, around and around; the step has no
+factor in common with the size, so that nothing comes twice before all has come once. What a device takes from a pool of
+100,000 samples is thus known without a list of them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import numpy as np
+
+from edgesim.arrays import Integers
+from edgesim.errors import EdgesimError
+from edgesim.learning.drift.law import Setting
+from edgesim.streams import Streams
+
+PoolKind = Literal["shared", "iid_partition"]
+"""One pool of all private samples for all devices, or one for each device: equal random parts, no sample in two."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pools:
+    """One pool of all devices, or one each; Q of them."""
+
+    samples: Integers
+    """Indices into the training set, pool after pool, each in random order."""
+    firsts: Integers
+    """Where each pool begins among `samples`, [Q]."""
+    sizes: Integers
+    """[Q]."""
+    class_counts: Integers
+    """Samples of each pool and class, [Q, C]."""
+    labels: Integers
+    """Of the whole training set."""
+    streams: Streams
+    device_count: int
+
+    def of(self, devices: Integers) -> Integers:
+        """The pool of each device, [n]."""
+        return np.minimum(devices, len(self.sizes) - 1)
+
+    @cached_property
+    def _by_class(self) -> tuple[Integers, Integers]:
+        """The samples of each pool class after class, and where each class begins in them, [Q, C]."""
+        owner = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        order = np.lexsort((self.labels[self.samples], owner))
+        firsts = np.cumsum(self.class_counts.reshape(-1)).reshape(self.class_counts.shape) - self.class_counts
+        return np.asarray(self.samples[order]), firsts
+
+    def of_classes(self, device: int, counts: Integers) -> Integers:
+        """The device's first ``counts`` samples of each class, [C]; ascending."""
+        samples, firsts = self._by_class
+        pool = int(self.of(np.array([device]))[0])
+        taken = []
+        for label in np.flatnonzero(counts).tolist():
+            first, size = int(firsts[pool, label]), int(self.class_counts[pool, label])
+            places = np.arange(size)
+            if counts[label] < size:
+                begin, step = walks(self.streams, f"drift/class-{label}", np.array([device]), np.array([size]))
+                places = (begin + step * np.arange(counts[label])) % size
+            taken.append(samples[first + places])
+        return np.sort(np.concatenate(taken))
+
+
+def walks(streams: Streams, name: str, devices: Integers, sizes: Integers) -> tuple[Integers, Integers]:
+    """Where each device begins in a pool of its size, and its step, [n] each."""
+    draws = streams.uniform(name, devices, count=2)
+    begin, step = (draws[:, 0] * sizes).astype(np.int64), np.empty(len(devices), dtype=np.int64)
+    for size in np.unique(sizes).tolist():
+        steps, rows = _steps(size), sizes == size
+        step[rows] = steps[(draws[rows, 1] * len(steps)).astype(np.int64)]
+    return begin, step
+
+
+@lru_cache(maxsize=256)
+def _steps(size: int) -> Integers:
+    """Numbers up to a size that have no factor in common with it."""
+    numbers = np.arange(1, size + 1)
+    return np.asarray(numbers[np.gcd(numbers, size) == 1])
+
+
+def make_pools(setting: Setting, kind: PoolKind) -> Pools:
+    """The pools of a run; raises `EdgesimError` where there are fewer samples than devices."""
+    count, labels, classes = setting.config.devices.count, setting.dataset.train_labels, setting.dataset.class_count
+    private = setting.private[setting.streams.generator("drift/pool").permutation(len(setting.private))]
+    size = len(private) if kind == "shared" else len(private) // count
+    if size == 0:
+        raise EdgesimError(
+            f"devices.count: {count} devices are more than the {len(private)} training samples, of which each needs "
+            "a part; lower it or set drift.pool = 'shared'",
+            "devices.count",
+            "drift.pool",
+        )
+    pools = 1 if kind == "shared" else count
+    private = private[: pools * size]
+    cells = np.repeat(np.arange(pools), size) * classes + labels[private]
+    counts = np.bincount(cells, minlength=pools * classes).reshape(pools, classes).astype(np.int64)
+    firsts = np.arange(pools) * size
+    return Pools(private, firsts, np.full(pools, size), counts, labels, setting.streams, count)
+
+
+def need_in_pools(pools: Pools, most: Integers, what: str) -> None:
+    """Refuse pools with fewer samples of a class than a device may ever hold, ``most`` [N or 1, C].
+
+    ``what`` says why. Raises `EdgesimError`.
+    """
+    if len(pools.sizes) == 1:
+        most = most.max(axis=0, keepdims=True)
+    lacks = np.argwhere(pools.class_counts < most)
+    if len(lacks):
+        row, label = (int(number) for number in lacks[0])
+        whose = "the pool of all devices" if len(pools.sizes) == 1 else f"the pool of device {row}"
+        needed = int(np.broadcast_to(most, pools.class_counts.shape)[row, label])
+        raise EdgesimError(
+            f"drift.pool: {whose} has {pools.class_counts[row, label]} samples of class {label}, and {what} "
+            f"{needed} of it",
+            "drift.pool",
+            "data.samples_per_device",
+        )

@@ -1,0 +1,91 @@
+"""FedStg's cosine rotation: each device draws some classes a round, and the likely ones move on with the rounds.
+
+FedStg, SAC 2026, section 3.1.
+"""
+
+from functools import partial
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from edgesim.arrays import Floats, Integers
+from edgesim.errors import EdgesimError
+from edgesim.learning.drift.holdings import Holdings
+from edgesim.learning.drift.law import Law, Setting, When
+from edgesim.learning.drift.moving import Fleet, Moving, aliases, by_class, make_fleet
+from edgesim.learning.drift.pools import PoolKind, need_in_pools
+from edgesim.quantities import Count, Factor
+
+
+class Rotation(Law):
+    """All samples of the classes drawn, from the device's pool."""
+
+    default_samples: ClassVar[int | None] = None
+    pool: PoolKind = "shared"
+    classes: list[Annotated[Count, Field(ge=1)]] = Field([6, 8], min_length=2, max_length=2)
+    """Least and most classes that a device draws in a round, each number as likely."""
+    speed: Factor = Field(2.0, gt=0)
+    """Cycles in the T rounds of the run."""
+    delta: Factor = Field(0.5, ge=0)
+    """Phase between neighbouring classes, in rad."""
+    offset: Factor = Field(0.4, ge=0)
+    """Phase between neighbouring devices, in rad."""
+    rotates: bool = True
+    """Control: without it the chances stay those of round 0; classes are drawn anew in each round all the same."""
+    clock: Literal["rounds", "seconds"] = "rounds"
+    """Whether R is the number of the round, or simulated time over ``round.tmax_s``."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.classes[0] > self.classes[1]:
+            raise ValueError(f"classes: the least number comes first (got {self.classes})")
+        return self
+
+    def make(self, setting: Setting) -> Moving:
+        """See `Law.make`."""
+        fleet = make_fleet(setting, self.pool)
+        if setting.config.data.samples_per_device is not None:
+            raise EdgesimError(
+                "data.samples_per_device: is not for drift.law = 'rotation', whose devices hold all samples of the "
+                "classes that they draw; remove it",
+                "data.samples_per_device",
+            )
+        if self.classes[1] > fleet.class_count:
+            raise EdgesimError(
+                f"drift.classes: {self.classes[1]} are more than the {fleet.class_count} classes; lower it",
+                "drift.classes",
+            )
+        need_in_pools(fleet.pools, np.ones((1, fleet.class_count), dtype=np.int64), "a device that draws it needs")
+        warning = aliases(self.speed / fleet.rounds) if self.rotates else ""
+        return Moving(partial(self._turn, fleet), partial(self._deal, fleet), partial(self._sizes, fleet), warning)
+
+    def _turn(self, fleet: Fleet, when: When) -> float:
+        """R."""
+        return float(when.round) if self.clock == "rounds" else when.t_s / fleet.round_s
+
+    def chances(self, devices: Integers, turn: float, rounds: int, class_count: int) -> Floats:
+        """p_{i,c} of each device in round ``turn`` of ``rounds``, [n, C]: eq. 3.1."""
+        cycles = turn * self.speed / rounds if self.rotates else 0.0
+        phase, step = 2 * np.pi * cycles + self.offset * devices, self.delta * np.arange(class_count)
+        # cos(phase + step), of two sums over devices and classes instead of a cosine for each pair.
+        weight = np.column_stack([np.cos(phase), -np.sin(phase)]) @ np.stack([np.cos(step), np.sin(step)])
+        weight += 1.1
+        weight *= weight
+        weight /= weight.sum(axis=1, keepdims=True)
+        return np.asarray(weight)
+
+    def _deal(self, fleet: Fleet, turn: float) -> Holdings:
+        devices, number = np.arange(fleet.device_count), int(turn)
+        # As many draws one after another without replacement, chances renormalised each time, as least values of e / p.
+        values = fleet.streams.exponential("drift/rotation", devices, number, fleet.class_count)
+        values /= self.chances(devices, turn, fleet.rounds, fleet.class_count)
+        least, most = self.classes
+        drawn = least + (fleet.streams.uniform("drift/classes", devices, number) * (most - least + 1)).astype(np.int64)
+        last = np.sort(values, axis=1)[devices, drawn - 1]
+        counts = np.where(values <= last[:, None], fleet.pools.class_counts, 0)
+        return by_class(fleet.pools, counts, np.arange(fleet.class_count))
+
+    def _sizes(self, fleet: Fleet) -> Integers:
+        """Those of whole rounds."""
+        return np.unique(np.concatenate([self._deal(fleet, float(R)).sizes for R in range(1, fleet.rounds + 1)]))

@@ -1,0 +1,37 @@
+"""A sudden drift: at an instant every device's mix of classes becomes another one."""
+
+from functools import partial
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.learning.drift import mixes
+from edgesim.learning.drift.holdings import Holdings
+from edgesim.learning.drift.law import Law, Setting
+from edgesim.learning.drift.mixes import Mixes
+from edgesim.learning.drift.moving import Moving, make_fleet
+from edgesim.learning.drift.pools import PoolKind
+from edgesim.quantities import Seconds
+
+
+class Swap(Law):
+    """Mix A, and mix B from ``t_s`` on."""
+
+    pool: PoolKind = "shared"
+    t_s: Seconds = Field(gt=0)
+    before: Mixes
+    """A."""
+    after: Mixes
+    """B."""
+
+    def make(self, setting: Setting) -> Moving:
+        """See `Law.make`."""
+        fleet = make_fleet(setting, self.pool)
+        a, b = mixes.as_rows(self.before, fleet, "drift.before"), mixes.as_rows(self.after, fleet, "drift.after")
+        mixes.need(fleet, a, b)
+        swap_s = self.t_s * (1 - mixes.SLACK)
+
+        def deal(is_over: bool) -> Holdings:
+            return mixes.hold(fleet, b, np.concatenate([a, b])) if is_over else mixes.hold(fleet, a, a)
+
+        return Moving(lambda when: when.t_s >= swap_s, deal, partial(np.array, [fleet.size]))
