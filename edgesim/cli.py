@@ -107,13 +107,22 @@ def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
 @app.command()
 @plain_errors
 def plot(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or one study folder.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or one study folder; with --drift a config.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for the figures; RUN/plots, or comparison beside several, when absent.")
     ] = None,
     round_: Annotated[int | None, typer.Option("--round", help="Round of the Gantt chart.")] = None,
+    drift: Annotated[
+        bool, typer.Option("--drift", help="Draw the class mix over time that a config leads to, without a run.")
+    ] = False,
+    device: Annotated[int | None, typer.Option(help="With --drift, that of one device; of all when absent.")] = None,
 ) -> None:
     """Draw every figure that the folders support, as PNG and SVG."""
+    if drift:
+        _plot_drift(runs, out, device)
+        return
+    if device is not None:
+        raise EdgesimError("--device: is for --drift; add it, or leave --device out")
     from edgesim.plots.gallery import draw
     from edgesim.plots.groups import beyond_labels
 
@@ -125,6 +134,25 @@ def plot(
         console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
     for path in paths:
         say(path)
+
+
+def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> None:
+    from edgesim.learning.drift.course import course
+    from edgesim.plots.drift import draw_drift
+    from edgesim.plots.style import save
+
+    if len(configs) > 1:
+        raise EdgesimError(f"--drift: expected one config (got {len(configs)})")
+    (path,) = configs
+    config = simulation.complete(load(path))
+    found = course(config, device)
+    whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
+    figure = draw_drift(found.x, found.shares, found.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
+    folder = out or Path("runs") / f"{path.stem}-drift"
+    with system_errors(f"{folder}: cannot be written", "; choose another --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for file in save(figure, folder / ("drift" if device is None else f"drift-device-{device}")):
+        say(file)
 
 
 @app.command()

@@ -64,6 +64,18 @@ def test_run_show_and_plot_work_as_typed(config, tmp_path):
     assert (tmp_path / "runs/run/plots/gantt.svg").exists()
 
 
+def test_the_class_mix_over_time_is_drawn_before_any_run(config, tmp_path):
+    status, output = edgesim("plot", "run.toml", "--drift")
+    assert (status, output.split()) == (0, ["runs/run-drift/drift.png", "runs/run-drift/drift.svg"])
+    assert (tmp_path / "runs/run-drift/drift.png").stat().st_size > 10_000
+    assert not (tmp_path / "runs/run").exists()
+    status, output = edgesim("plot", "run.toml", "--drift", "--device", "3", "--out", "here")
+    assert (status, output.split()[0]) == (0, "here/drift-device-3.png")
+    assert "--device: expected 0 to 29 (got 30)" in refused("plot", "run.toml", "--drift", "--device", 30)
+    assert "--drift: expected one config (got 2)" in refused("plot", "run.toml", "run.toml", "--drift")
+    assert "--device: is for --drift" in refused("plot", "runs/run", "--device", 3)
+
+
 def test_a_run_that_only_a_time_ends_runs_as_typed(config, tmp_path):
     (tmp_path / "timed.toml").write_text(CONFIG.replace("rounds = 3", "stop_at_s = 2.0"))
     status, output = edgesim("run", "timed.toml")

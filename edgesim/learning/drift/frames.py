@@ -27,6 +27,11 @@ class Framed:
         """Never."""
         return False
 
+    @property
+    def in_seconds(self) -> bool:
+        """Never."""
+        return False
+
     def at(self, when: When) -> Frame:
         """The frame of an instant."""
         return self.frames[when.frame]

@@ -49,6 +49,10 @@ class Drift(Protocol):
         """Whether data may change at other instants than the end of a frame."""
 
     @property
+    def in_seconds(self) -> bool:
+        """Whether they change with simulated time, not with the number of the round."""
+
+    @property
     def frames(self) -> Sequence[Holdings]:
         """What devices hold before the first round, and at the start of each frame."""
 

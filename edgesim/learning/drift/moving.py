@@ -74,6 +74,7 @@ class Moving:
     """The data of a phase."""
     sizes: Callable[[], Integers]
     warning: str = ""
+    in_seconds: bool = True
     _dealt: dict[Hashable, Holdings] = field(default_factory=dict)
 
     @property

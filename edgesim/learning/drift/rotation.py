@@ -9,13 +9,15 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting, When
 from edgesim.learning.drift.moving import Fleet, Moving, aliases, by_class, make_fleet
 from edgesim.learning.drift.pools import PoolKind, need_in_pools
 from edgesim.quantities import Count, Factor
+
+_AT_ONCE = 1 << 15
 
 
 class Rotation(Law):
@@ -58,7 +60,8 @@ class Rotation(Law):
             )
         need_in_pools(fleet.pools, np.ones((1, fleet.class_count), dtype=np.int64), "a device that draws it needs")
         warning = aliases(self.speed / fleet.rounds) if self.rotates else ""
-        return Moving(partial(self._turn, fleet), partial(self._deal, fleet), partial(self._sizes, fleet), warning)
+        laws = partial(self._turn, fleet), partial(self._deal, fleet), partial(self._sizes, fleet)
+        return Moving(*laws, warning, self.clock == "seconds")
 
     def _turn(self, fleet: Fleet, when: When) -> float:
         """R."""
@@ -76,15 +79,24 @@ class Rotation(Law):
         return np.asarray(weight)
 
     def _deal(self, fleet: Fleet, turn: float) -> Holdings:
-        devices, number = np.arange(fleet.device_count), int(turn)
+        counts = np.empty((fleet.device_count, fleet.class_count), dtype=np.int64)
+        # In pieces that fit into the processor's cache, unlike the numbers of a million devices.
+        for first in range(0, fleet.device_count, _AT_ONCE):
+            devices = np.arange(first, min(first + _AT_ONCE, fleet.device_count))
+            held = fleet.pools.class_counts[fleet.pools.of(devices)]
+            counts[devices] = np.where(self._draws(fleet, turn, devices), held, 0)
+        return by_class(fleet.pools, counts, np.arange(fleet.class_count))
+
+    def _draws(self, fleet: Fleet, turn: float, devices: Integers) -> Booleans:
+        """Which classes each device draws, [n, C]."""
+        streams, number = fleet.streams, int(turn)
         # As many draws one after another without replacement, chances renormalised each time, as least values of e / p.
-        values = fleet.streams.exponential("drift/rotation", devices, number, fleet.class_count)
+        values = streams.exponential("drift/rotation", devices, number, fleet.class_count)
         values /= self.chances(devices, turn, fleet.rounds, fleet.class_count)
         least, most = self.classes
-        drawn = least + (fleet.streams.uniform("drift/classes", devices, number) * (most - least + 1)).astype(np.int64)
-        last = np.sort(values, axis=1)[devices, drawn - 1]
-        counts = np.where(values <= last[:, None], fleet.pools.class_counts, 0)
-        return by_class(fleet.pools, counts, np.arange(fleet.class_count))
+        drawn = least + (streams.uniform("drift/classes", devices, number) * (most - least + 1)).astype(np.int64)
+        last = np.sort(values, axis=1)[np.arange(len(devices)), drawn - 1]
+        return np.asarray(values <= last[:, None])
 
     def _sizes(self, fleet: Fleet) -> Integers:
         """Those of whole rounds."""

@@ -1,0 +1,208 @@
+"""Whole runs on data that move: who holds what when, under every protocol and whichever policy chooses."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim import simulation
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.drift.law import When
+from edgesim.learning.federation import make_federation
+from edgesim.runs.records import read_run, read_table
+from edgesim.selection.pure_drift import PureDrift
+from edgesim.streams import Streams
+
+BITS = 3e6
+LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
+LAWS = {
+    "rotation": {"law": "rotation", "classes": [2, 3]},
+    "swap": {"law": "swap", "t_s": 4.1, "before": [LOW], "after": [HIGH]},
+    "gradual": {"law": "gradual", "start_s": 1.0, "end_s": 6.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
+    "recurring": {"law": "recurring", "mixes": [[LOW], [HIGH]], "durations_s": [1.7, 2.1]},
+    "arrival": {"law": "arrival", "rate_per_s": 1.5, "pool": "iid_partition"},
+}
+PROTOCOLS = {
+    "synchronous": {"admission": "count", "count": 4, "tmax_s": 2.0},
+    "late": {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "tmax_s": 0.6},
+    "buffered": {"protocol": "buffered", "admission": "count", "count": 4, "protocol_options": {"buffer": 3}},
+    "asynchronous": {"protocol": "asynchronous", "admission": "count", "count": 4},
+}
+MOVED = {"rounds": 12, "devices": {"count": 8}, "evaluation": {"samples": 20, "every": 6}}
+TRAINING = {"pretrain": False, "epochs": 1, "batch_size": 8, "back_end": "loop"}
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Runs a config; answers the folder."""
+
+    def play(law, protocol="synchronous", **sections):
+        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
+        size = {} if law == "rotation" else {"data": {"samples_per_device": 20}}
+        values = {"drift": LAWS[law], "round": PROTOCOLS[protocol] | {"payload_bits": BITS}, "learning": TRAINING}
+        simulation.run(parse(MOVED | values | size | sections, "test"), folder)
+        return folder
+
+    return play
+
+
+def trained_on(folder):
+    """Class counts of what each update was trained on, by round of the merge and device."""
+    metrics = read_table(folder, "metrics").query("name == 'class_samples'")
+    found = {}
+    for row in metrics.itertuples():
+        device, label = map(int, row.key.split("/"))
+        found.setdefault((row.round, device), np.zeros(10, dtype=int))[label] = row.value
+    return found
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("law", LAWS)
+def test_a_timing_only_run_sees_the_same_events_and_data(law, protocol, play):
+    folders = play(law, protocol), play(law, protocol, learning=TRAINING | {"training": "none"})
+    for name in ("activities", "devices"):
+        pd.testing.assert_frame_equal(*(read_table(folder, name) for folder in folders))
+    columns = ["round", "t_start_s", "t_end_s", "candidates", "selected", "arrived", "bits_up", "energy_j"]
+    pd.testing.assert_frame_equal(*(read_table(folder, "rounds")[columns] for folder in folders))
+    trained, timed = (trained_on(folder) for folder in folders)
+    assert trained.keys() == timed.keys()
+    assert all((trained[key] == timed[key]).all() for key in trained)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("law", LAWS)
+def test_each_update_was_trained_on_what_its_device_held_when_it_began(law, protocol, play):
+    """The instant is that of the task's first row; the law answers anew for it."""
+    folder = play(law, protocol, learning=TRAINING | {"training": "none"})
+    config = simulation.complete(parse(simulation.records.read_config(folder), "test"))
+    drift = make_federation(config, Streams(config.seed)).drift
+    activities, updates = read_table(folder, "activities"), read_table(folder, "updates")
+    began_s = activities.groupby(["device", "task"])["t_start_s"].min()
+    found = trained_on(folder)
+    rounds = read_table(folder, "rounds").set_index("round")
+    assert len(updates) >= 12
+    for row in updates.itertuples():
+        t_s = began_s[row.device, row.task]
+        # Without rounds the task was begun while the model was made whose stretch contains the instant.
+        number = (
+            int(rounds.index[(rounds["t_start_s"] <= t_s)].max())
+            if protocol in ("buffered", "asynchronous")
+            else row.task
+        )
+        expected = drift.at(When(number, 1, t_s)).class_counts[row.device]
+        assert found[row.round, row.device].tolist() == expected.tolist(), row
+
+
+@pytest.mark.parametrize("law", ["rotation", "gradual"])
+def test_data_are_the_same_for_every_policy_of_a_seed_and_others_with_another_seed(law, play):
+    close = PROTOCOLS["synchronous"] | {"close": "deadline", "payload_bits": BITS}
+    learning = TRAINING | {"training": "none"}
+    found = [
+        trained_on(play(law, round=close, learning=learning, selection={"policy": policy}, seed=seed))
+        for policy, seed in (("random", 0), ("best-channel", 0), ("random", 1))
+    ]
+    both = found[0].keys() & found[1].keys()
+    assert len(both) > 10
+    assert found[0].keys() != found[1].keys()
+    assert all((found[0][key] == found[1][key]).all() for key in both)
+    if law == "rotation":
+        assert any((found[0][key] != found[2][key]).any() for key in found[0].keys() & found[2].keys())
+
+
+def test_policies_compare_with_the_round_before_and_take_the_run_as_their_horizon(play, monkeypatch):
+    views = []
+
+    def choose(self, view):
+        views.append(
+            (view, view.knowledge.previous_class_counts(view.ids), view.knowledge.class_counts(view.ids, "dataset"))
+        )
+        yield view.ids
+
+    monkeypatch.setattr(PureDrift, "choose", choose)
+    play("rotation", learning=TRAINING | {"training": "none"}, selection={"policy": "pure-drift"})
+    assert [view.round for view, _, _ in views] == list(range(1, 13))
+    assert {(view.frame, view.rounds_in_frame) for view, _, _ in views} == {(1, 12)}
+    assert [view.round_in_frame for view, _, _ in views] == list(range(1, 13))
+    for (view, _, now), (_, before, _) in pairwise(views):
+        assert (now == before).all()
+        assert view.samples.tolist() == view.work_samples.tolist() == now.sum(axis=1).tolist()
+    assert any((now != before).any() for _, before, now in views)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_fedteddi_schedules_under_every_law(law, play):
+    learning = TRAINING | {"epochs": None, "steps": 2}
+    updates = read_table(play(law, "late", selection={"policy": "fedteddi"}, learning=learning), "updates")
+    assert updates["round"].nunique() > 6
+    assert updates["loss"].notna().all()
+
+
+def test_a_run_trains_on_the_classes_that_the_law_deals(play):
+    """A model that meets the high classes after the swap alone learns them then."""
+    learning = TRAINING | {"epochs": 3, "lr": 0.2}
+    folder = play("swap", rounds=30, learning=learning, evaluation={"every": 1})
+    metrics = read_table(folder, "metrics").query("name == 'class_accuracy'")
+    rounds = read_table(folder, "rounds").set_index("round")
+    tested = metrics.groupby("round")["key"].apply(lambda keys: sorted(map(int, keys)))
+    after = rounds.index[rounds["t_start_s"] >= 4.1]
+    assert 3 < after[0] < 25
+    assert all(tested[number] == list(range(5)) for number in rounds.index if number < after[0])
+    assert all(tested[number] == list(range(10)) for number in after)
+    accuracy = metrics.astype({"key": int}).pivot(index="round", columns="key", values="value")
+    assert accuracy.loc[after[0] - 1, :4].mean() > 0.7
+    assert accuracy.loc[30, 5:].mean() > 0.7
+
+
+def test_a_drift_that_aliases_is_noted(play):
+    folder = play("rotation", drift=LAWS["rotation"] | {"speed": 7.0}, learning=TRAINING | {"training": "none"})
+    assert read_run(folder)["notes"]["drift"].startswith("the drift goes through 0.583 of its cycle in a round")
+    assert "drift" not in read_run(play("rotation", learning=TRAINING | {"training": "none"}))["notes"]
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        (
+            {"drift": {"law": "rotatoin"}},
+            r"^drift.law: unknown law 'rotatoin', did you mean 'rotation'\? known: frames",
+        ),
+        ({"drift": {"law": "frames", "speed": 1.0}}, r"^drift.speed: is an option of law 'rotation', not of 'frames'"),
+        (
+            {"drift": LAWS["rotation"], "data": {"partition": "fedteddi"}},
+            r"^test: data.partition deals the samples, and so does drift.law = 'rotation'; remove data.partition",
+        ),
+        (
+            {"drift": LAWS["rotation"], "data": {"partition_options": {"alpha": 0.1}}},
+            r"^test: data.partition deals the samples, and so does drift.law = 'rotation'",
+        ),
+        (
+            {"drift": LAWS["swap"], "rounds": [5, 6]},
+            r"^test: rounds: several numbers are those of frames, which drift.law",
+        ),
+        (
+            {"drift": LAWS["swap"], "data": {"dataset": "none"}, "learning": {"training": "none"}},
+            r"^test: drift.law = 'swap' needs classes, which data.dataset = 'none' does not have$",
+        ),
+        (
+            {"drift": LAWS["swap"] | {"t_s": -1.0}},
+            r"^law 'swap': drift.t_s: input should be greater than 0 \(got -1.0\)$",
+        ),
+        ({"drift": {"law": "swap", "t_s": 1.0}}, r"^law 'swap': drift.before: field required$"),
+        (
+            {"drift": LAWS["rotation"] | {"pool": "iid_partition"}, "devices": {"count": 300}},
+            r"^drift.pool: the pool of device \d+ has 0 samples of class \d",
+        ),
+    ],
+)
+def test_what_cannot_be_dealt_is_refused_before_anything_is_written(sections, message, tmp_path):
+    with pytest.raises(EdgesimError, match=message):
+        simulation.run(parse(sections, "test"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_finished_run_is_found_again_by_its_own_config(play, tmp_path):
+    folder = play("arrival", learning=TRAINING | {"training": "none"})
+    again = simulation.run(parse(simulation.records.read_config(folder), "test"), folder)
+    assert again.reused
