@@ -331,6 +331,9 @@ class DataConfig(Section):
     divided (``carved``), or of another data set (``other``, for ``digits``, ``fashion-mnist`` and ``cifar10``)."""
     public_per_class: Count | None = Field(None, ge=1)
     """How many images of each class are carved; when absent 20 of ``digits``, else a tenth of the smallest class."""
+    validation_per_class: Count | None = Field(None, ge=1)
+    """How many training images of each class the server keeps to validate on, and no device may hold; none when
+    absent."""
     small: bool = False
     """Whether the devices divide but 200 images of each class, as many as small benchmarks have."""
     partition: str | None = None

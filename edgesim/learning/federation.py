@@ -23,6 +23,8 @@ class Federation:
     drift: Drift
     public: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Indices into the training set that no device holds and all know, [m], in the order of `Shared.public`."""
+    validation: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Indices into the training set that the server alone has, ascending, [v]."""
 
     @property
     def frames(self) -> Sequence[Holdings]:
@@ -57,8 +59,6 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     if data.permute_labels:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
-    return Federation(
-        dataset,
-        law.make(Setting(config.model_copy(update={"data": drift.resolve_data(config)}), dataset, private, streams)),
-        shared.public,
-    )
+    resolved = config.model_copy(update={"data": drift.resolve_data(config)})
+    data_of_run = law.make(Setting(resolved, dataset, private, streams))
+    return Federation(dataset, data_of_run, shared.public, shared.validation)

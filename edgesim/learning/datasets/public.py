@@ -1,10 +1,10 @@
-"""Data that everybody has: a public set beside the devices' own data, the same for every run and seed.
+"""What devices do not divide: a public set that everybody has, and images that the server keeps to validate on.
 
-Carved out of the training set before it is divided, it holds the first images of each class in a random order that is
-named for the data set. ``other`` takes another data set instead, made to look like the run's own.
+Both are carved out of the training set before it is divided. The public set holds the first images of each class in a
+random order that is named for the data set. ``other`` takes another data set instead, made to look like the run's own.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -34,6 +34,8 @@ class Shared:
     """Those that are divided among the devices, ascending, [n]."""
     public: Integers
     """[m], class after class in turn: each beginning of it has as many of every class, or one less."""
+    validation: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Those that the server alone has, ascending, [v]."""
 
 
 def share_out(dataset: Dataset, data: DataConfig, other: Dataset | None = None) -> Shared:
@@ -46,10 +48,15 @@ def share_out(dataset: Dataset, data: DataConfig, other: Dataset | None = None) 
     if data.public == "carved":
         public = _first_of_each(dataset, left, _per_class(dataset, data), "public", "data.public_per_class", spare=1)
         left = np.setdiff1d(left, public)
+    validation = np.empty(0, dtype=np.int64)
+    if data.validation_per_class is not None:
+        count, key = data.validation_per_class, "data.validation_per_class"
+        validation = np.sort(_first_of_each(dataset, left, count, "validation", key, spare=1))
+        left = np.setdiff1d(left, validation)
     if data.small:
         left = np.sort(_first_of_each(dataset, left, SMALL_PER_CLASS, "small", "data.small"))
     if other is None:
-        return Shared(dataset, left, public)
+        return Shared(dataset, left, public, validation)
     chosen = _first_of_each(other, np.arange(len(other.train_labels)), OTHER_PER_CLASS, "public", "data.public")
     first = len(dataset.train_labels)
     joined = replace(
@@ -59,7 +66,7 @@ def share_out(dataset: Dataset, data: DataConfig, other: Dataset | None = None) 
         own_images=first,
         digest_images=lambda: f"{dataset.digest} {other.digest}",
     )
-    return Shared(joined, left, np.arange(first, first + len(chosen)))
+    return Shared(joined, left, np.arange(first, first + len(chosen)), validation)
 
 
 def _per_class(dataset: Dataset, data: DataConfig) -> int:

@@ -40,6 +40,29 @@ def test_the_public_set_is_the_same_whatever_the_seed_and_the_partition():
     assert digits(public="carved", public_per_class=3).public.tolist() == first[:30].tolist()
 
 
+def test_the_servers_validation_images_are_equally_many_of_each_class_and_in_no_other_set():
+    shared = digits(public="carved", validation_per_class=30)
+    assert np.bincount(shared.dataset.train_labels[shared.validation]).tolist() == [30] * 10
+    assert sorted([*shared.private, *shared.public, *shared.validation]) == list(range(1437))
+    assert shared.public.tolist() == digits(public="carved").public.tolist()
+    with pytest.raises(EdgesimError, match=r"^data.validation_per_class: takes 200 images of each class, and class \d"):
+        digits(validation_per_class=200)
+
+
+@pytest.mark.parametrize("pool", ["shared", "iid_partition"])
+def test_the_pools_of_a_drift_law_are_without_the_servers_validation_images(pool):
+    values = {"data": {"validation_per_class": 20}, "devices": {"count": 5}, "rounds": 9}
+    law = {"law": "rotation", "classes": [10, 10], "pool": pool}
+    config = simulation.complete(parse(values | {"drift": law}, "run.toml"))
+    federation = make_federation(config, Streams(3))
+    held = np.concatenate([federation.frames[1].samples_of(device) for device in range(5)])
+    assert len(federation.validation) == 200
+    assert not np.isin(federation.validation, held).any()
+    # 1,237 of the 1,437 digits are left, in five equal parts or in all five hands.
+    assert len(held) == (5 * len(np.unique(held)) if pool == "shared" else len(np.unique(held)))
+    assert len(np.unique(held)) == (1237 if pool == "shared" else 1235)
+
+
 def test_without_a_public_set_every_training_image_is_private():
     shared = digits()
     assert shared.private.tolist() == list(range(1437))
