@@ -16,6 +16,9 @@ from edgesim import simulation
 from edgesim.algorithms import ALGORITHMS
 from edgesim.algorithms.algorithm import Devices, Sizes
 from edgesim.config_file import parse
+from edgesim.learning.drift import LAWS
+from edgesim.learning.drift.law import When
+from edgesim.learning.federation import make_federation
 from edgesim.runs.records import read_table
 from edgesim.runs.saved import pack, unpack
 from edgesim.selection import SELECTORS, make_selector
@@ -53,6 +56,17 @@ def test_the_readmes_way_to_give_options_to_one_value_of_an_axis_plans_both():
 def test_the_config_in_the_readme_is_valid():
     config = simulation.complete(parse(tomllib.loads(block("toml", "[selection]")), "README.md"))
     assert config.selection.options["lambda_0"] == 2.0
+
+
+def test_the_drift_in_the_readme_deals_its_mixes():
+    config = simulation.complete(parse(tomllib.loads(block("toml", "[drift]")), "README.md"))
+    drift = make_federation(config, Streams(0)).drift
+    halfway = drift.at(When(26, 1, 25.0)).class_counts
+    assert halfway.tolist() == [[4] * 10] * config.devices.count
+    table = README[README.index("| law | what a device holds") :].split("\n\n")[0]
+    for name, law in LAWS.items():
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
+        assert all(f"`{option}`" in row for option in law.model_fields if option != "pool"), name
 
 
 def test_the_policy_in_the_readme_takes_turns_and_its_state_can_be_saved(tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ KNOB_NAMES = {
     "availability.file": "trace",
     "availability.model": "availability",
     "devices.count": "devices",
+    "drift.law": "drift",
     "devices.links.file": "links",
     "round.count": "participants",
     "topology.file": "topology",
@@ -37,6 +38,7 @@ _CHOICES = {
     "algorithm.": ("algorithm.name", "algorithm.server"),
     "availability.": ("availability.model",),
     "data.partition_options.": ("data.partition",),
+    "drift.": ("drift.law",),
     "round.protocol_options.": ("round.protocol",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""
