@@ -10,6 +10,7 @@ from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.drift.law import When
+from edgesim.learning.drift.moving import Drawn
 from edgesim.learning.federation import make_federation
 from edgesim.runs.records import read_run, read_table
 from edgesim.selection.pure_drift import PureDrift
@@ -93,6 +94,36 @@ def test_each_update_was_trained_on_what_its_device_held_when_it_began(law, prot
         )
         expected = drift.at(When(number, 1, t_s)).class_counts[row.device]
         assert found[row.round, row.device].tolist() == expected.tolist(), row
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_device_computes_for_as_long_as_its_data_of_that_instant_take(protocol, play):
+    """Data sets grow by several samples from round to round; an epoch over them takes longer."""
+    quick = LAWS["arrival"] | {"rate_per_s": 20.0}
+    folder = play("arrival", protocol, drift=quick, learning=TRAINING | {"training": "none"})
+    config = simulation.complete(parse(simulation.records.read_config(folder), "test"))
+    streams = Streams(config.seed)
+    drift, world = make_federation(config, streams).drift, simulation.make_world(config, streams)
+    computed = read_table(folder, "activities").query("activity == 'compute' and outcome == 'done'")
+    sizes = []
+    for row in computed.itertuples():
+        size = drift.at(When(row.task, 1, row.t_start_s)).sizes[row.device]
+        expected_s = world.compute_s(np.array([row.device]), row.task, np.array([float(size)]))
+        assert row.t_end_s - row.t_start_s == pytest.approx(float(expected_s[0]), rel=1e-9)
+        sizes.append(size)
+    assert len(set(sizes)) > 4
+
+
+@pytest.mark.parametrize("law", ["rotation", "swap", "arrival"])
+def test_samples_are_listed_for_devices_that_train_alone(law, play, monkeypatch):
+    listed, find = set(), Drawn.samples_of
+    monkeypatch.setattr(Drawn, "samples_of", lambda held, device: listed.add(device) or find(held, device))
+    selected = PROTOCOLS["synchronous"] | {"computes": "selected", "payload_bits": BITS}
+    play(law, round=selected, learning=TRAINING | {"training": "none"})
+    assert not listed
+    folder = play(law, round=selected, rounds=1)
+    assert listed == set(read_table(folder, "updates")["device"])
+    assert len(listed) < 8
 
 
 @pytest.mark.parametrize("law", ["rotation", "gradual"])
