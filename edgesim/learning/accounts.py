@@ -45,12 +45,12 @@ class Accounts:
         self._is_open = True
         self.when = START
         """When the last round was opened, for the last time."""
-        self._first = START
-        """When it was opened for the first time."""
         self.held: Holdings = federation.frames[1]
         """What devices held then."""
         self.before: Holdings = federation.frames[0]
         """What policies compare that with."""
+        self._first = self.before
+        """What devices held when the round was opened for the first time."""
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about the algorithm and the public images where the config does not."""
@@ -65,7 +65,7 @@ class Accounts:
         """A round begins, or goes on with other data; the ledger of a frame is made with its first one."""
         if when[:2] != self.when[:2]:
             self.before = self._federation.drift.before(when, self._first)
-            self._first = when
+            self._first = self._federation.drift.at(when)
         self.when, self.held = when, self._federation.drift.at(when)
         if not self._is_open:
             self._is_open, self.ledger = True, self.algorithm.ledger(when.round)

@@ -12,7 +12,7 @@ from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning import partitions
 from edgesim.learning.datasets import Dataset
-from edgesim.learning.drift.holdings import Frame
+from edgesim.learning.drift.holdings import Frame, Holdings
 from edgesim.learning.drift.law import Law, Setting, When
 
 
@@ -36,7 +36,7 @@ class Framed:
         """The frame of an instant."""
         return self.frames[when.frame]
 
-    def before(self, when: When, last: When) -> Frame:
+    def before(self, when: When, last: Holdings) -> Frame:
         """The frame before: by FedTeddi a mix has changed during a whole frame."""
         return self.frames[when.frame - 1]
 

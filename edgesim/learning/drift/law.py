@@ -59,8 +59,8 @@ class Drift(Protocol):
     def at(self, when: When) -> Holdings:
         """What devices hold at an instant; the same object as before where nothing has changed since."""
 
-    def before(self, when: When, last: When) -> Holdings:
-        """What policies compare the data of a round with; ``last`` is when the round before it began."""
+    def before(self, when: When, last: Holdings) -> Holdings:
+        """What policies compare the data of a round with; ``last`` is what devices held as the round before began."""
 
     def sizes_ahead(self) -> Integers:
         """Sizes of the data sets with which devices may train in the run, in any order."""

@@ -1,7 +1,7 @@
 """Data that move with rounds or seconds: what the laws of that kind share."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,6 @@ from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import START, Setting, When
 from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
 from edgesim.streams import Streams
-
-_KEPT = 2
-"""Instants whose data are remembered: a round's, and those of the round before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +63,18 @@ def rounds_of(config: RunConfig) -> int:
 
 @dataclass(eq=False)
 class Moving:
-    """A `Drift` by a law that deals the data of a phase; the classes of all pools are one frame of the run."""
+    """A `Drift` by a law that deals the data of a phase; the whole run is one frame."""
 
     phase: Callable[[When], Hashable]
     """What the data of an instant depend on."""
     deal: Callable[[Any], Holdings]
     """The data of a phase."""
     sizes: Callable[[], Integers]
+    """See `sizes_ahead`."""
     warning: str = ""
     in_seconds: bool = True
-    _dealt: dict[Hashable, Holdings] = field(default_factory=dict)
+    _dealt: tuple[Hashable, Holdings] | None = None
+    """The last phase asked about, and its data."""
 
     @property
     def moves(self) -> bool:
@@ -90,15 +89,13 @@ class Moving:
     def at(self, when: When) -> Holdings:
         """The data of an instant's phase."""
         phase = self.phase(when)
-        if phase not in self._dealt:
-            while len(self._dealt) >= _KEPT:
-                del self._dealt[next(iter(self._dealt))]
-            self._dealt[phase] = self.deal(phase)
-        return self._dealt[phase]
+        if self._dealt is None or self._dealt[0] != phase:
+            self._dealt = phase, self.deal(phase)
+        return self._dealt[1]
 
-    def before(self, when: When, last: When) -> Holdings:
+    def before(self, when: When, last: Holdings) -> Holdings:
         """The data of the round before."""
-        return self.at(last)
+        return last
 
     def sizes_ahead(self) -> Integers:
         """Those that the law can tell."""
