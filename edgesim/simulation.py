@@ -129,6 +129,7 @@ def run(
         ExitStack() as held,
     ):
         accounts = learner.accounts
+        accounts.looked_at = selector.looks_at
         backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
         learner.serve(backhaul.edge[world.population.station])
         charged = accounts.charged_samples(np.arange(config.devices.count), 1)

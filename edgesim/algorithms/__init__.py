@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import create_model
 
 from edgesim.algorithms import kpfl
+from edgesim.algorithms.afl import Afl
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
 from edgesim.algorithms.cfed import Cfed
 from edgesim.algorithms.fedadam import FedAdam
@@ -34,6 +35,7 @@ from edgesim.streams import Streams
 from edgesim.validation import options_of, validate
 
 ALGORITHMS: dict[str, type[Algorithm]] = {
+    "afl": Afl,
     "cfed": Cfed,
     "fedadam": FedAdam,
     "fedavg": FedAvg,

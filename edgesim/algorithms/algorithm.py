@@ -247,6 +247,8 @@ class Arrivals:
     """Samples of each device and class, [S, C]; C is 0 without a data set."""
     round_lr: float
     """Learning rate of the round in which they are merged."""
+    norms: Floats | None = None
+    """Norms of the trainable parts of the updates, [S], with `Algorithm.weighs_norms`; None in timing-only runs."""
     updates: Tensor | None = None
     """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
     separate: Sequence[Tensor] = ()
@@ -259,7 +261,8 @@ class Arrivals:
     def rows(self, rows: Integers) -> Arrivals:
         """Some of the rows, in the order given; without tensors."""
         names = ("ids", "samples", "staleness", "age_weight", "picked", "lr", "class_counts")
-        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+        norms = None if self.norms is None else self.norms[rows]
+        return replace(self, norms=norms, **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True)
@@ -381,6 +384,8 @@ class Algorithm:
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
+    weighs_norms: ClassVar[bool] = False
+    """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
     teachers: ClassVar[tuple[str, ...]] = ()
     """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
     features: ClassVar[bool] = False

@@ -1,6 +1,6 @@
 """Which devices upload, and with how much of the band: admission of those that the policy offers, then an allocator."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,8 @@ class Timeline:
     """What is known of the compute delay, [n]."""
     upload_bits: Column
     """What each sends, [n]."""
+    download_s: Callable[[Integers], Floats]
+    """How long the downloads of some rows take, [n]."""
     ready_s: Column
     """When each upload can begin, [n]."""
     due_s: Floats
@@ -75,12 +77,13 @@ def make_timeline(
     most_bits = np.asarray(upload_bits).max(initial=0.0) if backhaul.has_wires else 0.0
     due_s = tmax_s - backhaul.of_station_s(float(most_bits))
 
-    def ready(rows: Integers) -> Floats:
-        if decided_s is not None:
-            return np.full(len(rows), decided_s)
+    def download(rows: Integers) -> Floats:
         bits = download_bits[rows]
         broadcast_s = backhaul.download_s(station[rows], bits, from_cloud)
-        return np.asarray(broadcast_s + world.download_s(ids[rows], bits, accounts.model_bits) + delay_s[rows])
+        return np.asarray(broadcast_s + world.download_s(ids[rows], bits, accounts.model_bits))
+
+    def ready(rows: Integers) -> Floats:
+        return np.full(len(rows), decided_s) if decided_s is not None else np.asarray(download(rows) + delay_s[rows])
 
     def rx_power(rows: Integers) -> Floats:
         return world.planned_rx_power_w(ids[rows], draws if isinstance(draws, int) else draws[rows])
@@ -97,7 +100,19 @@ def make_timeline(
     ready_s, rx_power_w = Column(count, ready), Column(count, rx_power)
     needs_hz = Column(count, need)
     return Timeline(
-        world, draws, ids, station, delay_s, upload_bits, ready_s, due_s, rx_power_w, needs_hz, t_start_s, tmax_s
+        world,
+        draws,
+        ids,
+        station,
+        delay_s,
+        upload_bits,
+        download,
+        ready_s,
+        due_s,
+        rx_power_w,
+        needs_hz,
+        t_start_s,
+        tmax_s,
     )
 
 

@@ -33,6 +33,10 @@ class PlannedEstimates:
             places += int(np.searchsorted(np.cumsum(there), band_hz, "right"))
         return places
 
+    def download_s(self, rows: Integers) -> Floats:
+        """How long each download takes, [n]."""
+        return self.timeline.download_s(rows)
+
     def ready_s(self, rows: Integers) -> Floats:
         """When each upload can begin, [n]."""
         return np.asarray(self.timeline.ready_s[rows])
@@ -67,4 +71,5 @@ def feedback(merged: Merged, tasks: list[Task]) -> Feedback:
     duration_s = [
         task.spans[-1].t_end_s + task.backhaul_s - (task.spans[0].t_start_s - task.broadcast_s) for task in tasks
     ]
-    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), merged.loss, merged.loss_rms, merged.accuracy)
+    told = merged.loss, merged.loss_rms, merged.accuracy, merged.loss_drop
+    return Feedback(merged.ids, np.array(duration_s, dtype=np.float64), *told)

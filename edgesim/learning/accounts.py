@@ -39,6 +39,8 @@ class Accounts:
         self.algorithm = make_algorithm(config.algorithm, sizes, streams)
         self.algorithm.check_sizes()
         self.rule = make_merge_rule(config.round)
+        self.looked_at: frozenset[str] = frozenset()
+        """What the policy looks at: `edgesim.selection.view.Selector.looks_at`."""
         self._config = config
         self._federation = federation
         self.ledger: Any = self.algorithm.ledger(1)
@@ -121,9 +123,11 @@ class Accounts:
         """Samples that FedAvg trains on in the time that each device computes in a round, [n]."""
         devices = self._devices(ids)
         samples = samples_per_job(devices.sizes, self._config.learning)
+        # Forward passes over the whole data set before and after training; one costs a third of training.
+        passes = 2 / 3 * devices.sizes if "loss_drops" in self.looked_at else 0.0
         if self._config.algorithm.compute_cost == "equal":
-            return np.asarray(samples, dtype=np.float64)
-        return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger))
+            return np.asarray(samples + passes, dtype=np.float64)
+        return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger) + passes)
 
     def bits(self, ids: Integers, round: int) -> tuple[Column, Column]:
         """Bits that each device receives and sends, [n] each, worked out for the devices that are looked at."""

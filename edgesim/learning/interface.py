@@ -26,6 +26,8 @@ class Merged:
     """Norm of the trainable part of the update."""
     loss_rms: Floats | None
     """Root of the moving mean square of per-sample losses (`edgesim.learning.local_sgd.moving_rms`)."""
+    loss_drop: Floats | None = None
+    """`edgesim.selection.view.Feedback.loss_drop`, where the policy looks at it."""
     metrics: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """What the algorithm says of the round: rows of ``metrics`` by (name, key)."""
     server_wall_s: float = 0.0

@@ -34,8 +34,10 @@ from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
 from edgesim.learning.judging import Judge, has_own_scores
 from edgesim.learning.lone_samples import refuse_lone_samples
+from edgesim.learning.loss_passes import loss_drops
 from edgesim.learning.model_pool import activation_bytes, refuse_without_brightness
 from edgesim.learning.models import new_model
+from edgesim.learning.norms import norm
 from edgesim.learning.objective import refuse_without_features
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.tensors import DeviceData
@@ -209,7 +211,12 @@ class TorchLearner:
             self._run_along(promises, sending())
         results, self._refine_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
+            drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
             rows = accounts.arrivals(used, began, self._change(used, results))
+            if accounts.algorithm.weighs_norms:
+                rows = replace(
+                    rows, norms=np.array([norm(result.update[: self.model.trainable]) for result in results])
+                )
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = self.server[rows.ids]
@@ -232,6 +239,7 @@ class TorchLearner:
             np.array([result.accuracy for result in results]),
             np.array([result.update_norm for result in results]),
             np.array([result.loss_rms for result in results]),
+            drops,
             metrics,
             self._refine_wall_s,
         )
@@ -279,6 +287,13 @@ class TorchLearner:
             self.kept[device] = result.keeps
         if result.velocity is not None:
             self.velocities[device] = result.velocity
+
+    def _loss_drops(self, promises: list[Promise], results: list[Result]) -> Floats:
+        """By how much training lowered the loss of each device on its whole data set, [S]."""
+        clients = self.federation.frames[self.accounts.frame].clients
+        starts = [promise.job.start for promise in promises if promise.job is not None]
+        own = [clients[promise.device] for promise in promises]
+        return loss_drops(self.model, self.data, starts, [result.update for result in results], own, self.cores)
 
     def _change(self, used: list[Arrived], results: list[Result]) -> Floats | None:
         """How much each update would change the mean of the fresh ones, [S], where its staleness looks at that."""

@@ -1,6 +1,7 @@
 """Losses and the spread of gradients, which schedulers ask of learning: each a pass of its own (FedTeddi, P3)."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -28,6 +29,31 @@ def mean_losses(model: FlatModel, data: DeviceData, clients: list[Integers], cor
     losses = predictions(model, data, distinct, False, cores)[0][where]
     starts = np.cumsum([0] + [len(client) for client in clients[:-1]])
     return np.asarray(np.add.reduceat(losses, starts) / [len(client) for client in clients])
+
+
+def loss_drops(
+    model: FlatModel,
+    data: DeviceData,
+    starts: Sequence[Tensor],
+    updates: Sequence[Tensor],
+    clients: Sequence[Integers],
+    cores: int = 1,
+) -> Floats:
+    """Mean loss on each device's data set at its start weights, less that after its update, [n].
+
+    ``starts`` and ``updates`` are [n] of [P]; devices with the same start share a pass.
+    """
+    drops = np.empty(len(clients))
+    together: dict[int, list[int]] = {}
+    for place, start in enumerate(starts):
+        together.setdefault(id(start), []).append(place)
+    for places in together.values():
+        model.load(starts[places[0]])
+        drops[places] = mean_losses(model, data, [clients[place] for place in places], cores)
+    for place, (start, update, client) in enumerate(zip(starts, updates, clients, strict=True)):
+        model.load(start + update)
+        drops[place] -= mean_losses(model, data, [client], cores)[0]
+    return drops
 
 
 @memory_lasts("computing the spread of gradients", LESS)

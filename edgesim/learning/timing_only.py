@@ -87,7 +87,7 @@ class TimingOnlyLearner:
         rows = accounts.arrivals(accounts.used(arrived), began)
         weight, metrics = accounts.weigh(rows), accounts.report(rows)
         accounts.note(rows)
-        return Merged(rows.ids, weight, None, None, None, None, metrics)
+        return Merged(rows.ids, weight, None, None, None, None, metrics=metrics)
 
     def evaluate(self, frame: int) -> Evaluation | None:
         """There is no model to test."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from edgesim.selection.afl import Afl
 from edgesim.selection.availability_first import AvailabilityFirst
 from edgesim.selection.best_channel import BestChannel
 from edgesim.selection.best_norm import BestNorm
@@ -37,6 +38,7 @@ SELECTORS: dict[str, type[Selector]] = {
     "safa-lite": SafaLite,
     "fedcs": FedCs,
     "availability-first": AvailabilityFirst,
+    "afl": Afl,
 }
 
 

@@ -48,6 +48,9 @@ class Estimates(Protocol):
     def places(self) -> int:
         """Most candidates that the admission can take: its count, or as many least bandwidths as fit the bands."""
 
+    def download_s(self, rows: Integers) -> Floats:
+        """How long each download takes, [n]."""
+
     def ready_s(self, rows: Integers) -> Floats:
         """When each upload can begin, as far as the scheduler knows, [n]."""
 
@@ -131,6 +134,9 @@ class Feedback:
     """Root of the moving mean square of these samples' losses, [a]."""
     accuracy: Floats | None
     """Share of these samples classified rightly before the step they went into, [a]."""
+    loss_drop: Floats | None = None
+    """Mean loss on the device's data set before its training less that after it, in evaluation mode, [a]: two passes
+    of its own, which are made and charged only for a policy that says that it looks at ``loss_drops``."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +173,8 @@ class Selector(Protocol):
     Options: ClassVar[type[Options]] = Options
     looks_at: ClassVar[frozenset[str]] = frozenset()
     """What it reads beyond the view's arrays: ``class_counts`` (not to be had without a data set), and ``losses``,
-    ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses`` and
-    ``training_accuracies`` (not to be had in timing-only runs)."""
+    ``update_norms``, ``gradient_deviations``, ``class_gradients``, and the feedback's ``training_losses``,
+    ``training_accuracies`` and ``loss_drops`` (not to be had in timing-only runs)."""
     state: Any
     """Everything that it remembers from one round to the next: one data class that `edgesim.runs.saved` can pack, or
     None for a policy without memory. Nothing else of a selector changes: a new selector that is given the state of

@@ -196,6 +196,9 @@ class Play:
         outputs = partial(holder.labelled_outputs, weights) if hasattr(holder, "labelled_outputs") else _no_samples
         return Trained(end - start, job.given, len(steps), job.lr, self.momentum, at_start, outputs)
 
+    def _norms(self, ends: list[Trained]) -> np.ndarray:
+        return np.array([float(end.update[: self.algorithm.sizes.parameters].square().sum().sqrt()) for end in ends])
+
     def _arrived(
         self,
         jobs: Sequence[Job],
@@ -221,6 +224,7 @@ class Play:
             all_samples=sizes,
             class_counts=np.array([getattr(self.devices[n], "class_counts", []) for n in ids], dtype=np.int64),
             round_lr=self.lr(self.merged + 1) if callable(self.lr) else self.lr,
+            norms=self._norms(ends) if self.algorithm.weighs_norms else None,
             updates=torch.stack([end.update for end in ends]) if ends else weights.new_empty((0, len(weights))),
             separate=[end.update for end in ends],
             starts=[job.given["start"] for job in jobs],

@@ -182,12 +182,13 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
     folders = [trained(pair, setting, options, download_s=download_s).folder, tmp_path / "none"]
     result = simulation.run(config(pair, setting, options, download_s=download_s, training="none"), folders[1])
     assert result.status == "finished", result.reason
+    by_norms = any(half.weighs_norms for half in halves(pair))
     of_training = {
         "activities": (),
         "devices": (),
         "stations": (),
-        # What updates count KPFL's pool says, which is made of models.
-        "updates": ("loss", "accuracy", "update_norm", *["weight"] * ("kpfl" in dict(options))),
+        # What updates count KPFL's pool says, which is made of models, or AFL, by their lengths.
+        "updates": ("loss", "accuracy", "update_norm", *["weight"] * (by_norms or "kpfl" in dict(options))),
         "rounds": ("jobs_trained", "train_loss", "test_loss", "test_accuracy", "macro_f1", "model_held"),
     }
     for name, without in of_training.items():
@@ -201,7 +202,7 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
     assert ("bits_down_notice" in said_without_training) == bits_unknown
     assert ("update_weights" in said_without_training) == ("update_weights" in said)
     assert said["public_images"] == said_without_training["public_images"] == 20
-    tests = ("accuracy", "class_accuracy", "test_accuracy", "tested_at_s")
+    tests = ("accuracy", "class_accuracy", "test_accuracy", "tested_at_s", *[server_of(pair)] * by_norms)
     real, timed = (rows(folder, "metrics") for folder in folders)
     pd.testing.assert_frame_equal(real[~real["name"].isin(tests)].reset_index(drop=True), timed, check_exact=True)
     updates = rows(folders[1], "updates")

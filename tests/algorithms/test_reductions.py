@@ -47,6 +47,8 @@ def gap(one, other):
         ("feddf", {"steps": 0}),
         ("fedgen", {"a_0": 0.0}),
         ("fedavgm", {"beta": 0.0}),
+        ("afl", {"sensitivity": 0.0}),
+        ("afl", {"sensitivity": 0.0, "delta_norm": "median"}),
         ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
         ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
     ],

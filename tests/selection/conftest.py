@@ -53,6 +53,7 @@ class PlainEstimates:
 
     ids: np.ndarray
     most: int
+    download: np.ndarray | None = None
     ready: np.ndarray | None = None
     due: float = 1.0
     upload: np.ndarray | None = None
@@ -61,6 +62,9 @@ class PlainEstimates:
 
     def places(self):
         return min(self.most, len(self.ids))
+
+    def download_s(self, rows):
+        return np.zeros(len(rows)) if self.download is None else self.download[rows]
 
     def ready_s(self, rows):
         return np.zeros(len(rows)) if self.ready is None else self.ready[rows]
@@ -110,7 +114,13 @@ def _report_of(round=1, checked_in=(), selected=(), heard=None, gradients=None, 
     heard = selected if heard is None else np.asarray(heard, dtype=np.int64)
     columns = {
         name: np.broadcast_to(np.asarray(columns.get(name, default), dtype=np.float64), heard.shape)
-        for name, default in {"duration_s": 0.5, "loss": 1.0, "loss_rms": 1.0, "accuracy": 0.5}.items()
+        for name, default in {
+            "duration_s": 0.5,
+            "loss": 1.0,
+            "loss_rms": 1.0,
+            "accuracy": 0.5,
+            "loss_drop": 0.1,
+        }.items()
     }
     return RoundReport(
         round=round,

@@ -25,6 +25,9 @@ DEVICES, CLASSES, ROUNDS, PLACES = 14, 3, 20, 5
 TIES_BY_ID = {"best-channel", "best-norm", "power-of-choice", "fedcgd", "fedteddi", "safa", "fedcs"}
 """Policies that take the lowest id of equal devices; the others draw lots."""
 
+OF_ITS_OWN_NUMBER = {"afl"}
+"""Policies that offer no more devices once so many are taken as they want themselves."""
+
 DRAWS_BY_PLACE = {"fed-cbs"}
 """Policies whose lots are of places in a round and not of devices: they tell devices by their numbers."""
 
@@ -62,7 +65,9 @@ KNOWLEDGE = dict.fromkeys(["class_counts", "previous_class_counts", "global_shar
     name: name for name in ("losses", "update_norms", "gradient_deviations")
 }
 GRADIENTS = {"class_gradient_distances": "class_gradients"}
-FEEDBACK = {"loss": "training_losses", "loss_rms": "training_losses", "accuracy": "training_accuracies"}
+FEEDBACK = {"loss": "training_losses", "loss_rms": "training_losses", "accuracy": "training_accuracies"} | {
+    "loss_drop": "loss_drops"
+}
 
 
 @cache
@@ -82,6 +87,7 @@ def numbers(seed, round):
         "work": 5 * random.permutation(DEVICES) + 10,
         "distances": random.uniform(0.1, 4.0, (DEVICES, CLASSES)),
         "shares": random.dirichlet([1.0] * CLASSES, DEVICES),
+        "loss_drop": random.uniform(-0.5, 2.0, DEVICES),
     }
 
 
@@ -134,7 +140,7 @@ class World:
         self.late = selected[~in_time[selected] & (now["comes_late"][selected] < 0.5) & (round % 4 != 3)]
         if self.shuffled:
             heard, arrived, selected = (np.random.default_rng(9).permutation(ids) for ids in (heard, arrived, selected))
-        told = (now[name][heard] for name in ("duration_s", "mean_loss", "loss_rms", "accuracy"))
+        told = (now[name][heard] for name in ("duration_s", "mean_loss", "loss_rms", "accuracy", "loss_drop"))
         policy.hear(
             RoundReport(
                 round,
@@ -169,6 +175,7 @@ ENTRIES = [(policy, {}) for policy in SELECTORS] + [
     ("feddance", {"history_rounds": 4, "accuracy_window": 2, "init_newcomers": True, "unheard": "guess"}),
     ("fedteddi", {"L_mode": "scalar", "p_source": "dataset", "on_bw_fail": "stop"}),
     ("oort", {"pacer_step": 3, "exploration": 0.4, "pacer_start": 60.0}),
+    ("afl", {"explore": 0.0, "participants": "adaptive"}),
     ("refl", {"cool_down": 1, "window": "rounds", "oracle_accuracy": 1.0}),
     ("refl", {"cool_down": 0, "forecast": "log", "history_rounds": 4}),
 ]
@@ -248,6 +255,9 @@ def test_equal_devices_go_by_the_lowest_id_or_by_lot(entry, made, knowledge_of, 
         orders.add(tuple(offers(made().choose(view), lambda device, taken: True)[0]))
     if entry[0] in TIES_BY_ID:
         assert orders == {tuple(range(6))}
+    elif entry[0] in OF_ITS_OWN_NUMBER:
+        assert set().union(*orders) == set(range(6))
+        assert len(orders) > 10
     else:
         assert {tuple(sorted(order)) for order in orders} == {tuple(range(6))}
         assert len(orders) > 10

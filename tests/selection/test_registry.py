@@ -19,6 +19,7 @@ POLICIES = [
     "safa-lite",
     "fedcs",
     "availability-first",
+    "afl",
 ]
 
 

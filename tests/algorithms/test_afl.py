@@ -1,0 +1,196 @@
+"""AFL's weights: the oracles T1 to T5 of its page, and how updates of a run are measured."""
+
+import numpy as np
+import pytest
+import torch
+from eight_weights import ROUNDS, START, THREE
+from quadratics import Play, Quadratic, with_and_without_buffers
+
+from edgesim import simulation
+from edgesim.algorithms import ALGORITHMS
+from edgesim.algorithms.afl import Afl
+from edgesim.algorithms.algorithm import Arrivals, Sizes
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.norms import norm
+from edgesim.runs.records import read_table
+from edgesim.streams import Streams
+
+
+def arrivals(samples, norms, age_weight=1.0):
+    rows = len(samples)
+    return Arrivals(
+        ids=np.arange(rows),
+        samples=np.array(samples),
+        round=1,
+        staleness=np.zeros(rows, dtype=np.int64),
+        age_weight=np.broadcast_to(np.asarray(age_weight, dtype=np.float64), rows),
+        picked=np.ones(rows, dtype=bool),
+        lr=np.full(rows, 0.1),
+        began=np.arange(rows),
+        all_samples=np.array(samples),
+        class_counts=np.zeros((rows, 0), dtype=np.int64),
+        round_lr=0.1,
+        norms=None if norms is None else np.array(norms, dtype=np.float64),
+    )
+
+
+def afl(**options):
+    return Afl(Afl.Options(**options), Sizes(32.0, 1, 3), Streams(0))
+
+
+def weights(samples, norms, **options):
+    return afl(**options).weigh(arrivals(samples, norms))
+
+
+def test_an_update_counts_the_less_the_longer_it_is():
+    """T1: alpha = .25, 1/3, .1 before they are normalised."""
+    found = weights([100, 200, 100], [0, 1, 3], sensitivity=0.5)
+    assert found == pytest.approx([0.365854, 0.487805, 0.146341], abs=1e-6)
+    assert weights([100, 200, 100], [0, 1, 3], sensitivity=0.0) == pytest.approx([0.25, 0.5, 0.25], abs=1e-15)
+
+
+@pytest.mark.parametrize("delta_norm", ["none", "median"])
+def test_only_lengths_in_medians_do_not_depend_on_the_scale_of_updates(delta_norm):
+    """T2; both do not depend on that of the data sets."""
+    norms, options = np.array([0.2, 1.0, 3.0, 0.7]), {"sensitivity": 0.5, "delta_norm": delta_norm}
+    plain = weights([3, 1, 2, 5], norms, **options)
+    assert weights([30, 10, 20, 50], norms, **options) == pytest.approx(plain, rel=1e-14)
+    scaled = weights([3, 1, 2, 5], 50 * norms, **options)
+    assert (np.abs(scaled - plain).max() < 1e-14) == (delta_norm == "median")
+
+
+def test_of_an_even_number_the_median_is_the_mean_of_the_middle_two():
+    """Median 2: alpha = 1 / (1 + (0, .5, 1.5, 3))."""
+    expected = np.array([1, 1 / 1.5, 1 / 2.5, 1 / 4])
+    found = weights([1, 1, 1, 1], [0, 1, 3, 6], sensitivity=1.0, delta_norm="median")
+    assert found == pytest.approx(expected / expected.sum(), rel=1e-14)
+
+
+@pytest.mark.parametrize("norms", [[0, 0, 0], [0, 0, 7]])
+def test_where_the_median_is_zero_all_lengths_count_alike(norms):
+    found = weights([1, 2, 1], norms, sensitivity=3.0, delta_norm="median")
+    assert found == pytest.approx([0.25, 0.5, 0.25], rel=1e-15)
+
+
+@pytest.mark.parametrize("delta_norm", ["none", "median"])
+def test_equal_lengths_make_fedavg_and_a_longer_update_lowers_its_own_weight_alone(delta_norm):
+    """T3; the median stays when the longest grows."""
+    options = {"sensitivity": 0.7, "delta_norm": delta_norm}
+    assert weights([1, 2, 5], [4, 4, 4], **options) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=1e-14)
+    before, after = (weights([1, 2, 5], [1, 2, longest], **options) for longest in (3, 4))
+    assert (after < before).tolist() == [False, False, True]
+    assert (after > before).tolist() == [True, True, False]
+
+
+def test_with_a_great_lambda_weights_are_as_one_over_the_lengths():
+    """T5, at the greatest lambda that a config may give and in lengths that make it 1e12."""
+    assert weights([1, 1], [1e6, 2e6], sensitivity=1e6) == pytest.approx([2 / 3, 1 / 3], rel=1e-11)
+
+
+def test_a_late_update_counts_less_by_its_age_as_well():
+    """alpha = (1, .5 / 2) / 1.25."""
+    found = afl(sensitivity=1.0).weigh(arrivals([1, 1], [0, 1], age_weight=[1, 0.5]))
+    assert found == pytest.approx([0.8, 0.2], rel=1e-15)
+
+
+def test_without_updates_samples_weigh():
+    assert weights([1, 2, 5], None, sensitivity=9.0) == pytest.approx([1 / 8, 2 / 8, 5 / 8], rel=1e-15)
+    assert len(weights([], [], delta_norm="median")) == 0
+
+
+def test_metrics_tell_lambda_times_the_median_length_and_the_entropy_of_the_weights():
+    """Entropy of T1's weights: -(.365854 ln .365854 + .487805 ln .487805 + .146341 ln .146341)."""
+    algorithm, rows = afl(sensitivity=0.5), arrivals([100, 200, 100], [0, 1, 3])
+    told = algorithm.report(None, rows)
+    shares = np.array([15, 20, 6]) / 41
+    assert told == {
+        ("afl", "lambda_median_delta"): pytest.approx(0.5, rel=1e-15),
+        ("afl", "weight_entropy"): pytest.approx(-(shares * np.log(shares)).sum(), rel=1e-12),
+    }
+    assert algorithm.report(None, arrivals([], [])) == {}
+    assert algorithm.report(None, arrivals([1], None)) == {}
+
+
+def test_weights_and_lengths_of_the_net_of_eight_weights():
+    play = Play(ALGORITHMS["afl"], THREE, {"sensitivity": 0.5}, START, lr=0.5)
+    first = []
+    for ids in ROUNDS:
+        play.round(*ids)
+        first.append(play.alpha[0])
+        assert play.alpha.sum() == pytest.approx(1, abs=1e-15)
+    assert first == pytest.approx([0.6741480125, 0.6741528861, 0.8112211522], abs=1e-10)
+
+
+def test_equal_local_models_are_the_global_one():
+    """T4."""
+    play = Play(ALGORITHMS["afl"], [Quadratic(1.0, samples=3), Quadratic(1.0, samples=9)], {"sensitivity": 2.0})
+    alone = Play(ALGORITHMS["afl"], [Quadratic(1.0)], {"sensitivity": 2.0})
+    assert play.round(0, 1) == pytest.approx(alone.round(0), abs=1e-15)
+
+
+def test_buffers_count_in_the_average_but_not_in_the_lengths():
+    """Moments go to the mean by the same alpha; trainable parts as without buffers."""
+    devices = [Quadratic(1.0, moments=(10.0, 1.0)), Quadratic(-2.0, 3.0, moments=(1.0, 5.0))]
+    with_moments = Play(ALGORITHMS["afl"], devices, {"sensitivity": 2.0}, start=(0.0, 5.0, 5.0))
+    without = Play(ALGORITHMS["afl"], [Quadratic(1.0), Quadratic(-2.0, 3.0)], {"sensitivity": 2.0})
+    assert with_moments.round(0, 1) == pytest.approx(without.round(0, 1), abs=1e-15)
+    one, other = with_moments.alpha
+    assert one != pytest.approx(0.5, abs=0.05)
+    found = with_moments.state.weights[1:].tolist()
+    assert found == pytest.approx([10 * one + other, one + 5 * other], abs=1e-12)
+    plays = with_and_without_buffers(Afl)
+    assert float(plays[0].state.weights[0]) == pytest.approx(float(plays[1].state.weights[0]), abs=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 2e-7), (torch.float64, 1e-15)])
+@pytest.mark.parametrize("size", [1, 4095, 4096, 300_001])
+def test_norms_are_exact_to_the_precision_of_the_numbers(dtype, error, size):
+    vector = torch.randn(size, generator=torch.Generator().manual_seed(size), dtype=torch.float64).to(dtype)
+    exact = np.sqrt(np.sum(vector.numpy().astype(np.longdouble) ** 2))
+    assert norm(vector) == pytest.approx(float(exact), rel=error)
+    assert norm(vector[:0]) == 0
+
+
+def config(**more):
+    return parse(
+        {
+            "rounds": 2,
+            "devices": {"count": 4},
+            "round": {"payload_bits": 1e5},
+            "data": {"partition": "quantity"},
+            "learning": {"pretrain": False, "precision": "float64"} | more.pop("learning", {}),
+            "algorithm": {"name": "afl", "sensitivity": 0.5} | more.pop("algorithm", {}),
+            **more,
+        },
+        "test",
+    )
+
+
+@pytest.mark.parametrize("name", ["afl", "fedprox"])
+def test_tables_of_a_run_have_the_weights_that_its_norms_make(tmp_path, name):
+    own = {} if name == "afl" else {"name": name, "server": "afl"}
+    simulation.run(config(algorithm=own), tmp_path / "run")
+    updates, devices = (read_table(tmp_path / "run", name) for name in ("updates", "devices"))
+    metrics = read_table(tmp_path / "run", "metrics")
+    for round, rows in updates.groupby("round"):
+        samples = devices[devices["frame"] == 1].set_index("device")["samples"].loc[rows["device"]].to_numpy()
+        alpha = samples / (1 + 0.5 * rows["update_norm"].to_numpy())
+        assert rows["weight"].to_numpy() == pytest.approx(alpha / alpha.sum(), rel=1e-12)
+        told = metrics[(metrics["round"] == round) & (metrics["name"] == "afl")].set_index("key")["value"]
+        assert told["lambda_median_delta"] == pytest.approx(0.5 * rows["update_norm"].median(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"algorithm": {"sensitivity": -1.0}}, "algorithm.sensitivity: input should be greater than or equal to 0"),
+        ({"algorithm": {"delta_norm": "mean"}}, "algorithm.delta_norm: input should be 'none' or 'median'"),
+        ({"round": {"protocol": "buffered", "admission": "count", "count": 2}}, "^algorithm 'afl' is for round.protoc"),
+    ],
+)
+def test_bad_options_are_refused_in_one_line(tmp_path, changes, message):
+    with pytest.raises(EdgesimError, match=message) as refusal:
+        simulation.run(config(**changes), tmp_path / "run")
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()
