@@ -364,9 +364,13 @@ class LearningConfig(Section):
     lr (1 + lr_offset) / (t + lr_offset)."""
     lr_min: Factor = Field(0.0, ge=0)
     """Least learning rate of either decay."""
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    """Of local training: SGD with ``momentum``, or Adam (b1 0.9, b2 0.999), whose moments begin at zero in every job;
+    it wants a far lower ``lr``, such as 0.001."""
     momentum: float = Field(0.5, ge=0, lt=1)
     weight_decay: Factor = Field(0.0, ge=0)
-    """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD`."""
+    """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD` and
+    `torch.optim.Adam`."""
     clip_norm: Factor | None = Field(None, gt=0)
     """Largest norm of a gradient of local training, the algorithm's terms included; a longer one is scaled down to it
     before ``weight_decay`` is added, as by `torch.nn.utils.clip_grad_norm_`. No gradient is when absent."""
@@ -407,6 +411,10 @@ class LearningConfig(Section):
                 raise ValueError(f"{key} is for a rate that falls by a factor, lr_offset for one over the rounds")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
+        if self.optimiser == "adam" and self.momentum not in (0, defaults["momentum"].default):
+            raise ValueError("momentum is for optimiser = 'sgd'; Adam's moments have decays of their own")
+        if self.optimiser == "adam" and self.persist_momentum:
+            raise ValueError("persist_momentum is for optimiser = 'sgd'; Adam's moments begin at zero in every job")
         if self.persist_momentum and self.momentum == 0:
             raise ValueError("persist_momentum is for momentum above 0")
         return self

@@ -81,6 +81,13 @@ class Scaffold(Algorithm):
     @classmethod
     def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:
         """Refuse to divide by K where momentum makes of K steps more, and by K_eff where it begins above zero."""
+        if options.option == "II" and config.learning.optimiser != "sgd":
+            raise EdgesimError(
+                f"learning.optimiser: option 'II' of algorithm 'scaffold' divides updates by steps of SGD, which "
+                f"{config.learning.optimiser!r} does not make; use algorithm.option = 'I', or 'sgd'",
+                "learning.optimiser",
+                "algorithm.option",
+            )
         if options.step_count == "literal" and options.option == "II" and config.learning.momentum > 0:
             raise EdgesimError(
                 f"algorithm.step_count: with 'literal' and learning.momentum = {config.learning.momentum:g} controls "

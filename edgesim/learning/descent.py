@@ -1,6 +1,11 @@
-"""SGD with momentum, of one client or of many at once, and what a `Pull` adds: no other module knows its terms."""
+"""SGD with momentum or Adam, of one client or of many at once, and what a `Pull` adds: no other module knows its terms.
 
+Adam is Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, with its own defaults.
+"""
+
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,11 +17,30 @@ _Factor = float | Tensor
 """One number that the clients share, a column of numbers, [S, 1], or one for each weight, [S, trainable]."""
 
 
+_FIRST, _SECOND, _EPSILON = 0.9, 0.999, 1e-8
+"""Adam's b1, b2 and what is added to the root of the second moment."""
+
+
+@dataclass
+class SecondMoments:
+    """What Adam remembers of S clients beside their velocities, which are its first moments."""
+
+    squares: Tensor
+    """Moving mean of the squared gradients, [S, trainable]."""
+    steps: int = 0
+    """Steps so far; all clients of a stack have made as many."""
+
+    def narrow(self, clients: int) -> "SecondMoments":
+        """Those of the first clients, in the same memory."""
+        return SecondMoments(self.squares[:clients], self.steps)
+
+
 class Descent:
     """Steps of S clients whose trainable weights, gradients and velocities are the rows of matrices, [S, trainable].
 
-    These change in place: velocity <- momentum velocity + gradient; w <- w - lr velocity, as `torch.optim.SGD` does it.
-    Gradients are those of the loss and of the pull, clipped, plus weight decay.
+    These change in place, as by `torch.optim.SGD` or `torch.optim.Adam`: velocity <- momentum velocity + gradient;
+    w <- w - lr velocity, or both moments and the step that they make. Gradients are those of the loss and of the pull,
+    clipped, plus weight decay.
     """
 
     def __init__(
@@ -27,18 +51,26 @@ class Descent:
         starts: Tensor,
         optimisers: Sequence[Optimiser],
         pulls: Sequence[Pull],
+        second: SecondMoments | None = None,
     ) -> None:
-        """``starts`` [S, trainable] are the weights with which the clients' jobs started; copied if they are needed."""
+        """``starts`` [S, trainable] are the weights with which the clients' jobs started; copied if they are needed.
+
+        ``second`` are Adam's moments so far, none when absent.
+        """
         self._weights, self._gradient, self._velocity = weights, gradient, velocity
         self._rate = self._factor([-optimiser.lr for optimiser in optimisers])
         self._momentum = self._factor([optimiser.momentum for optimiser in optimisers])
+        # The same for all: it is the run's.
+        if second is None and optimisers[0].kind == "adam":
+            second = SecondMoments(torch.zeros_like(velocity))
+        self.second = second
+        """None under SGD."""
         # Terms that no client has cost nothing.
         to_start = [pull.to_start for pull in pulls]
         some = any(isinstance(value, Tensor) or value for value in to_start)
         self._to_start = (starts.clone(), self._factor(to_start)) if some else None
         pulled = [pull.decay for pull in pulls]
         decay = [optimiser.weight_decay for optimiser in optimisers]
-        # The same for all: it is the run's.
         self._clip_norm = optimisers[0].clip_norm
         if self._clip_norm is None:
             # Nothing comes between the two: one pass over the weights adds both.
@@ -75,8 +107,20 @@ class Descent:
             gradient.mul_(self._clip_norm / norms.clamp(min=self._clip_norm))
         if self._decay is not None:
             _add(gradient, weights, self._decay)
+        if self.second is not None:
+            self._adapt(self.second)
+            return
         self._velocity.mul_(self._momentum).add_(gradient)
         _add(weights, self._velocity, self._rate)
+
+    def _adapt(self, second: SecondMoments) -> None:
+        """Adam's step: w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)."""
+        gradient, second.steps = self._gradient, second.steps + 1
+        self._velocity.lerp_(gradient, 1 - _FIRST)
+        second.squares.mul_(_SECOND).addcmul_(gradient, gradient, value=1 - _SECOND)
+        spread = second.squares.sqrt().div_(math.sqrt(1 - _SECOND**second.steps)).add_(_EPSILON)
+        step = torch.div(self._velocity, spread, out=spread).div_(1 - _FIRST**second.steps)
+        _add(self._weights, step, self._rate)
 
 
 def _add(target: Tensor, what: Tensor, factor: _Factor) -> None:

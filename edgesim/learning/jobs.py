@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+OptimiserKind = Literal["sgd", "adam"]
+
+
 @dataclass(frozen=True)
 class Optimiser:
-    """SGD as `torch.optim.SGD` has it."""
+    """SGD as `torch.optim.SGD` has it, or Adam as `torch.optim.Adam` does, which has no ``momentum``."""
 
     lr: float
     momentum: float
@@ -28,6 +31,7 @@ class Optimiser:
     """Largest norm of a gradient before weight decay is added; any when absent."""
     persist_momentum: bool = False
     """Whether devices keep their velocities for their next jobs."""
+    kind: OptimiserKind = "sgd"
 
 
 @dataclass(frozen=True, eq=False)

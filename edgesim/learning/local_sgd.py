@@ -1,4 +1,4 @@
-"""The inner loop of local training: SGD with momentum on cross-entropy (FedTeddi, eq. 2)."""
+"""The inner loop of local training: SGD with momentum, or Adam, on cross-entropy (FedTeddi, eq. 2)."""
 
 import math
 from dataclasses import dataclass

@@ -33,6 +33,17 @@ def _small_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
     return _linear(25 * channels, 16) + _linear(25 * 16, 32) + head
 
 
+def _afl_mlp(image_shape: tuple[int, int, int], class_count: int) -> int:
+    channels, height, width = image_shape
+    return _linear(channels * height * width, 128) + _linear(128, 64) + _linear(64, class_count)
+
+
+def _afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
+    channels, height, width = image_shape
+    convolutions = _linear(9 * channels, 32) + _linear(9 * 32, 64)
+    return convolutions + _linear(64 * (height // 4) * (width // 4), 128) + _linear(128, class_count)
+
+
 def _deep(rest: int, per_channel: int, per_class: int, image_shape: tuple[int, int, int], class_count: int) -> int:
     """Of nets that average over the whole image before the head: only stem and head depend on the data set."""
     return rest + per_channel * image_shape[0] + per_class * class_count
@@ -45,6 +56,8 @@ PARAMETER_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
     "mlp": _mlp,
     "small-cnn": _small_cnn,
     "fedteddi-cnn": _fedteddi_cnn,
+    "afl-cnn": _afl_cnn,
+    "afl-mlp": _afl_mlp,
     **{
         f"resnet{depth}-{norm}{suffix}": partial(_deep, rest, kernel * kernel * 64, 513)
         for depth, rest in _RESNETS.items()
@@ -68,7 +81,8 @@ TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
 _COUNTS = PARAMETER_COUNTS | TORCHVISION_COUNTS
 
 _TENSORS = {
-    "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "resnet10": 38, "resnet18": 62, "resnet34": 110,
+    "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "afl-cnn": 8, "afl-mlp": 6,
+    "resnet10": 38, "resnet18": 62, "resnet34": 110,
     "torchvision:mobilenet_v2": 158, "torchvision:resnet18": 62, "torchvision:resnet34": 110,
     "torchvision:shufflenet_v2": 170,
 }  # fmt: skip

@@ -81,7 +81,7 @@ def start_model(
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
     test = np.flatnonzero(np.isin(dataset.test_labels, federation.old_classes))
     edges = step_edges(len(samples), learning.model_copy(update={"steps": None, "epochs": 1}))
-    optimiser = Optimiser(learning.lr, learning.momentum)
+    optimiser = Optimiser(learning.lr, learning.momentum, kind=learning.optimiser)
     velocity = torch.zeros_like(model.gradient)
     epoch, accuracy = 0, 0.0
     while epoch < learning.pretrain_max_epochs and accuracy < learning.pretrain_target:
@@ -91,6 +91,8 @@ def start_model(
         seed = int(streams.seeds("pretrain", 0, epoch))
         with memory_lasts("pre-training", "set learning.batch_size lower"), seeded(data.device, seed):
             loader = ImageLoader(model, data, order, changes)
+            if learning.optimiser == "adam":
+                velocity.zero_()
             progress = local_sgd.train(model, loader, edges, optimiser, velocity, seed)
         if progress.first_bad_step is not None:
             raise Diverged(
@@ -120,6 +122,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "precision": learning.precision,
         "lr": learning.lr,
         "momentum": learning.momentum,
+        "optimiser": learning.optimiser,
         "batch_size": learning.batch_size,
         "target": learning.pretrain_target,
         "max_epochs": learning.pretrain_max_epochs,

@@ -44,7 +44,7 @@ class TorchRound(CountKnowledge):
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
-        optimiser = Optimiser(learning.lr_in(self.round), *kinds)
+        optimiser = Optimiser(learning.lr_in(self.round), *kinds, kind=learning.optimiser)
         held, sizes = self.held, self.held.sizes
         total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
         accounts.begin(new, self.round)

@@ -126,6 +126,8 @@ class TorchWorkbench:
     def _local_steps(self, parameters: Sequence[nn.Parameter]) -> Stepper:
         learning = self.learning
         rate = learning.lr_in(max(1, self.round))
+        if learning.optimiser == "adam":
+            return torch.optim.Adam(parameters, rate, weight_decay=learning.weight_decay), None
         return torch.optim.SGD(parameters, rate, learning.momentum, weight_decay=learning.weight_decay), None
 
     def _images(self, samples: Integers) -> Tensor:

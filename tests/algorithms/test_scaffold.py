@@ -273,6 +273,11 @@ def test_updates_mixed_one_at_a_time_are_refused(tmp_path):
             {"persist_momentum": True},
             "^learning.persist_momentum: option 'II' of algorithm 'scaffold' .* use algorithm.option = 'I'",
         ),
+        (
+            {},
+            {"optimiser": "adam"},
+            "^learning.optimiser: option 'II' of algorithm 'scaffold' divides updates .* use algorithm.option = 'I'",
+        ),
         ({"option": "I", "derive_control": True}, {}, "derive_control: with option = 'I' a control is a gradient"),
         ({"option": "III"}, {}, "option: input should be 'I' or 'II'"),
     ],

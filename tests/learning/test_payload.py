@@ -26,6 +26,14 @@ from edgesim.streams import Streams
         ("resnet18-gn", (3, 32, 32), 100, 11_220_132),  # fedteddi.md, section 6
         ("small-cnn", (1, 28, 28), 10, 25 * 16 + 16 + 400 * 32 + 32 + 1568 * 10 + 10),
         ("mlp", (1, 8, 8), 10, 64 * 32 + 32 + 32 * 10 + 10),
+        # afl.md, section 6: CIFAR-10, Fashion-MNIST and digits; breast cancer, wine, digits and covertype.
+        ("afl-cnn", (3, 32, 32), 10, 545_098),
+        ("afl-cnn", (1, 28, 28), 10, 421_642),
+        ("afl-cnn", (1, 8, 8), 10, 53_002),
+        ("afl-mlp", (1, 1, 30), 2, 12_354),
+        ("afl-mlp", (1, 1, 13), 3, 10_243),
+        ("afl-mlp", (1, 8, 8), 10, 17_226),
+        ("afl-mlp", (1, 1, 54), 7, 15_751),
         # torchvision's own documentation of its weights for 1,000 classes.
         ("resnet18-bn-imagenet", (3, 224, 224), 1000, 11_689_512),
         ("resnet34-bn-imagenet", (3, 224, 224), 1000, 21_797_672),

@@ -76,6 +76,13 @@ def test_fit_steps_in_training_mode_as_devices_do_in_this_round(plain, data):
     assert float((found - start)[-10:].abs().min()) > 1e-3
 
 
+def test_fit_steps_by_adam_where_devices_do(plain, data):
+    used, start = bench(plain, data, lr=0.02, lr_decay=1.0, optimiser="adam", weight_decay=0.1)
+    adam = torch.optim.Adam(plain.parameters(), 0.02, weight_decay=0.1)
+    expected = trained(plain, data, adam, clip_norm=None)
+    torch.testing.assert_close(used.fit(start, BATCHES, objective(data)), expected, rtol=0, atol=1e-12)
+
+
 def test_fit_takes_an_optimiser_a_schedule_and_a_norm_in_the_place_of_the_devices_own(plain, data):
     def steps(parameters):
         adam = torch.optim.Adam(parameters, 0.03)

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from edgesim.algorithms.algorithm import Pull
-from edgesim.learning.descent import Descent
+from edgesim.learning.descent import Descent, SecondMoments
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Optimiser
 
 
 class ClientWeights:
-    """Weights of S clients, tensor by tensor, and their SGD."""
+    """Weights of S clients, tensor by tensor, and their steps."""
 
     def __init__(
         self,
@@ -22,9 +22,11 @@ class ClientWeights:
         optimisers: Sequence[Optimiser],
         pulls: Sequence[Pull],
         velocity: Tensor,
+        second: SecondMoments | None = None,
     ) -> None:
         """``starts`` [S, P] are those with which the clients' jobs start; steps change the ``weights`` [S, P] and
-        velocities [S, trainable] in place. Optimisers and pulls are [S].
+        velocities [S, trainable] in place. Optimisers and pulls are [S]; ``second`` are Adam's moments so far, if there
+        are any.
         """
         self._model, self._starts, self._weights, self._optimisers, self._pulls = (
             model, starts, weights, optimisers, pulls
@@ -32,7 +34,7 @@ class ClientWeights:
         own, start = weights[:, : model.trainable], starts[:, : model.trainable]
         gradient = torch.empty_like(own)
         self._velocity = velocity
-        self._descent = Descent(own, gradient, velocity, start, optimisers, pulls)
+        self._descent = Descent(own, gradient, velocity, start, optimisers, pulls, second)
         self._gradients = model.split(gradient)
         parts = model.split(weights)
         # `data`: autograd is not to follow changes by way of the matrix.
@@ -47,14 +49,14 @@ class ClientWeights:
         return len(self._weights)
 
     def step(self, losses: Tensor, shares: Tensor) -> None:
-        """One step of SGD on the sum of losses [n], each times its share [n]."""
+        """One step on the sum of losses [n], each times its share [n]."""
         found = torch.autograd.grad(losses, self._leaves, shares, allow_unused=True)
         for gradient, of_tensor in zip(self._gradients, found, strict=True):
             gradient.zero_() if of_tensor is None else gradient.copy_(of_tensor)
         self._descent.step()
 
     def store_buffers(self) -> None:
-        """Copy buffers into the matrix of weights, which the steps of SGD alone do not change."""
+        """Copy buffers into the matrix of weights, which the steps alone do not change."""
         for place, name in zip(self._buffers, self._model.names[len(self._leaves) :], strict=True):
             place.copy_(self.tensors[name])
 
@@ -62,4 +64,5 @@ class ClientWeights:
         """The first clients, as they are now and in the same memory."""
         self.store_buffers()
         few = self._starts[:clients], self._weights[:clients], self._optimisers[:clients], self._pulls[:clients]
-        return ClientWeights(self._model, *few, self._velocity[:clients])
+        second = self._descent.second
+        return ClientWeights(self._model, *few, self._velocity[:clients], second and second.narrow(clients))

@@ -18,15 +18,16 @@ from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.back_ends.stacked_objective import StackedObjective
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
-from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
+from edgesim.learning.jobs import Job, OptimiserKind, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
 from edgesim.learning.objective import has_own_loss
 from edgesim.learning.own_passes import OwnPasses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
 
-#: Vectors of a client's weights held at once: start, end, weights, gradient, velocity, what a pull needs.
-_VECTORS = 6
+#: Vectors of a client's weights held at once: start, end, weights, gradient, velocity, what a pull needs; for Adam its
+#: second moments and a step beside these.
+_VECTORS = {"sgd": 6, "adam": 8}
 
 _Stack = list[tuple[Promise, Job]]
 
@@ -94,12 +95,12 @@ class StackedBackEnd:
             group = list(alike)
             # From the last edge of a job to the first of the next one leads down: that is no batch.
             batch = int(np.diff(np.concatenate([job.edges for _, job in group])).max())
-            at_once = self._clients_at_once(batch)
+            at_once = self._clients_at_once(batch, group[0][1].optimiser.kind)
             for first in range(0, len(group), at_once):
                 yield group[first : first + at_once]
 
-    def _clients_at_once(self, batch: int) -> int:
-        weights = (_VECTORS + len(self._algorithm.teachers)) * self._model.weights.nbytes
+    def _clients_at_once(self, batch: int, kind: OptimiserKind) -> int:
+        weights = (_VECTORS[kind] + len(self._algorithm.teachers)) * self._model.weights.nbytes
         # What the forward pass keeps of a row, and as much again for its gradients.
         return max(1, (self._budget_mib << 20) // (weights + 2 * batch * self._row_bytes))
 

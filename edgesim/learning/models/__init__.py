@@ -9,14 +9,21 @@ from torch import Tensor, nn
 from edgesim.errors import EdgesimError
 from edgesim.learning.determinism import refused_by_name
 from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
-from edgesim.learning.models.plain import fedteddi_cnn, mlp, small_cnn
+from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedteddi_cnn, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
 from edgesim.registry import look_up
 
 Builder = Callable[[tuple[int, int, int], int], nn.Module]
 
-MODELS: dict[str, Builder] = {"mlp": mlp, "small-cnn": small_cnn, "fedteddi-cnn": fedteddi_cnn, **RESNETS}
+MODELS: dict[str, Builder] = {
+    "mlp": mlp,
+    "small-cnn": small_cnn,
+    "fedteddi-cnn": fedteddi_cnn,
+    "afl-cnn": afl_cnn,
+    "afl-mlp": afl_mlp,
+    **RESNETS,
+}
 
 
 def make_model(name: str, image_shape: tuple[int, int, int], class_count: int, double: bool = False) -> nn.Module:

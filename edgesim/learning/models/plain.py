@@ -30,6 +30,39 @@ def small_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     )
 
 
+def afl_mlp(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """AFL's for tables: hidden layers of 128 and 64 ReLU units; 12,354 parameters on breast cancer."""
+    channels, height, width = image_shape
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(channels * height * width, 128),
+        nn.ReLU(),
+        nn.Linear(128, 64),
+        nn.ReLU(),
+        nn.Linear(64, class_count),
+    )
+
+
+def afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """AFL's for images: two convolutions of 3x3, 32 and 64 channels, each pooled, and a hidden layer of 128 units.
+
+    545,098 parameters on CIFAR-10, 421,642 on Fashion-MNIST.
+    """
+    channels, height, width = image_shape
+    return nn.Sequential(
+        nn.Conv2d(channels, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64 * (height // 4) * (width // 4), 128),
+        nn.ReLU(),
+        nn.Linear(128, class_count),
+    )
+
+
 def fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     """FedTeddi's CNN for CIFAR-10 (section V-A): 558,802 parameters with padding 1 and groups of 8."""
     channels, height, width = image_shape

@@ -18,7 +18,8 @@ from edgesim.streams import Streams
 SHAPE, CLASSES = (3, 16, 16), 4
 CPU = torch.device("cpu")
 DEFAULTS = {
-    "lr": 0.02, "momentum": 0.5, "weight_decay": 0.0, "clip_norm": None, "persist_momentum": False, "scale": 1.0
+    "lr": 0.02, "momentum": 0.5, "weight_decay": 0.0, "clip_norm": None, "persist_momentum": False, "kind": "sgd",
+    "scale": 1.0,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Clipped gradients and momentum that lasts, in every back end."""
+"""Clipped gradients, momentum that lasts and Adam, in every back end."""
 
 import copy
 import dataclasses
@@ -94,6 +94,54 @@ def test_a_norm_that_no_gradient_reaches_changes_no_bit(flat, data, promises, pu
         back_end.run(plain)
         back_end.run(loose)
         assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(plain, loose, strict=True))
+
+
+def _adam(module, optimiser):
+    return torch.optim.Adam(module.parameters(), optimiser.lr, weight_decay=optimiser.weight_decay)
+
+
+@pytest.mark.parametrize("lr", [0.01, [0.01, 0.02, 0.005, 0.01, 0.03]], ids=["one rate", "own rates"])
+@pytest.mark.parametrize("stacked", [False, True])
+def test_adam_is_torchs_also_where_jobs_of_a_stack_end_at_different_steps(stacked, lr, flat, data, promises, pulling):
+    model = flat(MLP, torch.float64)
+    made = promises(model, *EDGES, scale=SCALES, weight_decay=0.2, lr=lr, kind="adam", **CLIPPED | {"clip_norm": None})
+    back_end = StackedBackEnd(model, data, 4096, pulling) if stacked else LoopBackEnd(model, data, pulling)
+    back_end.run(made)
+    for promise in made:
+        module = copy.deepcopy(MLP()).double().train()
+        end = _by_torch(module, _adam(module, promise.job.optimiser), data, promise.job)
+        torch.testing.assert_close(promise.result.update, end - promise.job.start, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_adams_moments_begin_at_zero_in_every_job(stacked, flat, data, promises, pulling):
+    """The first step of Adam is the rate, in every weight whose gradient is not tiny."""
+    model = flat(MLP, torch.float64)
+    back_end = StackedBackEnd(model, data, 4096, pulling) if stacked else LoopBackEnd(model, data, pulling)
+    ends = []
+    for made in [promises(model, *EDGES, kind="adam", lr=0.01, clip_norm=1.0) for _ in range(2)]:
+        back_end.run(made)
+        ends.append(torch.stack([promise.result.update for promise in made]))
+    assert torch.equal(*ends)
+    steps = ends[0][4].abs()
+    assert float(steps[steps > 1e-6].median()) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_processes_bring_the_bits_of_the_loop_under_adam(data, promises, pulling):
+    build = functools.partial(new_model, "mlp", SHAPE, CLASSES, 5)
+    model = FlatModel(build(), CPU)
+    back_end = WorkersBackEnd(model, data, build, 1, pulling)
+    try:
+        while not back_end._workers[0].started:
+            for worker in back_end._heard(None):
+                back_end._receive(worker, {})
+        with reproducible(CPU):
+            alone, spread = (promises(model, *EDGES, kind="adam", **CLIPPED) for _ in range(2))
+            LoopBackEnd(model, data, pulling).run(alone)
+            back_end.run(spread)
+    finally:
+        back_end.close()
+    assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(alone, spread, strict=True))
 
 
 @pytest.mark.parametrize("stacked", [False, True])

@@ -339,7 +339,7 @@ def test_a_stack_holds_no_more_clients_than_the_memory_budget(flat, data, promis
 def test_a_budget_too_small_for_one_client_still_trains_one_at_a_time(flat, data, promises, pulling):
     model = flat(MODELS["fedteddi-cnn"])
     back_end = StackedBackEnd(model, data, 1, pulling)
-    assert back_end._clients_at_once(32) == 1
+    assert back_end._clients_at_once(32, "sgd") == 1
     made = promises(model, [0, 2], [0, 2])
     assert back_end.run(made) == 2
 
