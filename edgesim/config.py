@@ -440,6 +440,32 @@ class AlgorithmConfig(OpenSection):
     """KPFL's options (`edgesim.algorithms.kpfl.KpflOptions`), if its server stands around that of the algorithm."""
 
 
+class PrivacyConfig(Section):
+    """Clipping of updates and Gaussian noise (`edgesim.algorithms.privacy`)."""
+
+    mechanism: Literal["none", "clip", "local", "central"] = "none"
+    """``clip``: updates are clipped alone; ``local``: each device adds noise to its clipped update before it leaves;
+    ``central``: the server adds noise to the weighted mean of the clipped updates."""
+    noise: Factor | None = Field(None, gt=0)
+    """Noise multiplier z: the standard deviation in each coordinate, over what one device can change (``local``: the
+    clipping norm; ``central``: that times the largest weight)."""
+    clip: Factor | None = Field(None, gt=0)
+    """S: longest trainable part of an update, a longer one is scaled down to it; 1 when absent."""
+    delta: float | None = Field(None, gt=0, lt=1)
+    """The delta for which epsilon is told; 1e-5 when absent."""
+
+    @model_validator(mode="after")
+    def _of_the_mechanism(self) -> Self:
+        noisy = self.mechanism in ("local", "central")
+        if noisy != (self.noise is not None):
+            raise ValueError("noise is needed by, and only by, mechanism = 'local' or 'central'")
+        if self.mechanism == "none" and self.clip is not None:
+            raise ValueError("clip is not for mechanism = 'none'; use 'clip', 'local' or 'central'")
+        if not noisy and self.delta is not None:
+            raise ValueError("delta is for mechanism = 'local' or 'central'")
+        return self
+
+
 class EvaluationConfig(Section):
     """When and on what the global model is tested: always test images of the classes seen so far."""
 
@@ -494,6 +520,7 @@ class RunConfig(Section):
     drift: DriftConfig = DriftConfig()
     learning: LearningConfig = LearningConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
 
@@ -578,7 +605,15 @@ class RunConfig(Section):
             round_ = _filled(round_, {"plan_quantile": 0.95})
         if evaluation.every_s is None:
             evaluation = _filled(evaluation, {"every": 1})
-        sections = {"devices": devices, "learning": learning, "round": round_, "evaluation": evaluation}
+        sections: dict[str, Section] = {
+            "devices": devices,
+            "learning": learning,
+            "round": round_,
+            "evaluation": evaluation,
+        }
+        if self.privacy.mechanism != "none":
+            delta = {} if self.privacy.noise is None else {"delta": 1e-5}
+            sections["privacy"] = _filled(self.privacy, {"clip": 1.0} | delta)
         sections["staleness"] = self.staleness.resolved(round_.protocol)
         return (_filled(self, {"rounds": 60}) if self.stop_at_s is None else self).model_copy(update=sections)
 

@@ -144,6 +144,8 @@ def run(
         writer = records.RunWriter(folder, as_toml(config), facts)
         parts = RunParts(world, selector, learner, writer, backhaul)
         server, report = Server(parts, on_round), parts.report
+        if config.privacy.mechanism != "none":
+            report.totals.uploads = {}
         started = time.perf_counter()
         status: Status = "failed"
         reason, cut = "an error in the program", True
@@ -177,7 +179,11 @@ def run(
             t_end_s = parts.clock.now
             empty = models.empty_slots(world.availability, report.totals.empty_slots, t_end_s)
             notes = end_notes(world, notes, report.totals, empty or 0)
-            counted = learner.facts() | ({} if empty is None else {"empty_slots": empty})
+            counted = (
+                learner.facts()
+                | learner.privacy(report.totals.uploads or {})
+                | ({} if empty is None else {"empty_slots": empty})
+            )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
     return Result(folder, status, reason, restarted=restarted)
 

@@ -144,6 +144,13 @@ def check_fit(config: RunConfig) -> None:
                 "algorithm.name",
                 "learning.training",
             )
+        if config.privacy.mechanism != "none" and half.upload_bits is not Algorithm.upload_bits:
+            raise EdgesimError(
+                f"privacy.mechanism: {config.privacy.mechanism!r} is for algorithms that send nothing but the update; "
+                f"{name!r} sends more, or something else",
+                "privacy.mechanism",
+                "algorithm.name",
+            )
         merging = {"flat", "hierarchical"} if half.at_edges else {"flat"}
         for key, value, fit in (
             ("round.protocol", config.round.protocol, half.protocols),
@@ -153,6 +160,30 @@ def check_fit(config: RunConfig) -> None:
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))
                 raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {_REASONS[value]}")
+
+    if config.privacy.mechanism == "central":
+        _check_central(config)
+
+
+def _check_central(config: RunConfig) -> None:
+    """Refuse noise on a mean that is not formed; raises `EdgesimError`."""
+    _, server = _halves(config.algorithm)
+    reason = None
+    if not server.averages:
+        name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
+        reason, key = f"the server of {name!r} goes by more than that", "algorithm.name"
+    elif config.algorithm.kpfl is not None:
+        reason, key = "KPFL's is of a pool of models", "algorithm.kpfl"
+    elif config.round.protocol == "asynchronous":
+        reason, key = "round.protocol = 'asynchronous' mixes one model at a time", "round.protocol"
+    elif config.topology.aggregation == "hierarchical":
+        reason, key = "edge servers form means of their own", "topology.aggregation"
+    if reason is not None:
+        raise EdgesimError(
+            f"privacy.mechanism: 'central' adds noise to the weighted mean of updates, and {reason}; use 'local'",
+            "privacy.mechanism",
+            key,
+        )
 
 
 def _check_public(half: type[Algorithm], config: RunConfig) -> None:

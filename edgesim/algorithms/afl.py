@@ -9,9 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, normalised
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, Sizes, normalised
 from edgesim.arrays import Floats
 from edgesim.quantities import Factor
+from edgesim.streams import Streams
 
 
 class AflOptions(AveragingOptions):
@@ -33,7 +34,12 @@ class Afl(Algorithm):
     Options: ClassVar[type[algorithm.Options]] = AflOptions
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
-    weighs_norms: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
+    weighs_norms: bool = True
+
+    def __init__(self, options: AflOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams)
+        self.weighs_norms = options.sensitivity > 0
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_n of each update, [S], times the weight of its age."""

@@ -249,6 +249,8 @@ class Arrivals:
     """Learning rate of the round in which they are merged."""
     norms: Floats | None = None
     """Norms of the trainable parts of the updates, [S], with `Algorithm.weighs_norms`; None in timing-only runs."""
+    mean_noise: Tensor | None = None
+    """What is added to the weighted mean of the trainable parts, [trainable], where `Algorithm.averages`."""
     updates: Tensor | None = None
     """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
     separate: Sequence[Tensor] = ()
@@ -384,8 +386,8 @@ class Algorithm:
     starts_anew_in_frames: ClassVar[bool] = False
     """Whether state and ledger start anew, from the model then, when the data change with a frame."""
 
-    weighs_norms: ClassVar[bool] = False
-    """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
+    averages: ClassVar[bool] = False
+    """Whether updates enter its state by their weighted mean alone, to which `Arrivals.mean_noise` can be added."""
     teachers: ClassVar[tuple[str, ...]] = ()
     """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
     features: ClassVar[bool] = False
@@ -398,6 +400,8 @@ class Algorithm:
     keeps_pool: bool = False
     """Whether the server goes on knowing what devices sent that are not among the last to be merged."""
 
+    weighs_norms: bool = False
+    """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
     equal_weights: bool = False
     """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
     sends_models: bool = True
@@ -510,8 +514,7 @@ class Algorithm:
         """
         if not self.sends_models:
             return state
-        assert arrived.updates is not None
-        return replace(state, weights=state.weights + arrived.updates.new_tensor(alpha) @ arrived.updates)
+        return replace(state, weights=state.weights + mean_change(arrived, alpha))
 
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
         """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
@@ -598,10 +601,13 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
     return torch.cat([parameters, torch.stack(ends).mean(0)])
 
 
-def mean_change(arrived: Arrivals, alpha: Floats, trainable: int) -> Tensor:
-    """The sum of alpha_n times update n without buffers, [trainable]."""
+def mean_change(arrived: Arrivals, alpha: Floats, trainable: int | None = None) -> Tensor:
+    """The sum of alpha_n times update n, [P], or without buffers, [trainable]; with the noise on it, if any."""
     assert arrived.updates is not None
-    return arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
+    change = arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
+    if arrived.mean_noise is not None:
+        change[: len(arrived.mean_noise)] += arrived.mean_noise
+    return change
 
 
 def whole(tensor: Tensor) -> Tensor:

@@ -11,3 +11,4 @@ class FedAvg(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"local", "server"})
     model_is_mean: ClassVar[bool] = True
     at_edges: ClassVar[bool] = True
+    averages: ClassVar[bool] = True

@@ -42,6 +42,7 @@ class FedAvgM(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
 
     def start(self, weights: Tensor) -> Momentum:
         """The momentum is zero."""

@@ -30,6 +30,7 @@ class FedProx(Algorithm):
     model_is_mean: ClassVar[bool] = True
     halves: ClassVar[frozenset[Half]] = frozenset({"local"})
     at_edges: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
 
     def pull(self, given: "Mapping[str, Tensor]") -> Pull:
         """mu (w - w_start), the gradient of the term (eq. 2)."""

@@ -36,6 +36,7 @@ class Flwf(Algorithm):
     model_is_mean: ClassVar[bool] = True
     at_edges: ClassVar[bool] = True
     teachers: ClassVar[tuple[str, ...]] = ("start",)
+    averages: ClassVar[bool] = True
 
     def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
         """The model, and whether it is to teach: 1 from round 2 on, since before nobody has trained it."""

@@ -50,6 +50,7 @@ class Adaptive(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
     keeps_state: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
 
     @abstractmethod
     def next_second(self, second: Tensor, square: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ class Moon(Algorithm):
     teachers: ClassVar[tuple[str, ...]] = ("start", "previous")
     features: ClassVar[bool] = True
     tables = 1
+    averages: ClassVar[bool] = True
 
     def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
         """The previous model of a device that has none is the one that the run began with, [P]."""

@@ -128,6 +128,12 @@ def infeasible_share(metrics: pd.DataFrame) -> float:
     return float(metrics.loc[metrics["name"] == "infeasible_share", "value"].mean())
 
 
+def noise_to_update(metrics: pd.DataFrame) -> float:
+    """Mean over rounds of the noise of privacy over the mean update; NaN without noise."""
+    rows = (metrics["name"] == "privacy") & (metrics["key"] == "noise_to_update")
+    return float(metrics.loc[rows, "value"].mean())
+
+
 def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
     """Which devices hold, in a frame, a class that they did not hold in the frame before.
 

@@ -1,5 +1,6 @@
 """A run as analysis sees it, and the plan of a study (``study.json``)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,6 +126,13 @@ class Run:
     def battery(self) -> tuple[float, float]:
         """Capacity of a battery in J, and the share of it that a device needs to check in."""
         return self._number("devices.battery_j"), self._number("devices.battery_reserve")
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the privacy of updates; NaN where the run has none."""
+        told = read_run(self.folder).get("privacy")
+        epsilon = told.get("epsilon") if isinstance(told, dict) else None
+        return float(epsilon) if isinstance(epsilon, int | float) else math.nan
 
     def _number(self, key: str) -> float:
         return float(setting(self.folder, self.config, key, int, float))

@@ -30,6 +30,7 @@ TIMING_MEASURES = (
     "wasted_share_j",
     "infeasible_share",
 )
+PRIVACY_MEASURES = ("epsilon", "noise_to_update")
 COURSE_MEASURES = ("best_accuracy", "we_percent", "we_variance", "idp_points", "id_points", "forgetting_points")
 
 Measures = dict[str, float]
@@ -51,6 +52,8 @@ def measure(run: Run, target: float | None) -> Measures:
         "energy_j": energy_j(activities, run.metrics),
         "wasted_share_j": wasted_share_j(run.work_by_kind),
         "infeasible_share": metrics.infeasible_share(run.metrics),
+        "noise_to_update": metrics.noise_to_update(run.metrics),
+        "epsilon": run.epsilon,
         **course_measures(run),
     }
     return {name: value for name, value in values.items() if not np.isnan(value)}
@@ -130,7 +133,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
                 row |= _comparison(group, _reference_group(groups, names, key, study.reference))
         if "final_accuracy" in present:
             row |= _averages(group, "final_accuracy")
-        for name in TIMING_MEASURES:
+        for name in TIMING_MEASURES + PRIVACY_MEASURES:
             if name in present:
                 row |= _averages(group, name)
         for name in COURSE_MEASURES:

@@ -76,6 +76,8 @@ class Totals:
     more than can be looked at."""
     joules: dict[str, float] = field(default_factory=dict)
     """By activity, work that the run's end cut among it."""
+    uploads: dict[int, int] | None = None
+    """Uploads that left each device, whatever became of them; None where they are not counted."""
 
     def add_round(self, row: RoundRow) -> None:
         """Count a round in."""
@@ -92,6 +94,10 @@ class Totals:
         """Count in what some activities took."""
         for span, joules in zip(work.spans, work.energy_j, strict=True):
             self.joules[span.activity] = self.joules.get(span.activity, 0.0) + joules
+        if self.uploads is not None:
+            for task in work.tasks:
+                if any(span.activity == "upload" for span in task.spans):
+                    self.uploads[task.device] = self.uploads.get(task.device, 0) + 1
 
 
 @dataclass

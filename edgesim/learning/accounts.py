@@ -1,12 +1,13 @@
 """What a run's algorithm answers without torch: bits, weights and its ledger, over the rounds of the run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from edgesim.algorithms import make_algorithm, make_merge_rule
 from edgesim.algorithms.algorithm import Arrivals, Devices, Sizes
+from edgesim.algorithms.privacy import account, why_unknown
 from edgesim.algorithms.staleness import weights
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
@@ -41,6 +42,8 @@ class Accounts:
         self.rule = make_merge_rule(config.round)
         self.looked_at: frozenset[str] = frozenset()
         """What the policy looks at: `edgesim.selection.view.Selector.looks_at`."""
+        self.models = 0
+        """Merges so far of which an update was part."""
         self._config = config
         self._federation = federation
         self.ledger: Any = self.algorithm.ledger(1)
@@ -178,3 +181,12 @@ class Accounts:
     def note(self, arrived: Arrivals) -> None:
         """A round was merged."""
         self.algorithm.note(self.ledger, arrived)
+        self.models += len(arrived.ids) > 0
+
+    def privacy(self, uploads: Mapping[int, int], has_buffers: bool) -> dict[str, Any]:
+        """What ``run.json`` says of privacy, for so many uploads by device; empty without `edgesim.config`'s table."""
+        config = self._config
+        if config.privacy.mechanism == "none":
+            return {}
+        unknown = why_unknown(config, self.algorithm, has_buffers, len(self._federation.frames) - 1)
+        return {"privacy": account(config.privacy, unknown, uploads, self.models)}

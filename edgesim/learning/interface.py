@@ -113,5 +113,8 @@ class Learner(Protocol):
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about learning; asked before the first round and after the last."""
 
+    def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
+        """What ``run.json`` says of privacy, where devices began so many uploads; empty without ``privacy``."""
+
     def close(self) -> None:
         """Give back processes and memory; nothing can be trained any more."""

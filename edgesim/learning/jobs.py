@@ -135,6 +135,8 @@ class Promise:
     """Round in which it began; without rounds, the model that was being made."""
     job: Job | None = None
     """None in timing-only runs."""
+    task: int = 0
+    """Number of the task among the device's own, which tells its draws apart."""
     due: bool = False
     """Whether the device's simulated work is finished."""
     result: Result | None = None

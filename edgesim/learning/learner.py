@@ -18,6 +18,7 @@ from torch import Tensor
 from edgesim.algorithms import hierarchical
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, State
 from edgesim.algorithms.merge_rules import MergeRule
+from edgesim.algorithms.privacy import Guard, Guarded
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
@@ -104,6 +105,8 @@ class TorchLearner:
             self._most_bytes = self._device_state_bytes * most + self._pass_bytes
             _refuse_above_budget(self._device_state_bytes, tables, most, self._pass_bytes, config)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
+        privacy = config.privacy
+        self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
         self.global_weights: Tensor = self.model.snapshot()
         self.server: Integers = np.zeros(config.devices.count, dtype=np.int64)
         """Which server merges the updates of each device, [N]."""
@@ -212,12 +215,17 @@ class TorchLearner:
         results, self._refine_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
             drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
+            guarded = self._guarded(promises, results)
+            if self.guard is not None:
+                results = [replace(of, update=one.received) for of, one in zip(results, guarded, strict=True)]
             rows = accounts.arrivals(used, began, self._change(used, results))
             if accounts.algorithm.weighs_norms:
                 rows = replace(
                     rows, norms=np.array([norm(result.update[: self.model.trainable]) for result in results])
                 )
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
+            if self.guard is not None:
+                metrics |= self.guard.report(guarded, weight, rows.ids)
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = self.server[rows.ids]
             servers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
@@ -262,6 +270,9 @@ class TorchLearner:
             up={name: [of[name] for of in ups] for name in (ups[0] if ups else ())},
         )
         alpha = accounts.weigh(rows)
+        if self.guard is not None:
+            noise = self.guard.on_mean(alpha, rows.ids, self._round, self.global_weights)
+            rows = replace(rows, mean_noise=noise)
         merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
         if getattr(accounts.algorithm.refine, "__func__", None) is not Algorithm.refine:
             started = time.perf_counter()
@@ -287,6 +298,14 @@ class TorchLearner:
             self.kept[device] = result.keeps
         if result.velocity is not None:
             self.velocities[device] = result.velocity
+
+    def _guarded(self, promises: list[Promise], results: list[Result]) -> list[Guarded]:
+        """Updates on their way to the server, [S]; empty without ``privacy``."""
+        guard, size = self.guard, self.model.trainable
+        if guard is None:
+            return []
+        pairs = zip(promises, results, strict=True)
+        return [guard.guarded(of.update, norm(of.update[:size]), one.device, one.task) for one, of in pairs]
 
     def _loss_drops(self, promises: list[Promise], results: list[Result]) -> Floats:
         """By how much training lowered the loss of each device on its whole data set, [S]."""
@@ -409,6 +428,10 @@ class TorchLearner:
         if self._start is not None:
             facts |= {"pretrain_epochs": self._start.epochs, "pretrain_accuracy": self._start.accuracy}
         return facts
+
+    def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
+        """See `Learner`."""
+        return self.accounts.privacy(uploads, has_buffers=len(self.model.weights) > self.model.trainable)
 
     def close(self) -> None:
         """End the processes that train."""

@@ -1,6 +1,6 @@
 """A learner that trains nothing and imports no torch: the same events and rows, without losses and models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -109,6 +109,10 @@ class TimingOnlyLearner:
         if self.accounts.algorithm.bits_from_training:
             facts["bits_down_notice"] = "the most that the server may send: without training it is not known"
         return facts
+
+    def privacy(self, uploads: Mapping[int, int]) -> dict[str, Any]:
+        """As if the model had no buffers, which is not known."""
+        return self.accounts.privacy(uploads, has_buffers=False)
 
     def close(self) -> None:
         """There is nothing to close."""

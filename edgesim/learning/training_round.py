@@ -64,7 +64,8 @@ class TorchRound(CountKnowledge):
             phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
             passed = accounts.algorithm.passes_over(about, samples)
             job = Job(device, self.round, seed, phases, given, optimiser, passed, velocities.get(device))
-            self._promises[device] = Promise(device, self.round, job, samples=size, class_counts=counts)
+            task = int(self.tasks[device])
+            self._promises[device] = Promise(device, self.round, job, task, samples=size, class_counts=counts)
         return [self._promises[device] for device in ids.tolist()]
 
     def _epochs(self, device: int, name: str, samples: Integers, count: int) -> Phase:

@@ -1,0 +1,323 @@
+"""Clipping, noise and their account: the oracles T11 and T12 of AFL's page, and what stands in the tables of runs."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from edgesim import simulation
+from edgesim.algorithms import privacy
+from edgesim.algorithms.privacy import Guard, account, epsilon_of, noise_per_coordinate
+from edgesim.analysis.runs import Run
+from edgesim.analysis.summary import measure
+from edgesim.config import PrivacyConfig
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.learner import TorchLearner
+from edgesim.runs.records import read_table
+from edgesim.streams import Streams
+
+TABLE = [
+    # z, T, delta, exact epsilon, by the Renyi accountant, by the PRV accountant
+    (1, 1, 1e-5, 4.3771780957, 4.728507, 4.3874),
+    (4, 1, 1e-5, 0.9263415040, 1.012551, 0.9364),
+    (5, 100, 1e-5, 9.9972561464, 10.725510, 10.0077),
+    (10, 250, 1e-5, 7.5112759007, 8.079406, 7.5216),
+    (50, 250, 1e-5, 1.1993695738, 1.308497, 1.2095),
+    (20, 250, 1e-3, 2.3518408421, 2.662939, 2.3621),
+]
+
+
+@pytest.mark.parametrize(("noise", "releases", "delta", "exact", "renyi", "prv"), TABLE)
+def test_epsilon_is_exact(noise, releases, delta, exact, renyi, prv):
+    found = epsilon_of(noise, releases, delta)
+    assert found == pytest.approx(exact, abs=1e-9)
+    assert found <= min(renyi, prv)
+
+
+def test_epsilon_of_much_and_of_little_noise():
+    assert epsilon_of(3.7306316348, 1, 1e-5) == pytest.approx(1, abs=1e-9)
+    assert epsilon_of(1, 250, 1e-5) == pytest.approx(191.55, abs=0.005)
+    assert epsilon_of(0.1, 250, 1e-5) == pytest.approx(13200, rel=5e-3)
+    assert epsilon_of(1e6, 1, 1e-5) == 0
+    assert epsilon_of(1, 0, 1e-5) == 0
+
+
+def test_epsilon_falls_with_noise_rises_with_releases_and_goes_by_their_root():
+    by_noise = [epsilon_of(z, 10, 1e-5) for z in (0.5, 1, 2, 4)]
+    by_releases = [epsilon_of(2, count, 1e-5) for count in (1, 2, 10, 100)]
+    assert by_noise == sorted(by_noise, reverse=True)
+    assert by_releases == sorted(by_releases)
+    assert epsilon_of(3, 25, 1e-5) == pytest.approx(epsilon_of(6, 100, 1e-5), abs=1e-12)
+
+
+def settings(mechanism, noise=1.0, clip=1.0):
+    return PrivacyConfig(mechanism=mechanism, noise=noise, clip=clip, delta=1e-5 if noise else None)
+
+
+@pytest.mark.parametrize(("mechanism", "length"), [("local", 17.149859), ("central", 4.159452)])
+def test_noise_on_the_mean_of_17_equal_updates_of_500000_parameters(mechanism, length):
+    per_coordinate = noise_per_coordinate(settings(mechanism, 0.1), np.full(17, 1 / 17), np.arange(17))
+    assert per_coordinate * math.sqrt(5e5) == pytest.approx(length, abs=1e-6)
+
+
+def test_noise_of_uneven_weights():
+    """Those of T1."""
+    alpha = np.array([15, 20, 6]) / 41
+    assert noise_per_coordinate(settings("local"), alpha, np.arange(3)) == pytest.approx(0.6270712260, abs=1e-10)
+    assert noise_per_coordinate(settings("central"), alpha, np.arange(3)) == pytest.approx(0.4878048780, abs=1e-10)
+
+
+def test_central_noise_hides_all_that_one_device_adds_to_a_mean():
+    """Devices 7 and 2 have two updates each in a buffer of five."""
+    alpha, ids = np.array([0.1, 0.3, 0.2, 0.15, 0.25]), np.array([7, 2, 7, 2, 9])
+    assert noise_per_coordinate(settings("central", 2.0, 3.0), alpha, ids) == pytest.approx(2 * 3 * 0.45, rel=1e-12)
+
+
+@pytest.mark.parametrize(("length", "clipped"), [(5.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
+def test_a_long_update_is_scaled_down_and_a_short_one_stays(length, clipped):
+    """T11; buffers stay as they are."""
+    update = torch.tensor([0.6 * length, 0.8 * length, 7.0], dtype=torch.float64)
+    found = Guard(settings("clip", None), Streams(0), 2).guarded(update, length, 0, 1)
+    assert found.received is found.clipped
+    assert found.received.tolist() == pytest.approx([0.6 * clipped, 0.8 * clipped, 7.0], abs=1e-15)
+    assert found.was_longer == (length > 1)
+
+
+def test_local_noise_on_a_mean_of_four_has_half_its_size():
+    """T12: z S / 2 in each coordinate, of 10,000."""
+    guard, zero = Guard(settings("local", 0.6, 2.0), Streams(3), 10_000), torch.zeros(10_000, dtype=torch.float64)
+    drawn = [guard.guarded(zero, 0.0, device, 1).received for device in range(4)]
+    assert float(torch.stack(drawn).mean(0).std()) == pytest.approx(0.6 * 2 / 2, rel=0.02)
+    assert float(torch.stack(drawn).mean()) == pytest.approx(0, abs=0.03)
+    assert not torch.equal(drawn[0], drawn[1])
+    assert torch.equal(guard.guarded(zero, 0.0, 2, 1).received, drawn[2])
+    assert not torch.equal(guard.guarded(zero, 0.0, 2, 2).received, drawn[2])
+
+
+def test_central_noise_on_a_mean_of_four_has_a_quarter_of_its_size():
+    """T12: z S / 4."""
+    guard, zero = Guard(settings("central", 0.6, 2.0), Streams(3), 10_000), torch.zeros(10_000, dtype=torch.float64)
+    assert torch.equal(guard.guarded(zero, 0.0, 0, 1).received, zero)
+    first, second = (guard.on_mean(np.full(4, 0.25), np.arange(4), round, zero) for round in (1, 2))
+    assert float(first.std()) == pytest.approx(0.6 * 2 / 4, rel=0.02)
+    assert not torch.equal(first, second)
+
+
+def test_an_account_has_the_device_with_most_uploads_and_the_median_one():
+    config = settings("local", 5.0)
+    told = account(config, None, {3: 1, 4: 9, 8: 4}, models=7)
+    assert told["releases"] == 9
+    assert told["epsilon"] == epsilon_of(5.0, 9, 1e-5)
+    assert told["epsilon_median"] == epsilon_of(5.0, 4, 1e-5)
+    central = account(settings("central", 5.0), None, {3: 1, 4: 9}, models=7)
+    assert (central["releases"], central["epsilon"]) == (7, epsilon_of(5.0, 7, 1e-5))
+
+
+def config(tmp_path, mechanism="local", **more):
+    privacy = {"mechanism": mechanism} | ({} if mechanism in ("none", "clip") else {"noise": 0.5})
+    return parse(
+        {
+            "seed": 2,
+            "rounds": 4,
+            "devices": {"count": 6, "mu_samples_per_s": 400.0},
+            "radio": {"bandwidth_hz": 2e6},
+            "round": {"tmax_s": 0.5} | more.pop("round", {}),
+            "data": {"partition": "quantity", "samples_per_device": 20},
+            "learning": {"pretrain": False, "precision": "float64"} | more.pop("learning", {}),
+            "privacy": privacy | more.pop("privacy", {}),
+            **more,
+        },
+        "test",
+    )
+
+
+def run(tmp_path, name, *arguments, **more):
+    """The run's account, its model, flat, and its table of metrics."""
+    simulation.run(config(tmp_path, *arguments, **more), tmp_path / name)
+    model = torch.cat([tensor.flatten() for tensor in load_file(tmp_path / name / "model.safetensors").values()])
+    said = json.loads((tmp_path / name / "run.json").read_text())
+    return said.get("privacy"), model, read_table(tmp_path / name, "metrics")
+
+
+def test_a_clip_that_no_update_reaches_and_no_table_at_all_are_the_same_run(tmp_path):
+    without, plain, _ = run(tmp_path, "none", "none")
+    loose, same, metrics = run(tmp_path, "loose", "clip", privacy={"clip": 1e6})
+    _, clipped, shares = run(tmp_path, "clip", "clip", privacy={"clip": 0.01})
+    assert without is None
+    assert torch.equal(plain, same)
+    assert not torch.equal(plain, clipped)
+    assert (loose["epsilon"], loose["reason"]) == (None, "clipping without noise protects nothing")
+    assert [set(of[of["name"] == "privacy"]["value"]) for of in (metrics, shares)] == [{0.0}, {1.0}]
+
+
+@pytest.mark.parametrize("mechanism", ["local", "central"])
+@pytest.mark.parametrize(
+    "algorithm", [{"name": "fedavg"}, {"name": "fedprox", "server": "fedavgm"}, {"name": "afl"}], ids=str
+)
+def test_models_of_a_run_are_worked_out_again_from_its_updates(tmp_path, monkeypatch, mechanism, algorithm):
+    """By what each job brought, clipped here once more, and the streams of the noise; lengths and weights of AFL are of
+    the noised updates under local noise, and of the clipped ones under central.
+    """
+    merge, rounds = TorchLearner.merge, []
+
+    def spied(learner, arrived, *rest):
+        before, results = learner.global_weights, learner.results([one.promise for one in arrived])
+        updates = [result.update.clone() for result in results]
+        tasks = [one.promise.task for one in arrived]
+        merged = merge(learner, arrived, *rest)
+        rounds.append((merged, tasks, updates, learner.global_weights - before))
+        return merged
+
+    monkeypatch.setattr(TorchLearner, "merge", spied)
+    told, _, metrics = run(tmp_path, "run", mechanism, algorithm=algorithm)
+    metrics = metrics[metrics["name"] == "privacy"].set_index(["round", "key"])["value"]
+    streams, momentum = Streams(2), 0.0
+    for number, (merged, tasks, updates, moved) in enumerate(rounds, start=1):
+        if not updates:
+            continue
+        clipped = [update * min(1, 1 / float(update.norm())) for update in updates]
+        received = clipped
+        if mechanism == "local":
+            draws = [
+                streams.generator("privacy/local", device, task) for device, task in zip(merged.ids, tasks, strict=True)
+            ]
+            noise = [
+                0.5 * torch.from_numpy(one.standard_normal(len(update)))
+                for one, update in zip(draws, updates, strict=True)
+            ]
+            received = [update + drawn for update, drawn in zip(clipped, noise, strict=True)]
+        samples = read_table(tmp_path / "run", "devices").query("frame == 1").set_index("device")["samples"]
+        alpha = samples.loc[merged.ids].to_numpy() / 1.0
+        if algorithm["name"] == "afl":
+            alpha = alpha / (1 + 0.1 * np.array([float(update.norm()) for update in received]))
+        alpha = alpha / alpha.sum()
+        assert merged.weight == pytest.approx(alpha, rel=1e-9)
+        change = sum(share * update for share, update in zip(alpha, received, strict=True))
+        scale = 0.5 * np.sqrt(np.sum(alpha**2))
+        if mechanism == "central":
+            scale = 0.5 * alpha.max()
+            drawn = streams.generator("privacy/central", 0, number).standard_normal(len(change))
+            change = change + scale * torch.from_numpy(drawn)
+        momentum = change + (0.9 * momentum if "server" in algorithm else 0.0)
+        torch.testing.assert_close(moved, momentum, rtol=0, atol=1e-9)
+        mean = sum(share * update for share, update in zip(alpha, clipped, strict=True))
+        expected = scale * math.sqrt(len(mean)) / float(mean.norm())
+        assert metrics[number, "noise_to_update"] == pytest.approx(expected, rel=1e-9)
+    assert sum(bool(updates) for _, _, updates, _ in rounds) >= 3
+    unknown = mechanism == "central" and algorithm["name"] == "afl"
+    assert (told["epsilon"] is None) == unknown
+    if unknown:
+        assert "weights that look at the updates" in told["reason"]
+    elif mechanism == "central":
+        models = sum(bool(updates) for _, _, updates, _ in rounds)
+        assert told["epsilon"] == epsilon_of(0.5, models, 1e-5)
+
+
+def test_every_upload_that_leaves_a_device_is_a_release_whatever_becomes_of_it(tmp_path):
+    """Counted by hand in the table of activities: some are late, some of devices that left."""
+    late = {"delay_knowledge": "planned", "plan_quantile": 0.3}
+    told, *_ = run(tmp_path, "run", rounds=12, round=late, availability={"model": "markov"})
+    activities = read_table(tmp_path / "run", "activities")
+    uploads = activities[activities["activity"] == "upload"]
+    assert set(uploads["outcome"]) > {"done"}
+    each = uploads.drop_duplicates(["device", "task"])["device"].value_counts()
+    assert told["releases"] == each.max()
+    assert told["epsilon"] == epsilon_of(0.5, int(each.max()), 1e-5)
+    assert told["epsilon_median"] == pytest.approx(float(np.median([epsilon_of(0.5, n, 1e-5) for n in each])))
+    assert told["covers"] == privacy.COVERS
+
+
+def test_afl_without_lambda_has_weights_that_look_at_nothing(tmp_path):
+    told, *_ = run(tmp_path, "run", "central", algorithm={"name": "afl", "sensitivity": 0.0})
+    assert told["epsilon"] > 0
+
+
+def with_batch_norm(image_shape, class_count):
+    size = int(np.prod(image_shape))
+    return nn.Sequential(nn.Flatten(), nn.Linear(size, 8), nn.BatchNorm1d(8), nn.Linear(8, class_count))
+
+
+@pytest.mark.parametrize("mechanism", ["local", "central"])
+def test_buffers_of_batch_norm_leave_no_epsilon(tmp_path, mechanism):
+    told, *_ = run(tmp_path, "run", mechanism, learning={"model": f"{__name__}.with_batch_norm"})
+    assert told["epsilon"] is None
+    assert "batch norm" in told["reason"]
+
+
+def test_noise_is_the_same_in_every_back_end_and_in_a_run_again(tmp_path):
+    models = [
+        run(tmp_path, f"{back_end} {turn}", learning={"back_end": back_end})[1]
+        for turn, back_end in enumerate(["loop", "loop", "stacked"])
+    ]
+    assert torch.equal(models[0], models[1])
+    torch.testing.assert_close(models[0], models[2], rtol=0, atol=1e-12)
+
+
+def test_a_study_has_epsilon_and_the_noise_in_its_summary_where_there_are_any(tmp_path):
+    told, _, metrics = run(tmp_path, "local", "local")
+    run(tmp_path, "none", "none")
+    noise = metrics[(metrics["name"] == "privacy") & (metrics["key"] == "noise_to_update")]["value"]
+    measures = [measure(Run(tmp_path / name, {}, 0), None) for name in ("local", "none")]
+    assert measures[0]["epsilon"] == told["epsilon"]
+    assert measures[0]["noise_to_update"] == pytest.approx(noise.mean(), rel=1e-12)
+    assert not {"epsilon", "noise_to_update"} & set(measures[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"privacy": {"noise": 0.0}}, "privacy.noise: input should be greater than 0"),
+        ({"privacy": {"noise": -1.0}}, "privacy.noise: input should be greater than 0"),
+        ({"privacy": {"clip": 0.0}}, "privacy.clip: input should be greater than 0"),
+        ({"privacy": {"clip": -2.0}}, "privacy.clip: input should be greater than 0"),
+        ({"privacy": {"delta": 0.0}}, "privacy.delta: input should be greater than 0"),
+        ({"privacy": {"delta": 1.0}}, "privacy.delta: input should be less than 1"),
+        ({"privacy": {"mechanism": "both"}}, "privacy.mechanism: input should be 'none', 'clip', 'local' or 'central'"),
+        ({"privacy": {"mechanism": "clip"}}, "noise is needed by, and only by, mechanism = 'local' or 'central'"),
+        ({"algorithm": {"name": "scaffold"}}, "send nothing but the update; 'scaffold' sends more"),
+        ({"algorithm": {"name": "fedproto"}}, "send nothing but the update; 'fedproto' sends more"),
+        (
+            {"algorithm": {"name": "mifa"}, "privacy": {"mechanism": "central"}},
+            "'central' adds noise to the weighted mean of updates, and the server of 'mifa' goes by more",
+        ),
+        (
+            {
+                "privacy": {"mechanism": "central"},
+                "round": {"protocol": "asynchronous", "admission": "count", "count": 2},
+            },
+            "round.protocol = 'asynchronous' mixes one model at a time; use 'local'",
+        ),
+        (
+            {
+                "privacy": {"mechanism": "central"},
+                "topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2},
+            },
+            "edge servers form means of their own; use 'local'",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(tmp_path, changes, message):
+    with pytest.raises(EdgesimError) as refusal:
+        simulation.run(config(tmp_path, **changes), tmp_path / "run")
+    assert message in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "message"),
+    [
+        ({"mechanism": "local"}, "noise is needed by"),
+        ({"noise": 1.0}, "noise is needed by, and only by"),
+        ({"clip": 1.0}, "clip is not for mechanism = 'none'"),
+        ({"delta": 1e-5}, "delta is for mechanism = 'local' or 'central'"),
+    ],
+)
+def test_options_without_their_mechanism_are_refused(privacy, message):
+    with pytest.raises(EdgesimError, match=message):
+        parse({"privacy": privacy}, "test")
