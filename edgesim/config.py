@@ -477,6 +477,9 @@ class EvaluationConfig(Section):
     tests does not depend on the protocol. The last model of a frame is tested in any case, at its row's end."""
     samples: Count | None = Field(None, ge=1)
     """Size of a fixed sample of the test images; all of them when absent."""
+    measures: Literal["basic", "all"] = "basic"
+    """``all``: ``metrics`` also has ``roc_auc``, one class against the rest, mean over classes, for which the test
+    images are passed over once more, and ``update_cosine``, of the model's last two changes."""
 
     @model_validator(mode="after")
     def _by_rounds_or_by_time(self) -> Self:

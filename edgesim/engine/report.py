@@ -279,6 +279,7 @@ class Report:
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
         names |= {("class_accuracy", str(label)): value for label, value in evaluation.class_accuracy.items()}
         names |= {("accuracy", name): value for name, value in evaluation.further.items()}
+        names |= {} if evaluation.roc_auc is None else {("roc_auc", ""): evaluation.roc_auc}
         names |= {("domain_accuracy", name): value for name, value in evaluation.domain_accuracy.items()}
         self._write_metrics(number, names.items())
 

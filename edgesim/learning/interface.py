@@ -47,6 +47,8 @@ class Evaluation:
     """Other accuracies, by name: rows ``accuracy`` of ``metrics``."""
     domain_accuracy: dict[str, float] = field(default_factory=dict)
     """By the domain's name; empty where images are not told apart by origin."""
+    roc_auc: float | None = None
+    """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
 
 
 class TrainingRound(Knowledge, Gradients, Protocol):

@@ -28,7 +28,7 @@ from edgesim.learning.accounts import Accounts
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.drift.law import When
-from edgesim.learning.evaluation import evaluate, predictions
+from edgesim.learning.evaluation import evaluate, predictions, worked_out
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
@@ -41,6 +41,7 @@ from edgesim.learning.models import new_model
 from edgesim.learning.norms import norm
 from edgesim.learning.objective import refuse_without_features
 from edgesim.learning.pretrain import StartModel, start_model
+from edgesim.learning.ranking import roc_auc, why_without_roc_auc
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
@@ -134,6 +135,10 @@ class TorchLearner:
         self.jobs_trained = 0
         """Jobs that ran so far, over the whole run."""
         self._best: tuple[float, Tensor] | None = None
+        self._without_auc: str | None = None
+        """Why the last model tested has no ROC-AUC."""
+        self._last_change: Tensor | None = None
+        """How the last merge moved the trainable part of the model, [trainable]; kept for `update_cosine` alone."""
 
     def serve(self, server: Integers) -> None:
         """Say which server merges the updates of each device, [N], counted from 0; one serves all until then."""
@@ -226,6 +231,7 @@ class TorchLearner:
             weight, metrics = accounts.weigh(rows), accounts.report(rows)
             if self.guard is not None:
                 metrics |= self.guard.report(guarded, weight, rows.ids)
+            before = self.global_weights
             order = np.arange(len(used)) if accounts.rule.in_order_of_arrival else np.argsort(rows.ids, kind="stable")
             server = self.server[rows.ids]
             servers = [0] if accounts.algorithm.merges_empty_rounds else np.unique(server).tolist()
@@ -233,6 +239,8 @@ class TorchLearner:
                 self._merge_at(each, order[server[order] == each], rows, promises, results)
             if len(self.states) == 1:
                 weight = accounts.algorithm.counted(self.states[0], rows, weight)
+        if self.config.evaluation.measures == "all":
+            metrics = {**metrics, **self._cosine(before)}
         accounts.note(rows)
         self._merged.update(rows.ids.tolist())
         for promise, result in zip(promises, results, strict=True):
@@ -299,6 +307,13 @@ class TorchLearner:
         if result.velocity is not None:
             self.velocities[device] = result.velocity
 
+    def _cosine(self, before: Tensor) -> dict[tuple[str, str], float]:
+        """A row of ``metrics``: cosine of the last two changes of the model, unless one is zero or there is but one."""
+        change = (self.global_weights - before)[: self.model.trainable].double()
+        last, self._last_change = self._last_change, change
+        lengths = 0.0 if last is None else float(last.norm() * change.norm())
+        return {("update_cosine", ""): float(last @ change) / lengths} if last is not None and lengths else {}
+
     def _guarded(self, promises: list[Promise], results: list[Result]) -> list[Guarded]:
         """Updates on their way to the server, [S]; empty without ``privacy``."""
         guard, size = self.guard, self.model.trainable
@@ -308,10 +323,10 @@ class TorchLearner:
         return [guard.guarded(of.update, norm(of.update[:size]), one.device, one.task) for one, of in pairs]
 
     def _loss_drops(self, promises: list[Promise], results: list[Result]) -> Floats:
-        """By how much training lowered the loss of each device on its whole data set, [S]."""
-        clients = self.federation.frames[self.accounts.frame].clients
+        """By how much training lowered the loss of each device on its whole data set as it is now, [S]."""
+        held = self.accounts.held
         starts = [promise.job.start for promise in promises if promise.job is not None]
-        own = [clients[promise.device] for promise in promises]
+        own = [held.samples_of(promise.device) for promise in promises]
         return loss_drops(self.model, self.data, starts, [result.update for result in results], own, self.cores)
 
     def _change(self, used: list[Arrived], results: list[Result]) -> Floats | None:
@@ -356,6 +371,8 @@ class TorchLearner:
             self.model.load(self.global_weights)
             samples = self._test_samples()
             evaluation = self._evaluation(samples, self.dataset.test_labels[samples])
+            if self.config.evaluation.measures == "all":
+                evaluation = replace(evaluation, roc_auc=self._roc_auc(samples))
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
             keeps_best = self.config.learning.keep_best and frame + 1 < len(self.federation.frames)
@@ -374,6 +391,21 @@ class TorchLearner:
         if models:
             return judge.each(models, self._last_merged, self.accounts.held.class_counts)
         return judge.loaded()
+
+    def _roc_auc(self, samples: Integers) -> float | None:
+        """That of the global model over the classes seen; None where it is undefined, as `facts` then tells."""
+        labels, classes = self.dataset.test_labels[samples], self.accounts.held.classes_seen
+        own = None if self.accounts.algorithm.sends_models else "each device has a model of its own"
+        self._without_auc = own or why_without_roc_auc(labels, classes)
+        if self._without_auc is not None:
+            return None
+        self.model.load(self.global_weights)
+
+        def softmax(images: Tensor, _: Tensor) -> tuple[Tensor, ...]:
+            return (self.model.module(images).double().softmax(1),)
+
+        (scores,) = worked_out(softmax, self.model, self.data, samples, test=True, cores=self.cores)
+        return roc_auc(scores.numpy(), labels, classes)
 
     def end_frame(self) -> None:
         """Go back to the best model of the frame, if it is to be kept and another frame follows.
@@ -423,6 +455,8 @@ class TorchLearner:
             facts["saved_model"] = "of the device with the lowest id among those merged"
         if has_own_scores(self.accounts.algorithm):
             facts["test_loss"] = "cross-entropy of the logits, which do not decide the class that is predicted"
+        if self._without_auc is not None:
+            facts["roc_auc_notice"] = self._without_auc
         if self._notice is not None:
             facts["back_end_notice"] = self._notice
         if self._start is not None:

@@ -1,0 +1,31 @@
+"""How well scores rank the samples of a class above all others."""
+
+import numpy as np
+from scipy.stats import rankdata
+
+from edgesim.arrays import Floats, Integers
+
+
+def roc_auc(scores: Floats, labels: Integers, classes: Integers) -> float:
+    """Area under the ROC curve of each class against the rest, plain mean over ``classes``.
+
+    Scores are [n, C], labels [n]; `why_without_roc_auc` tells where this is undefined. The area is the chance that a
+    sample of the class has a higher score than one of the rest, ties counting half (Mann and Whitney).
+    """
+    areas = []
+    for label in classes.tolist():
+        own = labels == label
+        positive, negative = int(own.sum()), int((~own).sum())
+        ranks = rankdata(scores[:, label])[own].sum()
+        areas.append((ranks - positive * (positive + 1) / 2) / (positive * negative))
+    return float(np.mean(areas))
+
+
+def why_without_roc_auc(labels: Integers, classes: Integers) -> str | None:
+    """Why test samples with these labels [n] have no ROC-AUC over classes; None if they have."""
+    counts = np.array([np.count_nonzero(labels == label) for label in classes])
+    if not counts.all():
+        return f"class {classes[int(np.argmin(counts))]} is missing from the test samples"
+    if len(classes) < 2:
+        return f"class {classes[0]} is all of the test samples"
+    return None
