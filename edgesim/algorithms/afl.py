@@ -44,7 +44,8 @@ class Afl(Algorithm):
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_n of each update, [S], times the weight of its age."""
         counts = self.counts(arrived.samples) * arrived.age_weight
-        if arrived.norms is not None:
+        # An endless update makes the merged model endless whatever it counts, which ends the run in a line.
+        if arrived.norms is not None and np.isfinite(arrived.norms).all():
             counts = counts / (1 + self.options.sensitivity * self._lengths(arrived.norms))
         return normalised(counts)
 
@@ -52,7 +53,7 @@ class Afl(Algorithm):
         """lambda times the median Delta, which is large where all weights are about D_n / Delta_n, and the entropy of
         the weights in nats.
         """
-        if arrived.norms is None or len(arrived.norms) == 0:
+        if arrived.norms is None or len(arrived.norms) == 0 or not np.isfinite(arrived.norms).all():
             return {}
         alpha = self.weigh(arrived)
         entropy = -float(np.sum(alpha * np.log(alpha, where=alpha > 0, out=np.zeros_like(alpha))))
