@@ -296,6 +296,8 @@ class Workbench(Protocol):
 
     public: Integers
     """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
+    validation: Integers
+    """Labelled images that the server alone has (``data.validation_per_class``)."""
     round: int
     """0 before the first."""
 

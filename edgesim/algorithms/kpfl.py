@@ -76,6 +76,9 @@ class KpflOptions(Options):
     """What the likeness of the images counts there."""
     T: Factor = Field(10.0, gt=0)
     """Temperature of the contrast."""
+    validation_accept: bool = False
+    """Whether the distilled model is taken only where it tells more of the server's own images apart than the average
+    does (``data.validation_per_class``). The paper's program asks images of all devices, which no server has."""
     server_s_per_step: Seconds = Field(0.0, ge=0)
     """Simulated seconds that the server takes for a step of either kind; in the paper none."""
 
@@ -116,6 +119,12 @@ class Kpfl(Algorithm):
                     key,
                     "algorithm.kpfl",
                 )
+        if options.validation_accept and config.data.validation_per_class is None:
+            raise EdgesimError(
+                "algorithm.kpfl.validation_accept: the server has no images to judge by; set data.validation_per_class",
+                "algorithm.kpfl.validation_accept",
+                "data.validation_per_class",
+            )
         if options.server_s_per_step and config.round.protocol != "synchronous":
             raise EdgesimError(
                 f"algorithm.kpfl.server_s_per_step: under round.protocol = {config.round.protocol!r} devices go on "
@@ -229,6 +238,8 @@ class Kpfl(Algorithm):
         images = [bench.inputs(maker.images(generator, *batch)) for batch in asked]
         taught = [ensemble(models, by_class, some, labels) for some, (_, labels) in zip(images, asked, strict=True)]
         weights = distilled(bench, theta, images, taught)
+        if options.validation_accept and _hits(bench, weights) <= _hits(bench, theta):
+            weights = theta
         return replace(state, weights=weights, generator=generator)
 
     def start_note(self, rounds: float) -> str:
@@ -270,6 +281,13 @@ def resolve_options(config: RunConfig) -> dict[str, Any] | None:
 def options_of(given: Mapping[str, Any]) -> KpflOptions:
     """The checked options of ``[algorithm.kpfl]``; raises `EdgesimError`."""
     return validate(KpflOptions, given, "KPFL", "algorithm.kpfl")
+
+
+def _hits(bench: Workbench, weights: Tensor) -> int:
+    """How many of the server's own images a model tells apart."""
+    batches = bench.batches(bench.validation)
+    found = zip(bench.outputs(weights, batches), batches, strict=True)
+    return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in found)
 
 
 def _class_counts(pool: Entries) -> Integers:

@@ -197,6 +197,7 @@ class TorchLearner:
             self.model,
             self.data,
             federation.public,
+            federation.validation,
             self.accounts.held,
             self.streams,
             self.config.learning,

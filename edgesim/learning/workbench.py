@@ -33,6 +33,7 @@ class TorchWorkbench:
     model: FlatModel
     data: DeviceData
     public: Integers
+    validation: Integers
     held: Holdings
     streams: Streams
     learning: LearningConfig

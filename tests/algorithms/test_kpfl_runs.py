@@ -1,6 +1,7 @@
 """KPFL in whole runs: its generator, what it costs, what goes on over frames, and what is refused."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from contract import KPFL, make_config, new_learner, two_frames
 from torch import nn
 
 from edgesim import simulation
+from edgesim.algorithms.kpfl import _hits
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.generator import NOISE, ImageGenerator
@@ -21,6 +23,14 @@ FEDAVG = ("fedavg", "own")
 
 def config_of(kpfl=(), pair=FEDAVG, **given):
     return make_config(pair, options={"kpfl": KPFL | dict(kpfl)}, **given)
+
+
+def validated():
+    """With images of the server's own, by which it judges."""
+    config = config_of()
+    data = config.data.model_copy(update={"validation_per_class": 2})
+    algorithm = config.algorithm.model_copy(update={"kpfl": config.algorithm.kpfl | {"validation_accept": True}})
+    return config.model_copy(update={"data": data, "algorithm": algorithm})
 
 
 def merged_rounds(learner, *rounds):
@@ -100,6 +110,33 @@ def test_the_improved_model_is_another_than_the_first_and_is_what_devices_get():
     assert torch.equal(first.pool[0].model, improved.pool[0].model)
 
 
+def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(monkeypatch):
+    """Asked about the distilled model, then about the average; a tie is for the average."""
+    taken = []
+    for improved, average in ((8, 7), (7, 7)):
+        hits = iter([improved, average])
+        monkeypatch.setattr("edgesim.algorithms.kpfl._hits", lambda bench, weights, hits=hits: next(hits))
+        learner = new_learner(validated())
+        state, ids = merged_rounds(learner, (0, 1))[0], SimpleNamespace(ids=np.arange(2))
+        weights = learner.accounts.algorithm.counted(state, ids, None)
+        mean = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
+        taken.append(float((state.weights - mean).abs().max()) > 1e-5)
+    assert taken == [True, False]
+
+
+def test_hits_are_counted_on_images_that_no_device_has():
+    learner = new_learner(validated())
+    bench = learner._bench()
+    assert len(bench.validation) == 20
+    held = np.concatenate([learner.accounts.held.samples_of(device) for device in range(8)])
+    assert not np.isin(bench.validation, held).any()
+    learner.model.load(learner.global_weights)
+    images, labels = learner.data.train(learner.data.index(bench.validation))
+    learner.model.module.eval()
+    expected = int((learner.model.module(images).argmax(1) == labels).sum())
+    assert _hits(bench, learner.global_weights) == expected
+
+
 def test_its_state_can_be_saved():
     (state,) = merged_rounds(new_learner(config_of(pair=("fpl", "own"))), (0, 1))
     again = unpack(type(state), *pack(state))
@@ -176,6 +213,7 @@ def without_linear(image_shape, class_count):
         ({"name": "fedmd"}, "algorithm.kpfl: algorithm 'fedmd' averages no models unless algorithm.average_weights"),
         ({"name": "cfed", "server_passes": 1}, "algorithm.server_passes: with algorithm.kpfl the server distils"),
         ({"weights": "equal"}, "algorithm.weights: has no effect with algorithm.kpfl"),
+        ({"kpfl": {"validation_accept": True}}, "algorithm.kpfl.validation_accept: the server has no images to judge"),
         ({"kpfl": {"ce": -1.0}}, "KPFL: algorithm.kpfl.ce: input should be greater than or equal to 0"),
         ({"kpfl": {"kep": "first"}}, "KPFL: unknown key 'algorithm.kpfl.kep', did you mean 'keep'"),
         ({"kpfl": 3}, "algorithm.kpfl: input should be a valid dict"),
