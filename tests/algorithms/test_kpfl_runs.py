@@ -233,6 +233,7 @@ def test_a_mistake_is_one_line(changes, said):
     [
         ("round", {"protocol": "asynchronous", "admission": "count", "count": 4}, "algorithm 'kpfl' is for round.prot"),
         ("topology", {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 2}, "algorithm 'kpfl' is"),
+        ("privacy", {"mechanism": "central", "noise": 1.0}, "privacy.mechanism: 'central' adds .* KPFL's is of a pool"),
         ("staleness", {"weight": "polynomial", "a": 1.0}, "staleness.weight: has no effect with algorithm.kpfl"),
     ],
     ids=str,
