@@ -44,12 +44,18 @@ def renewed(pool: Entries, arrived: Arrivals, names: Sequence[str]) -> Entries:
     Of what was sent beside the updates it keeps the tensors of some ``names``.
     """
     new: Entries = {device: replace(entry, active=0, idle=entry.idle + 1) for device, entry in pool.items()}
-    rows = zip(arrived.ids.tolist(), arrived.starts, arrived.separate, arrived.class_counts, strict=True)
-    for row, (device, start, update, class_counts) in enumerate(rows):
+    for device, row in newest(arrived).items():
         up = {name: arrived.up[name][row] for name in names}
         active = pool[device].active + 1 if device in pool else 1
-        new[device] = Entry(start + update, class_counts, up, active)
+        model = arrived.starts[row] + arrived.separate[row]
+        new[device] = Entry(model, arrived.class_counts[row], up, active)
     return dict(sorted(new.items()))
+
+
+def newest(arrived: Arrivals) -> dict[int, int]:
+    """The row of each device's newest update: a late one may arrive beside another of the device."""
+    order = np.argsort(-arrived.staleness, kind="stable").tolist()
+    return {int(arrived.ids[row]): row for row in order}
 
 
 def age_weights(active: Integers, idle: Integers, age_active: float, age_idle: float) -> Floats:

@@ -30,7 +30,7 @@ from edgesim.algorithms.algorithm import (
     Workbench,
 )
 from edgesim.algorithms.data_free import distilled, ensemble, objective
-from edgesim.algorithms.knowledge_pool import MOST, Entries, age_weights, renewed, shares, shares_by_class
+from edgesim.algorithms.knowledge_pool import MOST, Entries, age_weights, newest, renewed, shares, shares_by_class
 from edgesim.algorithms.kpfl_settings import tuned
 from edgesim.algorithms.staleness import weighs_by_age_on_request
 from edgesim.arrays import Floats, Integers
@@ -106,9 +106,11 @@ class Kpfl(Algorithm):
     @classmethod
     def check(cls, options: KpflOptions, config: RunConfig) -> None:
         """Refuse what has no effect where all devices of the pool are weighed by their data and ages."""
-        protocol = config.round.protocol_options
+        protocol, inside = config.round.protocol_options, config.algorithm.options
         for given, key in (
-            (config.algorithm.options.get("weights", "samples") != "samples", "algorithm.weights"),
+            (inside.get("weights", "samples") != "samples", "algorithm.weights"),
+            (inside.get("proto_weights", "equal") != "equal", "algorithm.proto_weights"),
+            (inside.get("stale_prototypes", False), "algorithm.stale_prototypes"),
             (weighs_by_age_on_request(config), "staleness.weight"),
             (protocol.get("server_lr", 1) != 1, "round.protocol_options.server_lr"),
         ):
@@ -176,10 +178,17 @@ class Kpfl(Algorithm):
         return np.full(len(arrived.ids), np.nan)
 
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
-        """W of the devices whose updates arrived, [S]; those that are away have the rest."""
+        """W of the devices whose updates arrived, [S]; those that are away have the rest.
+
+        Of two updates of a device the older one counts 0, as the pool has the newer.
+        """
         assert isinstance(state, Pooled)
-        of_device = dict(zip(state.pool, self._shares(state.pool).tolist(), strict=True))
-        return np.array([of_device[device] for device in arrived.ids.tolist()])
+        counts, places = np.zeros(len(arrived.ids)), newest(arrived)
+        if places:
+            of_device = dict(zip(state.pool, self._shares(state.pool).tolist(), strict=True))
+            for device, row in places.items():
+                counts[row] = of_device[device]
+        return counts
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).

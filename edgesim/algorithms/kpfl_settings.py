@@ -10,7 +10,7 @@ _NAMES = ("generator_steps", "distil_steps", "contrast", "ce", "diversity", "T",
 LAWS = {"always": "static", "bernoulli": "timed-random", "markov": "Markov"}
 """Models of presence and the paper's words for them; others have no settings of their own."""
 
-_SINGLE = (8, 4, 8.0, 5.0, 7.0, 10.0, 0.16, 0.2)
+_DEFAULT = (8, 4, 8.0, 5.0, 7.0, 10.0, 0.16, 0.2)
 _OFFICE_CALTECH = {
     "fedavg": (
         (8, 5, 6.0, 6.0, 3.0, 40.0, 0.0, 0.0),
@@ -69,9 +69,12 @@ _CIFAR10 = {
 
 
 def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-    """Options by name; of algorithms and laws that the paper did not tune those that its program calls default."""
+    """Options by name; of algorithms and laws that the paper did not tune those that its program calls default.
+
+    Of other data sets than CIFAR-10 they are Office-Caltech-10's. Options of the algorithm inside are not among them.
+    """
     tables = _CIFAR10 if dataset == "cifar10" and algorithm in _CIFAR10 else _OFFICE_CALTECH
-    values = _SINGLE
+    values = _DEFAULT
     if algorithm in tables and presence in LAWS:
         values = tables[algorithm][list(LAWS).index(presence)]
     return dict(zip(_NAMES, values, strict=True))

@@ -106,7 +106,8 @@ class Synchronous:
         yield this.closed
         this.over = self._end_or_carry(this)
         arrived, updates = self._updates(this)
-        server_s = parts.learner.accounts.algorithm.server_s(len(updates))
+        accounts = parts.learner.accounts
+        server_s = accounts.algorithm.server_s(len(accounts.used([update for _, update in updates])))
         with this.timed("evaluate"):
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + server_s + self._to_cloud_s(number))

@@ -41,10 +41,11 @@ PALETTE = {
     "olive": "#B0A93F",
     "slate": "#66605C",
     "ultramarine": "#2410E0",
+    "leaf": "#18C000",
 }
 """Okabe and Ito, "Color Universal Design", 2008, then grey, which stands in for yellow in thin lines.
 
-Seven more, so that every policy has a colour of its own: any two are at least 7 apart in CIELAB (as far as purple and
+Eight more, so that every policy has a colour of its own: any two are at least 7 apart in CIELAB (as far as purple and
 grey above) also as seen without red or green cones (Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009).
 """
 
@@ -112,13 +113,14 @@ POLICIES = {
     "fedcs": LineStyle(PALETTE["olive"], "H", _LONG_DASH_DOT),
     "availability-first": LineStyle(PALETTE["slate"], "h", ":"),
     "feddance": LineStyle(PALETTE["ultramarine"], "8", "-"),
+    "afl": LineStyle(PALETTE["leaf"], "$A$", "--"),
 }
 """Every policy has its own colour and marker, since bars have no dashes and the dashes of lines are hard to see;
 policies that papers compare (FedTeddi's eight, and FedDance's with random) differ in dashes too."""
 
 _SPARE_COLORS = (
     "blue", "vermilion", "green", "purple", "orange", "black", "sky", "grey",
-    "crimson", "olive", "violet", "brown", "petrol", "ultramarine", "slate",
+    "crimson", "olive", "violet", "brown", "petrol", "ultramarine", "slate", "leaf",
 )  # fmt: skip
 _SPARE_SHAPES = (("o", "-"), ("s", "--"), ("^", "-."), ("D", ":"), ("v", _LONG_DASH), ("P", _DASH_DOT_DOT))
 

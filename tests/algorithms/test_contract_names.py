@@ -87,8 +87,8 @@ def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
     [
         ({"name": "fedpox"}, "^algorithm.name: unknown .*'fedpox', did you mean 'fedprox'"),
         ({"server": "sava"}, "^algorithm.server: unknown .*'sava', did you mean 'safa'"),
-        # No server half is near: that of 'scaffold' cannot be combined.
-        ({"server": "scafold"}, "^algorithm.server: unknown server 'scafold'; known: own, .*, safa$"),
+        # No server half is near: that of 'moon' cannot be combined.
+        ({"server": "moonn"}, "^algorithm.server: unknown server 'moonn'; known: own, .*, safa$"),
         ({"name": "fedprox", "mu": -1.0}, "^algorithm 'fedprox': algorithm.mu: input should be greater than or equal"),
         ({"name": "fedprox", "mou": 1.0}, "unknown key 'algorithm.mou', did you mean 'mu'"),
         (
@@ -97,7 +97,7 @@ def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
         ),
         (
             {"name": "fedprox", "server": "mifa", "weights": "samples"},
-            "^algorithm.weights: is an option of algorithm 'fedadam' or .*, not of 'fedprox with server mifa'",
+            "^algorithm.weights: is an option of algorithm 'afl' or .*, not of 'fedprox with server mifa'",
         ),
         ({"weights": "size"}, "weights: input should be 'samples' or 'equal'"),
         ({"name": "safa", "lag_tolerance": -1}, "lag_tolerance: input should be greater than or equal to 0"),

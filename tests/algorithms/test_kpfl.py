@@ -4,7 +4,9 @@ Numbers are those of its page, worked out by programs that share nothing with th
 `eight_weights`, device 0 away in round 2 and device 2 new in it.
 """
 
+import copy
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,6 +99,23 @@ def test_weights_after_the_second_and_the_third_round_of_the_three_devices():
 
     assert found(ROUNDS[:2]) == pytest.approx([0.5360962055, 0.3308624973, 0.1330412972], abs=1e-10)
     assert found(ROUNDS) == pytest.approx([0.5565088519, 0.3114051264, 0.1320860217], abs=1e-10)
+
+
+def test_of_two_updates_of_a_device_the_newer_one_enters_the_pool_in_whichever_order_they_come():
+    play = played(rounds=())
+    (late,) = play.begin(0)
+    play.round(1)
+    (new,) = play.begin(0)
+    for order in ([late, new], [new, late]):
+        again = copy.deepcopy(play)
+        again.merge(order)
+        expected = new.given["start"] + again._train(new).update
+        assert again.state.pool[0].model.tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+        arrived = SimpleNamespace(ids=np.array([0, 0]), staleness=np.array([job is late for job in order], dtype=int))
+        counts = again.algorithm.counted(again.state, arrived, None)
+        assert [count > 0 for count in counts] == [job is new for job in order]
+        nobody = SimpleNamespace(ids=np.array([], dtype=int), staleness=np.array([], dtype=int))
+        assert len(again.algorithm.counted(again.state, nobody, None)) == 0
 
 
 def test_a_device_that_is_away_counts_in_the_next_model_as_it_does_not_in_fedavg():

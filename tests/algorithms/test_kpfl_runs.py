@@ -117,7 +117,8 @@ def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(m
         hits = iter([improved, average])
         monkeypatch.setattr("edgesim.algorithms.kpfl._hits", lambda bench, weights, hits=hits: next(hits))
         learner = new_learner(validated())
-        state, ids = merged_rounds(learner, (0, 1))[0], SimpleNamespace(ids=np.arange(2))
+        fresh = SimpleNamespace(ids=np.arange(2), staleness=np.zeros(2))
+        state, ids = merged_rounds(learner, (0, 1))[0], fresh
         weights = learner.accounts.algorithm.counted(state, ids, None)
         mean = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
         taken.append(float((state.weights - mean).abs().max()) > 1e-5)
@@ -180,6 +181,15 @@ def test_late_and_buffered_updates_enter_the_pool(setting, tmp_path):
     assert read_table(tmp_path / "run", "updates")["staleness"].max() > 0
 
 
+def test_a_first_round_without_an_arrival_leaves_the_pool_empty():
+    learner = new_learner(config_of())
+    before = learner.global_weights
+    learner.open_round(1, 1).start(np.arange(2))
+    assert len(learner.merge([], np.arange(2)).weight) == 0
+    assert learner.states[0].pool == {}
+    assert torch.equal(learner.global_weights, before)
+
+
 def test_exponents_that_reach_their_bound_are_told_before_the_first_round(tmp_path):
     notes = []
     config = config_of({"age_idle": -5.0})
@@ -212,6 +222,10 @@ def without_linear(image_shape, class_count):
         ({"name": "fedprox", "server": "safa"}, "algorithm.kpfl: the server of 'safa' does more with models"),
         ({"name": "fedmd"}, "algorithm.kpfl: algorithm 'fedmd' averages no models unless algorithm.average_weights"),
         ({"name": "cfed", "server_passes": 1}, "algorithm.server_passes: with algorithm.kpfl the server distils"),
+        (
+            {"name": "fedproto", "average_weights": True, "stale_prototypes": True},
+            "algorithm.stale_prototypes: has no effect with algorithm.kpfl",
+        ),
         ({"weights": "equal"}, "algorithm.weights: has no effect with algorithm.kpfl"),
         ({"kpfl": {"validation_accept": True}}, "algorithm.kpfl.validation_accept: the server has no images to judge"),
         ({"kpfl": {"ce": -1.0}}, "KPFL: algorithm.kpfl.ce: input should be greater than or equal to 0"),

@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from worked_numbers import CONSENSUS, EIGHT_WEIGHTS, FEDMD, FEDMD_SUMS, KINDS, OF_CFED
+from worked_numbers import CONSENSUS, EIGHT_WEIGHTS, FEDMD, FEDMD_SUMS, KINDS, KPFL, OF_CFED
 
 from edgesim import simulation
 from edgesim.config import DataConfig, RunConfig
@@ -112,9 +112,14 @@ NUMBERS = {
     for name, _, numbers in (line.partition("  ") for line in EIGHT_WEIGHTS.strip().splitlines())
 }
 LINES = [
-    pytest.param({"name": KINDS[name][0]} | KINDS[name][1], decay, numbers[:3], numbers[3:9], id=name)
+    pytest.param(
+        {"name": KINDS[name][0]} | KINDS[name][1] | ({"kpfl": KPFL[name]} if name in KPFL else {}),
+        0.5 if name == "MIFA, lr .5, .25, .125" else 1.0,
+        numbers[:3],
+        numbers[3:9],
+        id=name,
+    )
     for name, numbers in NUMBERS.items()
-    for decay in [0.5 if name == "MIFA, lr .5, .25, .125" else 1.0]
 ]
 """Algorithm, decay of the learning rate per round, check sums w_1 + 2 w_2 + ... + 8 w_8 after rounds 1, 2, 3, and A
 and the first row of H after round 3."""

@@ -111,11 +111,11 @@ def test_off_the_processor_auto_stacks_no_deep_net_either(choose_off, model, exp
     assert choose_off(model) == expected
 
 
-def test_of_the_known_nets_the_dense_one_alone_is_stacked():
+def test_of_the_known_nets_the_dense_ones_alone_are_stacked():
     with torch.device("meta"):
         nets = {name: build((3, 32, 32), 10) for name, build in KNOWN.items()}
         nets |= {"torchvision": shufflenet_v2_x0_5()}
-    assert [name for name, net in nets.items() if is_shallow_and_dense(net)] == ["mlp"]
+    assert [name for name, net in nets.items() if is_shallow_and_dense(net)] == ["mlp", "afl-mlp"]
 
 
 @pytest.mark.parametrize("name", ["loop", "workers", "stacked"])
