@@ -36,7 +36,8 @@ def bench(plain, data, round=3, **learning):
     """A workbench on a copy of a net, and the net's weights."""
     model = FlatModel(copy.deepcopy(plain), torch.device("cpu"))
     learning = LearningConfig(**learning)
-    return TorchWorkbench(model, data, np.arange(12), None, Streams(0), learning, round), model.snapshot()
+    none = np.empty(0, dtype=np.int64)
+    return TorchWorkbench(model, data, np.arange(12), none, None, Streams(0), learning, round), model.snapshot()
 
 
 def flat(module):
