@@ -269,10 +269,8 @@ class Arrivals:
 
 @dataclass(frozen=True)
 class Pool:
-    """What the server keeps of the last update of every device that was ever merged, one row for each."""
+    """What the server keeps of the last update of every device that was ever merged, a row each, by ascending id."""
 
-    ids: Integers
-    """Devices, ascending, [S]."""
     shares: Floats
     """What each counts; their sum is 1, [S]."""
     models: Sequence[Tensor]
@@ -585,6 +583,11 @@ class Algorithm:
     def sent(self, trained: Trained) -> Sent:
         """What the device sends beside its update, and what it keeps: its model, [P], unless models travel."""
         return Sent(keeps={} if self.sends_models else {"start": trained.given["start"] + trained.update})
+
+
+def has_own(algorithm: Algorithm, method: str) -> bool:
+    """Whether an algorithm, or the half of it that is asked, answers a method in another way than `Algorithm` does."""
+    return getattr(getattr(algorithm, method), "__func__", None) is not getattr(Algorithm, method)
 
 
 def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:

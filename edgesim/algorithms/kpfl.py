@@ -28,6 +28,7 @@ from edgesim.algorithms.algorithm import (
     Sizes,
     State,
     Workbench,
+    has_own,
 )
 from edgesim.algorithms.data_free import distilled, ensemble, objective
 from edgesim.algorithms.knowledge_pool import MOST, Entries, age_weights, newest, renewed, shares, shares_by_class
@@ -139,7 +140,7 @@ class Kpfl(Algorithm):
         """The algorithm inside, with the server's part of KPFL."""
         whole = copy.copy(self.base)
         # Logits, which need no state, are told from other scores by whose method it is.
-        own_scores = type(self.base).scores is not Algorithm.scores
+        own_scores = has_own(self.base, "scores")
         for name in (*METHODS, *["scores"] * own_scores):
             setattr(whole, name, getattr(self, name))
         whole.tables = self.base.tables + 1
@@ -211,7 +212,6 @@ class Kpfl(Algorithm):
         assert isinstance(state, Pooled)
         pool = state.pool
         kept = Pool(
-            np.array(list(pool), dtype=np.int64),
             self._shares(pool),
             [entry.model for entry in pool.values()],
             {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
@@ -227,8 +227,8 @@ class Kpfl(Algorithm):
         from edgesim.learning.generator import NOISE, ImageGenerator
 
         options, theta = self.options, state.weights
-        by_class = theta.new_tensor(shares_by_class(self._aged(state.pool), _class_counts(state.pool)))
-        held = _class_counts(state.pool).sum(0)
+        counts = _class_counts(state.pool)
+        by_class, held = theta.new_tensor(shares_by_class(self._aged(state.pool), counts)), counts.sum(0)
         random = self.streams.generator("kpfl", round=bench.round)
 
         def batches(steps: int) -> Iterator[tuple[Tensor, Tensor]]:

@@ -7,17 +7,12 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Algorithm, Outputs, State
+from edgesim.algorithms.algorithm import Algorithm, Outputs, State, has_own
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning.evaluation import Domains, accuracy, evaluation_of, worked_out
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
 from edgesim.learning.tensors import DeviceData
-
-
-def has_own_scores(algorithm: Algorithm) -> bool:
-    """Whether an algorithm predicts other classes than those of the greatest logits."""
-    return getattr(algorithm.scores, "__func__", None) is not Algorithm.scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +48,7 @@ class Judge:
             own = np.isin(self.labels, np.flatnonzero(class_counts[device]))
             if own.any():
                 further["own_classes"].append(self._accuracy(predicted, own))
-            if has_own_scores(self.algorithm):
+            if has_own(self.algorithm, "scores"):
                 further["head"].append(self._accuracy(probabilities.argmax(axis=1)))
             if device in merged:
                 together += probabilities

@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from edgesim.algorithms import hierarchical
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, State
+from edgesim.algorithms.algorithm import Arrivals, State, has_own
 from edgesim.algorithms.merge_rules import MergeRule
 from edgesim.algorithms.privacy import Guard, Guarded
 from edgesim.algorithms.staleness import relative_change
@@ -33,7 +33,7 @@ from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
-from edgesim.learning.judging import Judge, has_own_scores
+from edgesim.learning.judging import Judge
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.loss_passes import loss_drops
 from edgesim.learning.model_pool import activation_bytes, refuse_without_brightness
@@ -283,7 +283,7 @@ class TorchLearner:
             noise = self.guard.on_mean(alpha, rows.ids, self._round, self.global_weights)
             rows = replace(rows, mean_noise=noise)
         merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
-        if getattr(accounts.algorithm.refine, "__func__", None) is not Algorithm.refine:
+        if has_own(accounts.algorithm, "refine"):
             started = time.perf_counter()
             merged = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench())
             self._refine_wall_s += time.perf_counter() - started
@@ -386,7 +386,7 @@ class TorchLearner:
         algorithm, domains = self.accounts.algorithm, self.dataset.in_domains(samples)
         tested = self.model, self.data, samples, labels, domains
         models = algorithm.judged(self.kept)
-        if not self.states or not (models or has_own_scores(algorithm)):
+        if not self.states or not (models or has_own(algorithm, "scores")):
             return evaluate(*tested, self.cores)
         judge = Judge(algorithm, self.states[0], *tested)
         if models:
@@ -454,7 +454,7 @@ class TorchLearner:
             facts["bytes_of_a_pass_over_the_pool"] = self._pass_bytes
         if not self.accounts.algorithm.sends_models:
             facts["saved_model"] = "of the device with the lowest id among those merged"
-        if has_own_scores(self.accounts.algorithm):
+        if has_own(self.accounts.algorithm, "scores"):
             facts["test_loss"] = "cross-entropy of the logits, which do not decide the class that is predicted"
         if self._without_auc is not None:
             facts["roc_auc_notice"] = self._without_auc

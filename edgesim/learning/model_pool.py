@@ -52,7 +52,13 @@ def _one_by_one(model: FlatModel, models: Sequence[Tensor], images: Tensor) -> I
     for number, weights in enumerate(models):
         model.load(weights)
         model.module.eval()
-        outputs = Outputs(model.module(images)) if model.head is None else model.outputs(images)
+        # Gradients to the weights would be worked out in vain.
+        model.module.requires_grad_(False)
+        try:
+            outputs = Outputs(model.module(images)) if model.head is None else model.outputs(images)
+        finally:
+            for parameter in model.parameters():
+                parameter.requires_grad_()
         last = None if outputs.last_input is None else outputs.last_input[None]
         yield slice(number, number + 1), Outputs(outputs.logits[None], last)
 

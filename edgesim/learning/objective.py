@@ -61,11 +61,6 @@ class Objective:
         return in_type(outputs, model.dtype)
 
 
-def has_own_loss(algorithm: Algorithm) -> bool:
-    """Whether an algorithm trains on another loss than cross-entropy."""
-    return getattr(algorithm.loss, "__func__", None) is not Algorithm.loss
-
-
 def beside_models(algorithm: Algorithm, given: Mapping[str, Tensor]) -> list[str]:
     """Names of what a loss gets as `Step.given`."""
     return sorted(given.keys() - {"start", *algorithm.teachers})

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import torch
 
-from edgesim.algorithms.algorithm import Algorithm
+from edgesim.algorithms.algorithm import Algorithm, has_own
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import train
-from edgesim.learning.objective import Objective, has_own_loss
+from edgesim.learning.objective import Objective
 from edgesim.learning.own_passes import OwnPasses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts, seeded
@@ -45,7 +45,7 @@ class LoopBackEnd:
             seeded(self._data.device, job.seed),
         ):
             pull = self._algorithm.pull(job.given)
-            own_loss = has_own_loss(self._algorithm)
+            own_loss = has_own(self._algorithm, "loss")
             objective = Objective(self._algorithm, model, job.given, job.seed) if own_loss else None
             rows = job.rows
             about = None if rows is None else self._data.index(rows)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Algorithm
+from edgesim.algorithms.algorithm import Algorithm, has_own
 from edgesim.arrays import Integers
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.client_weights import ClientWeights
@@ -20,7 +20,6 @@ from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, OptimiserKind, Promise, Result, diverged, finished, wanted
 from edgesim.learning.local_sgd import moving_rms
-from edgesim.learning.objective import has_own_loss
 from edgesim.learning.own_passes import OwnPasses
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
@@ -78,7 +77,7 @@ class StackedBackEnd:
     def _stacks(self, jobs: _Stack) -> Iterator[_Stack]:
         """Jobs that run together, each list by falling number of steps."""
 
-        own_loss = has_own_loss(self._algorithm)
+        own_loss = has_own(self._algorithm, "loss")
 
         def kind(entry: tuple[Promise, Job]) -> tuple[bytes, list[tuple[str, tuple[int, ...]]], bool, bool]:
             _, job = entry
@@ -119,7 +118,7 @@ class StackedBackEnd:
         loader = ImageLoader(model, self._data, samples, np.concatenate(changes) if changes else None)
         optimisers, pulls = [job.optimiser for job in jobs], [algorithm.pull(job.given) for job in jobs]
         weights = starts.clone()
-        own_loss = has_own_loss(algorithm)
+        own_loss = has_own(algorithm, "loss")
         objective = StackedObjective(algorithm, model, self._forward, jobs) if own_loss else None
         velocity = torch.zeros_like(starts[:, : model.trainable])
         for row, job in enumerate(jobs):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes, has_own
 from edgesim.learning import dropout
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
@@ -18,7 +18,6 @@ from edgesim.learning.back_ends.probe import NotStackable, probe
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.back_ends.workers import WorkersBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise
-from edgesim.learning.objective import has_own_loss
 from edgesim.streams import Streams
 
 SHAPE = (3, 16, 16)
@@ -218,6 +217,6 @@ def test_an_algorithm_without_a_loss_of_its_own_needs_no_step(averaging, taught)
     def unused(*_):
         raise AssertionError
 
-    assert not has_own_loss(averaging)
-    assert has_own_loss(taught)
+    assert not has_own(averaging, "loss")
+    assert has_own(taught, "loss")
     assert averaging.loss.__func__ is Algorithm.loss
