@@ -70,7 +70,7 @@ def test_every_scenario_runs_quickly_and_leaves_its_tables(tmp_path, scenario, s
     for run in tmp_path.rglob("run.json"):
         assert read_run(run.parent)["status"] == "finished"
     beside = tmp_path / "out/beside-the-paper.csv"
-    assert beside.exists() == (script in {"feddance.py", "dpfl.py"})
+    assert beside.exists() == (script in {"feddance.py", "dpfl.py", "kpfl_ablation.py"})
     assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
 
 

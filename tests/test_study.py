@@ -534,7 +534,7 @@ def test_a_second_signal_while_a_study_waits_for_its_runs_lets_them_close_their_
         os.kill(int(child), signal.SIGCONT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert output.splitlines()[-1] == b"stopped; what was finished is kept"
+    assert output.splitlines()[-1] == b"stopped; whatever had finished is kept"
     assert b"Traceback" not in output
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
     assert (tmp_path / "study/study.json").is_file()
