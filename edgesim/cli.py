@@ -23,6 +23,7 @@ from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
+from edgesim.runs import named_code
 from edgesim.runs.records import read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import trace_command
@@ -68,11 +69,18 @@ def run(
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if it is finished.")] = False,
+    no_user_code: Annotated[
+        bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")
+    ] = False,
 ) -> None:
     """Simulate one run."""
     settings = load(config, set_ or [])
     folder = out or Path("runs") / config.stem
     console = PlainConsole()
+    if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
+        if no_user_code:
+            raise EdgesimError(f"{config}: names code outside edgesim, {foreign}; --no-user-code refuses it")
+        console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
     with bar(console, transient=True) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
         result = simulation.run(

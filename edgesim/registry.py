@@ -1,12 +1,126 @@
-"""Look-up in registries by name, with a hint for an unknown name."""
+"""Look-up of what a config names: in registries, in installed packages, and in the user's own modules."""
 
 import difflib
-from collections.abc import Collection, Mapping
-from typing import TypeVar
+import importlib
+import inspect
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import metadata
+from typing import Any, Generic, TypeVar
 
 from edgesim.errors import EdgesimError
 
 Entry = TypeVar("Entry")
+Kind = TypeVar("Kind", bound=type)
+
+_files: dict[str, str] = {}
+"""Files of the modules of plug-ins that this process has loaded, with what named them."""
+
+
+class Registry(Mapping[str, Kind], Generic[Kind]):
+    """Classes of one sort by the names that a config may give: edgesim's own, those of installed packages, and others.
+
+    A package offers classes as entry points of a group such as ``edgesim.policies``. A name with a dot is the path of a
+    class in any module, which is imported when it is asked for. Entries are listed without those.
+    """
+
+    def __init__(self, field: str, group: str, base: Any, own: Mapping[str, Kind]) -> None:
+        """``field`` of the config names the entries; all are subclasses of ``base``."""
+        self.field = field
+        self._group, self._base, self._own = group, base, dict(own)
+
+    @cached_property
+    def _installed(self) -> dict[str, str]:
+        """Dotted paths of the classes that installed packages offer."""
+        offered = metadata.entry_points(group=f"edgesim.{self._group}")
+        return {entry.name: entry.value.replace(":", ".") for entry in offered if entry.name not in self._own}
+
+    def __getitem__(self, name: str) -> Kind:
+        """Raises KeyError for an unknown name, `EdgesimError` for a class that cannot be had or is of another sort."""
+        if name in self._own:
+            return self._own[name]
+        path = self.foreign(name)
+        if path is None:
+            raise KeyError(name)
+        found = imported(path, self.field)
+        if not isinstance(found, type) or self._base not in found.__mro__[1:]:
+            what = f"the class {found.__name__}" if isinstance(found, type) else f"of type {type(found).__name__}"
+            base = f"{self._base.__module__}.{self._base.__name__}"
+            raise EdgesimError(f"{self.field}: {path!r} is {what}, expected a subclass of {base}", self.field)
+        if lacking := sorted(getattr(found, "__abstractmethods__", ())):
+            raise EdgesimError(f"{self.field}: {path!r} lacks the method {lacking[0]!r}", self.field)
+        _note(found, f"{self.field} {name!r}")
+        return found  # type: ignore[return-value]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *self._installed))
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._installed)
+
+    def foreign(self, name: str) -> str | None:
+        """The dotted path of a class outside edgesim that a name stands for; None for other names."""
+        if name in self._own:
+            return None
+        path = self._installed.get(name, name)
+        return path if "." in path and all(part.isidentifier() for part in path.split(".")) else None
+
+    def including(self, name: str) -> dict[str, Kind]:
+        """edgesim's own entries and that of a name; raises `EdgesimError`. No other plug-in is imported."""
+        return {**self._own, name: look_up(self, name, self.field)}
+
+
+def imported(path: str, field: str) -> Any:
+    """What lies at a dotted path, its module imported; raises `EdgesimError` that names ``field`` if nothing does."""
+    module, _, attribute = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (Exception, SystemExit) as error:  # a module may do anything when it is imported
+        why = f"{type(error).__name__}: {first_line(error)}"
+        if isinstance(error, ImportError):
+            why = f"{error}; is its folder the current one or on PYTHONPATH?"
+        elif isinstance(error, AttributeError):
+            why = str(error)
+        raise EdgesimError(f"{field}: cannot import {path!r}: {why}", field) from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, or its name if it says nothing."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _note(found: type, name: str) -> None:
+    module = sys.modules.get(found.__module__)
+    file = None if module is None or module.__name__.startswith("edgesim.") else inspect.getsourcefile(module)
+    if file is not None:
+        _files[file] = name
+
+
+def blamed(error: BaseException) -> str | None:
+    """Which plug-in an error came through, where, and what it says, in a line; None if it came through none."""
+    said, trace = None, error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename in _files:
+            where = f"{code.co_filename}, line {trace.tb_lineno}, in {code.co_name}"
+            said = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {first_line(error)}"
+        trace = trace.tb_next
+    return said
+
+
+@contextmanager
+def plug_ins_named() -> Iterator[None]:
+    """An error of any kind that comes through a plug-in becomes an `EdgesimError` which names it and the line."""
+    try:
+        yield
+    except EdgesimError:
+        raise
+    except Exception as error:
+        if (said := blamed(error)) is None:
+            raise
+        raise EdgesimError(said) from error
 
 
 def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5) -> str:

@@ -31,8 +31,9 @@ from edgesim.learning import drift
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
-from edgesim.runs import feasibility, processes, records
-from edgesim.runs.inputs import VERSION, code_modules, input_digests
+from edgesim.registry import blamed, plug_ins_named
+from edgesim.runs import feasibility, named_code, processes, records
+from edgesim.runs.inputs import VERSION, input_digests
 from edgesim.runs.notes import end_notes, start_notes
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.runs.sources import digest_when_loaded
@@ -84,6 +85,7 @@ def as_toml(config: RunConfig) -> dict[str, Any]:
     return config.model_dump(exclude_none=True, by_alias=True)
 
 
+@plug_ins_named()
 def run(
     config: RunConfig,
     folder: Path,
@@ -153,6 +155,7 @@ def run(
             with processes.let_in(signals):
                 sizes = [frame.sizes for frame in federation.frames]
                 counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
+                named_code.keep_code(config, folder)
                 write_stations(writer, world, backhaul)
                 write_devices(writer, config, world.population, sizes, counts)
                 start = learner.evaluate(1)
@@ -170,6 +173,9 @@ def run(
             if not isinstance(error, Diverged):
                 raise
             reason += _other_rates(config)
+        except Exception as error:
+            reason = blamed(error) or reason
+            raise
         except KeyboardInterrupt:
             status, reason = "interrupted", "stopped by Ctrl-C or SIGTERM"
             raise
@@ -307,7 +313,7 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     then = {VERSION: run.get("edgesim")} | run.get("inputs", {})
     # A key without a hash then or now is not a change: its file is missing now, or older runs did not hash it.
     changed = [key for key, digest in input_digests(config).items() if then.get(key, digest) != digest]
-    code = code_modules(config)
+    code = named_code.modules(config)
     told = [f"the code of {key}" if key in code else key for key in changed]
     return f"{', '.join(told)} changed since it was finished" if told else None
 

@@ -30,11 +30,11 @@ from edgesim.algorithms.safa import Safa
 from edgesim.algorithms.scaffold import Scaffold
 from edgesim.config import AlgorithmConfig, RoundConfig, RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.registry import look_up
+from edgesim.registry import Registry, look_up
 from edgesim.streams import Streams
 from edgesim.validation import options_of, validate
 
-ALGORITHMS: dict[str, type[Algorithm]] = {
+_OWN: dict[str, type[Algorithm]] = {
     "afl": Afl,
     "cfed": Cfed,
     "fedadam": FedAdam,
@@ -55,6 +55,7 @@ ALGORITHMS: dict[str, type[Algorithm]] = {
     "safa": Safa,
     "scaffold": Scaffold,
 }
+ALGORITHMS = Registry("algorithm.name", "algorithms", Algorithm, _OWN)
 
 MERGE_RULES: dict[str, type[MergeRule]] = {
     "synchronous": MergeRule,
@@ -123,7 +124,7 @@ def check_fit(config: RunConfig) -> None:
     parts = [(_name(half), half, _own_options(half, options)) for half in (local, server)]
     if config.algorithm.kpfl is not None:
         if not server.model_is_mean:
-            others = ", ".join(name for name, kind in ALGORITHMS.items() if kind.model_is_mean)
+            others = ", ".join(name for name, kind in _OWN.items() if kind.model_is_mean)
             raise EdgesimError(
                 f"algorithm.kpfl: the server of {_name(server)!r} does more with models than average them, so that no "
                 f"pool can take their place; remove it or choose one of {others}",
@@ -217,7 +218,7 @@ def check_frames(config: RunConfig, frames: int) -> None:
 
 
 def _name(half: type[Algorithm]) -> str:
-    return next(name for name, kind in ALGORITHMS.items() if kind is half)
+    return next((name for name, kind in _OWN.items() if kind is half), f"{half.__module__}.{half.__qualname__}")
 
 
 def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
@@ -225,11 +226,12 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
         return local, local
-    halves = {name: kind for name, kind in ALGORITHMS.items() if "server" in kind.halves or name == config.server}
+    known = dict(_OWN) | ({config.server: ALGORITHMS[config.server]} if config.server in ALGORITHMS else {})
+    halves = {name: kind for name, kind in known.items() if "server" in kind.halves or name == config.server}
     server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:
-            others = ", ".join(other for other, kind in ALGORITHMS.items() if half in kind.halves)
+            others = ", ".join(other for other, kind in _OWN.items() if half in kind.halves)
             raise EdgesimError(
                 f"algorithm.{key}: the {half} half of {name!r} cannot be combined with another algorithm; "
                 f"those that can: {others}"
@@ -254,7 +256,7 @@ def _options(config: AlgorithmConfig) -> Options:
     }
     both = local if local is server else create_model("BothOptions", __base__=Options, **fields)
     name = config.name if local is server else f"{config.name} with server {config.server}"
-    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
+    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in _OWN.items()}
     return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")
 
 

@@ -111,6 +111,16 @@ def environment_files(name_or_path: str) -> list[Path]:
     return [path, path.parent / table] if isinstance(table, str) else [path]
 
 
+def path_loss_name(name_or_path: str) -> str | None:
+    """The law that an environment names; None without one, or where the file cannot be read."""
+    try:
+        table = read_toml(find("channels", name_or_path, ".toml")).get("path_loss")
+    except EdgesimError:
+        return None
+    law = table.get("law") if isinstance(table, dict) else None
+    return law if isinstance(law, str) else None
+
+
 def _law(table: Any, path: Path) -> Law:
     if not isinstance(table, dict) or "law" not in table:
         known = ", ".join(sorted(LAWS))

@@ -7,36 +7,17 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 
-from edgesim.algorithms import ALGORITHMS
 from edgesim.channels.environment import environment_files
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.files.file_digest import file_digest
 from edgesim.learning.datasets import dataset_files
-from edgesim.learning.drift import LAWS
-from edgesim.learning.partitions import PARTITIONS
-from edgesim.learning.payload import model_module
+from edgesim.runs import named_code
 from edgesim.runs.sources import source_digest
-from edgesim.selection import SELECTORS
 
 VERSION = "edgesim"
 """The key of edgesim's version, which stands for all code that no key of a config names."""
-
-
-def code_modules(config: RunConfig) -> dict[str, str]:
-    """The modules that a complete config names (policy, algorithm, partition, model), by ``section.key``."""
-    modules = {"selection.policy": SELECTORS[config.selection.policy].__module__}
-    modules["algorithm.name"] = ALGORITHMS[config.algorithm.name].__module__
-    if config.algorithm.server != "own":
-        modules["algorithm.server"] = ALGORITHMS[config.algorithm.server].__module__
-    if config.data.dataset != "none" and config.data.partition is not None:
-        modules["data.partition"] = PARTITIONS[config.data.partition].__module__
-    if config.drift.law != "frames":
-        modules["drift.law"] = LAWS[config.drift.law].__module__
-    if config.learning.training == "real":
-        modules["learning.model"] = model_module(config.learning.model)
-    return modules
 
 
 def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = source_digest) -> dict[str, str]:
@@ -58,7 +39,7 @@ def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = sour
         "data.dataset": partial(dataset_files, data),
     }
     digests = {VERSION: _version()}
-    for key, module in code_modules(config).items():
+    for key, module in named_code.modules(config).items():
         digest = of_code(module)
         if digest is not None:
             digests[key] = digest

@@ -49,8 +49,31 @@ _NOWHERE = _Place(None, ())
 
 def source_digest(module: str) -> str | None:
     """SHA-256 of a module's file and of all user code that it imports, directly or not; None if it has no file."""
-    module = "__main__" if module in _MAIN else module
-    found: dict[str, bytes] = {}
+    found = {name: content for name, (_, content) in _walk(module).items()}
+    digest = hashlib.sha256()
+    for name, content in sorted(found.items()):
+        digest.update(f"{name} ".encode() + content)
+    return digest.hexdigest() if _own_name(module) in found else None
+
+
+def source_files(module: str) -> dict[str, Path]:
+    """Files of a module and of all user code that it imports, directly or not, by module; without edgesim's."""
+    return {name: file for name, (file, _) in _walk(module).items() if _top(name) != "edgesim"}
+
+
+#: `source_digest` at this process's first call for the module. The process goes on with the code that it has loaded, so
+#: it must not record the hash of a file edited since.
+digest_when_loaded = cache(source_digest)
+
+
+def _own_name(module: str) -> str:
+    return "__main__" if module in _MAIN else module
+
+
+def _walk(module: str) -> dict[str, tuple[Path, bytes]]:
+    """File and hash of a module and of all user code that it imports, by name."""
+    module = _own_name(module)
+    found: dict[str, tuple[Path, bytes]] = {}
     left = [module, *(name for name in _packages(module) if _counts(name, module))]
     while left:
         name = left.pop()
@@ -58,17 +81,10 @@ def source_digest(module: str) -> str | None:
         if name in found or file is None:
             continue
         state = file.stat()
-        found[name], imports = _read(file, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        content, imports = _read(file, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        found[name] = file, content
         left += [other for other in _imported(name, file, imports) if other not in found and _counts(other, name)]
-    digest = hashlib.sha256()
-    for name, content in sorted(found.items()):
-        digest.update(f"{name} ".encode() + content)
-    return digest.hexdigest() if module in found else None
-
-
-#: `source_digest` at this process's first call for the module. The process goes on with the code that it has loaded, so
-#: it must not record the hash of a file edited since.
-digest_when_loaded = cache(source_digest)
+    return found
 
 
 def _counts(name: str, importer: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from edgesim.registry import Registry
 from edgesim.selection.afl import Afl
 from edgesim.selection.availability_first import AvailabilityFirst
 from edgesim.selection.best_channel import BestChannel
@@ -22,7 +23,7 @@ from edgesim.selection.safa_lite import SafaLite
 from edgesim.selection.view import Options, Selector
 from edgesim.validation import options_of
 
-SELECTORS: dict[str, type[Selector]] = {
+_OWN: dict[str, type[Selector]] = {
     "random": RandomChoice,
     "best-channel": BestChannel,
     "best-norm": BestNorm,
@@ -40,6 +41,7 @@ SELECTORS: dict[str, type[Selector]] = {
     "availability-first": AvailabilityFirst,
     "afl": Afl,
 }
+SELECTORS = Registry("selection.policy", "policies", Selector, _OWN)
 
 
 def make_selector(policy: str, options: Mapping[str, Any], device_count: int, class_count: int) -> Selector:
@@ -54,5 +56,5 @@ def resolve_options(policy: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(policy: str, options: Mapping[str, Any]) -> Options:
-    kinds = {name: kind.Options for name, kind in SELECTORS.items()}
+    kinds = {name: kind.Options for name, kind in SELECTORS.including(policy).items()}
     return options_of(kinds, policy, options, "selection.policy", "selection")

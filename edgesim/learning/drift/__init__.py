@@ -9,9 +9,10 @@ from edgesim.learning.drift.law import Law
 from edgesim.learning.drift.recurring import Recurring
 from edgesim.learning.drift.rotation import Rotation
 from edgesim.learning.drift.swap import Swap
+from edgesim.registry import Registry
 from edgesim.validation import options_of
 
-LAWS: dict[str, type[Law]] = {
+_OWN: dict[str, type[Law]] = {
     "frames": Frames,
     "rotation": Rotation,
     "swap": Swap,
@@ -19,11 +20,12 @@ LAWS: dict[str, type[Law]] = {
     "recurring": Recurring,
     "arrival": Arrival,
 }
+LAWS = Registry("drift.law", "drift", Law, _OWN)
 
 
 def make_law(drift: DriftConfig) -> Law:
     """The law that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
-    return options_of(LAWS, drift.law, drift.options, "drift.law", "drift")
+    return options_of(LAWS.including(drift.law), drift.law, drift.options, "drift.law", "drift")
 
 
 def resolve(drift: DriftConfig) -> DriftConfig:

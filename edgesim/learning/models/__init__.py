@@ -1,6 +1,5 @@
 """Models known by name, torchvision's, and the user's own."""
 
-import importlib
 from collections.abc import Callable
 
 import torch
@@ -12,7 +11,7 @@ from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
 from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedteddi_cnn, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
-from edgesim.registry import look_up
+from edgesim.registry import first_line, imported, look_up
 
 Builder = Callable[[tuple[int, int, int], int], nn.Module]
 
@@ -44,7 +43,7 @@ def make_model(name: str, image_shape: tuple[int, int, int], class_count: int, d
         raise
     except Exception as error:  # the user's own code may raise anything
         raise EdgesimError(
-            f"learning.model: {name!r} does not fit images of shape {image_shape}: {_first_line(error)}",
+            f"learning.model: {name!r} does not fit images of shape {image_shape}: {first_line(error)}",
             "learning.model",
         ) from error
     return model
@@ -61,18 +60,9 @@ def new_model(
 def _builder(name: str) -> Builder:
     if name.startswith(PREFIX):
         return from_torchvision(name.removeprefix(PREFIX))
-    module_name, _, attribute = name.rpartition(".")
-    if not module_name:
+    if "." not in name:
         return look_up(MODELS, name, "learning.model", f"{PREFIX}NAME", "the dotted path of a callable")
-    try:
-        builder: Builder = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:  # a module may do anything when it is imported
-        why = f"{type(error).__name__}: {_first_line(error)}"
-        if isinstance(error, ImportError):
-            why = f"{error}; is its folder the current one or on PYTHONPATH?"
-        elif isinstance(error, AttributeError):
-            why = str(error)
-        raise EdgesimError(f"learning.model: cannot import {name!r}: {why}", "learning.model") from error
+    builder: Builder = imported(name, "learning.model")
     if isinstance(builder, nn.Module) or not callable(builder):
         raise EdgesimError(
             f"learning.model: {name!r} is of type {type(builder).__name__}, expected a callable "
@@ -105,7 +95,3 @@ def _check(model: object, image_shape: tuple[int, int, int], class_count: int, d
 
 def _floats(model: nn.Module) -> list[Tensor]:
     return [tensor for tensor in (*model.parameters(), *model.buffers()) if tensor.is_floating_point()]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

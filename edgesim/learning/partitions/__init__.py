@@ -10,9 +10,10 @@ from edgesim.learning.partitions.listed import Listed
 from edgesim.learning.partitions.partition import Partition
 from edgesim.learning.partitions.quantity import Quantity
 from edgesim.learning.partitions.shards import Shards
+from edgesim.registry import Registry
 from edgesim.validation import options_of
 
-PARTITIONS: dict[str, type[Partition]] = {
+_OWN: dict[str, type[Partition]] = {
     "fedteddi": FedTeddi,
     "iid": Iid,
     "dirichlet": Dirichlet,
@@ -22,16 +23,16 @@ PARTITIONS: dict[str, type[Partition]] = {
     "quantity": Quantity,
     "listed": Listed,
 }
-
+PARTITIONS = Registry("data.partition", "partitions", Partition, _OWN)
 
 _DEFAULT = "fedteddi"
 
 
 def make_partition(data: DataConfig) -> Partition:
     """The partition that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
-    return options_of(
-        PARTITIONS, data.partition or _DEFAULT, data.partition_options, "data.partition", "data.partition_options"
-    )
+    name = data.partition or _DEFAULT
+    known = PARTITIONS.including(name)
+    return options_of(known, name, data.partition_options, "data.partition", "data.partition_options")
 
 
 #: Samples of a device that has no data set.

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from edgesim.config import AvailabilityConfig
+from edgesim.registry import Registry
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.by_rounds import ByRounds
@@ -24,7 +25,7 @@ from edgesim.traces.search import Search
 from edgesim.traces.slots import Slots
 from edgesim.validation import options_of
 
-MODELS: dict[str, type[Model]] = {
+_OWN: dict[str, type[Model]] = {
     "always": AlwaysModel,
     "table": Table,
     "renewal": Renewal,
@@ -35,6 +36,7 @@ MODELS: dict[str, type[Model]] = {
     "round_robin": RoundRobin,
     "arrival": Arrival,
 }
+MODELS = Registry("availability.model", "presence", Model, _OWN)
 
 
 def make_availability(
@@ -84,4 +86,4 @@ def resolve_options(model: str, options: Mapping[str, Any], tmax_s: float, has_r
 
 
 def _checked(model: str, options: Mapping[str, Any]) -> Model:
-    return options_of(MODELS, model, options, "availability.model", "availability")
+    return options_of(MODELS.including(model), model, options, "availability.model", "availability")
