@@ -26,7 +26,7 @@ from edgesim.migration import in_old_keys, migrated
 from edgesim.runs import named_code
 from edgesim.runs.records import read_table, write_whole
 from edgesim.selection import SELECTORS
-from edgesim.terminal import trace_command
+from edgesim.terminal import new_command, trace_command
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors, say
@@ -189,17 +189,31 @@ def migrate(
         print(out)
 
 
+@app.command()
+@plain_errors
+def new(
+    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.")],
+    name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
+    folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),
+) -> None:
+    """Write a plug-in to start from, with its test: a policy, an algorithm, a partition, ..."""
+    files, use = new_command.write(kind, name, folder)
+    for file in files:
+        say(file)
+    say(f"to use it: {use}")
+
+
 @app.command(name="list")
 @plain_errors
 def list_() -> None:
     """List what configs can name: policies, algorithms, partitions, drift laws, channels, models, data sets, ..."""
     rows = {
-        "policies": sorted(SELECTORS),
-        "algorithms": sorted(ALGORITHMS),
-        "partitions": sorted(PARTITIONS),
-        "drift": sorted(LAWS),
+        "policies": sorted((*SELECTORS, *SELECTORS.installed)),
+        "algorithms": sorted((*ALGORITHMS, *ALGORITHMS.installed)),
+        "partitions": sorted((*PARTITIONS, *PARTITIONS.installed)),
+        "drift": sorted((*LAWS, *LAWS.installed)),
         "channels": content.names("channels", ".toml"),
-        "availability": sorted(MODELS),
+        "availability": sorted((*MODELS, *MODELS.installed)),
         "traces": content.names("traces", ".parquet"),
         "scenarios": content.names("scenarios", ".py"),
         "models": [*sorted(PARAMETER_COUNTS | TORCHVISION_COUNTS), "torchvision:NAME", "package.module.callable"],

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import metadata
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from edgesim.errors import EdgesimError
 
@@ -19,28 +19,29 @@ _files: dict[str, str] = {}
 """Files of the modules of plug-ins that this process has loaded, with what named them."""
 
 
-class Registry(Mapping[str, Kind], Generic[Kind]):
+class Registry(dict[str, Kind]):
     """Classes of one sort by the names that a config may give: edgesim's own, those of installed packages, and others.
 
     A package offers classes as entry points of a group such as ``edgesim.policies``. A name with a dot is the path of a
-    class in any module, which is imported when it is asked for. Entries are listed without those.
+    class in any module. Both are imported when they are asked for, and iteration leaves them out.
     """
 
     def __init__(self, field: str, group: str, base: Any, own: Mapping[str, Kind]) -> None:
         """``field`` of the config names the entries; all are subclasses of ``base``."""
+        super().__init__(own)
         self.field = field
-        self._group, self._base, self._own = group, base, dict(own)
+        self._group, self._base = group, base
 
     @cached_property
-    def _installed(self) -> dict[str, str]:
-        """Dotted paths of the classes that installed packages offer."""
+    def installed(self) -> dict[str, str]:
+        """Dotted paths of the classes that installed packages offer, by name."""
         offered = metadata.entry_points(group=f"edgesim.{self._group}")
-        return {entry.name: entry.value.replace(":", ".") for entry in offered if entry.name not in self._own}
+        return {
+            entry.name: entry.value.replace(":", ".") for entry in offered if not dict.__contains__(self, entry.name)
+        }
 
-    def __getitem__(self, name: str) -> Kind:
+    def __missing__(self, name: str) -> Kind:
         """Raises KeyError for an unknown name, `EdgesimError` for a class that cannot be had or is of another sort."""
-        if name in self._own:
-            return self._own[name]
         path = self.foreign(name)
         if path is None:
             raise KeyError(name)
@@ -54,22 +55,19 @@ class Registry(Mapping[str, Kind], Generic[Kind]):
         _note(found, f"{self.field} {name!r}")
         return found  # type: ignore[return-value]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._own, *self._installed))
-
-    def __len__(self) -> int:
-        return len(self._own) + len(self._installed)
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and self.foreign(name) is not None)
 
     def foreign(self, name: str) -> str | None:
         """The dotted path of a class outside edgesim that a name stands for; None for other names."""
-        if name in self._own:
+        if super().__contains__(name):
             return None
-        path = self._installed.get(name, name)
+        path = self.installed.get(name, name)
         return path if "." in path and all(part.isidentifier() for part in path.split(".")) else None
 
     def including(self, name: str) -> dict[str, Kind]:
         """edgesim's own entries and that of a name; raises `EdgesimError`. No other plug-in is imported."""
-        return {**self._own, name: look_up(self, name, self.field)}
+        return {**self, name: look_up(self, name, self.field, *self.installed)}
 
 
 def imported(path: str, field: str) -> Any:

@@ -1,6 +1,5 @@
 """What the README shows is what works."""
 
-import importlib
 import re
 import subprocess
 import sys
@@ -19,9 +18,6 @@ from edgesim.config_file import parse
 from edgesim.learning.drift import LAWS
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation
-from edgesim.runs.records import read_table
-from edgesim.runs.saved import pack, unpack
-from edgesim.selection import SELECTORS, make_selector
 from edgesim.streams import Streams
 from edgesim.study import grid
 
@@ -67,25 +63,6 @@ def test_the_drift_in_the_readme_deals_its_mixes():
     for name, law in LAWS.items():
         (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
         assert all(f"`{option}`" in row for option in law.model_fields if option != "pool"), name
-
-
-def test_the_policy_in_the_readme_takes_turns_and_its_state_can_be_saved(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "longest_wait.py").write_text(block("python", "class LongestWait"))
-    policy = importlib.import_module("longest_wait").LongestWait
-    monkeypatch.setitem(SELECTORS, "longest-wait", policy)
-    knobs = {"admission": "count", "count": 2, "payload_bits": 1e5, "tmax_s": 5.0}
-    config = {
-        "rounds": 3,
-        "devices": {"count": 6},
-        "learning": {"training": "none"},
-        "selection": {"policy": "longest-wait"},
-    }
-    simulation.run(parse(config | {"round": knobs}, "test"), tmp_path / "run")
-    updates = read_table(tmp_path / "run", "updates")
-    assert [set(mine) for _, mine in updates.groupby("round")["device"]] == [{0, 1}, {2, 3}, {4, 5}]
-    made = make_selector("longest-wait", {}, 6, 10)
-    assert unpack(type(made.state), *pack(made.state)).last.tolist() == [0] * 6
 
 
 def test_the_table_of_algorithms_says_what_they_do():

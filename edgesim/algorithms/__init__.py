@@ -124,7 +124,7 @@ def check_fit(config: RunConfig) -> None:
     parts = [(_name(half), half, _own_options(half, options)) for half in (local, server)]
     if config.algorithm.kpfl is not None:
         if not server.model_is_mean:
-            others = ", ".join(name for name, kind in _OWN.items() if kind.model_is_mean)
+            others = ", ".join(name for name, kind in ALGORITHMS.items() if kind.model_is_mean)
             raise EdgesimError(
                 f"algorithm.kpfl: the server of {_name(server)!r} does more with models than average them, so that no "
                 f"pool can take their place; remove it or choose one of {others}",
@@ -218,7 +218,7 @@ def check_frames(config: RunConfig, frames: int) -> None:
 
 
 def _name(half: type[Algorithm]) -> str:
-    return next((name for name, kind in _OWN.items() if kind is half), f"{half.__module__}.{half.__qualname__}")
+    return next((name for name, kind in ALGORITHMS.items() if kind is half), f"{half.__module__}.{half.__qualname__}")
 
 
 def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
@@ -231,7 +231,7 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:
-            others = ", ".join(other for other, kind in _OWN.items() if half in kind.halves)
+            others = ", ".join(other for other, kind in ALGORITHMS.items() if half in kind.halves)
             raise EdgesimError(
                 f"algorithm.{key}: the {half} half of {name!r} cannot be combined with another algorithm; "
                 f"those that can: {others}"
@@ -256,7 +256,7 @@ def _options(config: AlgorithmConfig) -> Options:
     }
     both = local if local is server else create_model("BothOptions", __base__=Options, **fields)
     name = config.name if local is server else f"{config.name} with server {config.server}"
-    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in _OWN.items()}
+    kinds: dict[str, type[Options]] = {one: kind.Options for one, kind in ALGORITHMS.items()}
     return options_of(kinds | {name: both}, name, config.options, "algorithm.name", "algorithm")
 
 

@@ -1,0 +1,55 @@
+"""Whose it is, "what it is called", where and when it was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from edgesim.algorithms import algorithm
+from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Pull, State
+from edgesim.arrays import Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class MineOptions(AveragingOptions):
+    """Options of Mine."""
+
+    mu: float = Field(0.1, ge=0)
+    """What it means, with its symbol in the paper."""
+
+
+@dataclass(kw_only=True)
+class Memory(State):
+    """The model, and what the server remembers beside it."""
+
+    last: Tensor
+    """The mean update of the round before, [trainable]."""
+
+
+class Mine(Algorithm):
+    """What devices and server do, in a line."""
+
+    Options: ClassVar[type[algorithm.Options]] = MineOptions
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+
+    def start(self, weights: Tensor) -> Memory:
+        """There was no update yet."""
+        return Memory(weights, last=weights.new_zeros(self.sizes.parameters))
+
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """mu (w - w_start), in every step of every device."""
+        return Pull(to_start=self.options.mu)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Memory:
+        """w + the mean of this update and the last (eq. 1). Buffers take the plain mean of those merged."""
+        assert isinstance(state, Memory)
+        size = self.sizes.parameters
+        change = algorithm.mean_change(arrived, alpha, size)
+        moved = state.weights[:size] + (change + state.last) / 2
+        return Memory(algorithm.with_mean_buffers(moved, arrived), last=change)

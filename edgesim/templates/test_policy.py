@@ -1,0 +1,30 @@
+"""What the policy promises, seen in a run of simulated time alone."""
+
+from pathlib import Path
+
+import edgesim
+from edgesim.runs.saved import pack, unpack
+from edgesim.templates.policy import LongestWait, LongestWaitOptions, Memory
+
+CONFIG = {
+    "rounds": 3,
+    "devices": {"count": 6},
+    "data": {"dataset": "none"},
+    "learning": {"training": "none"},
+    "round": {"admission": "count", "count": 2, "payload_bits": 1e5},
+    "selection": {"policy": f"{LongestWait.__module__}.{LongestWait.__name__}"},
+}
+
+
+def test_every_device_has_its_turn_before_any_has_a_second_one(tmp_path: Path) -> None:
+    """Six devices, two places: three rounds take each device once."""
+    edgesim.run(edgesim.parse(CONFIG, "test"), tmp_path / "run")
+    updates = edgesim.read_table(tmp_path / "run", "updates")
+    assert [sorted(turn) for _, turn in updates.groupby("round")["device"]] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_its_memory_can_be_saved_and_goes_on() -> None:
+    """What `edgesim.runs.saved` packs and unpacks is the memory again."""
+    policy = LongestWait(LongestWaitOptions(), 3, 10)
+    policy.state.taken[1] = 7
+    assert unpack(Memory, *pack(policy.state)).taken.tolist() == [0, 7, 0]

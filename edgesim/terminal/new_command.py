@@ -1,0 +1,64 @@
+"""``edgesim new``: a plug-in to start from, with its test, from the whole ones in `edgesim.templates`."""
+
+import keyword
+from importlib import resources
+from pathlib import Path
+
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
+from edgesim.registry import look_up
+from edgesim.runs.records import write_whole
+
+CLASSES = {
+    "policy": "LongestWait",
+    "algorithm": "Mine",
+    "partition": "Halves",
+    "channel": "TwoSlopes",
+    "drift": "Seasons",
+    "presence": "Shifts",
+    "scenario": "",
+}
+"""The class of each template."""
+USE = {
+    "policy": "selection.policy",
+    "algorithm": "algorithm.name",
+    "partition": "data.partition",
+    "drift": "drift.law",
+    "presence": "availability.model",
+}
+"""The key of a config that names it."""
+
+
+def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
+    """Write the files of a new plug-in; answers them, and a line about how to use it.
+
+    Raises `EdgesimError` for an unknown kind, a name that is none of a module, and files that are there already.
+    """
+    there = look_up(CLASSES, kind, "kind")
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise EdgesimError(
+            f"{name!r}: expected a module name of small letters, digits and underscores, such as my_{kind}"
+        )
+    own = "".join(part.capitalize() for part in name.split("_"))
+    files = {folder / f"{name}.py": f"{kind}.py", folder / f"test_{name}.py": f"test_{kind}.py"}
+    if kind == "channel":
+        files[folder / f"{name}.toml"] = "channel.toml"
+    if kind == "scenario":
+        del files[folder / f"test_{name}.py"]
+    for file in files:
+        if file.exists() or file.is_symlink():
+            raise EdgesimError(f"{file}: is there already; choose another name")
+    with system_errors(f"{folder}: cannot be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, template in files.items():
+            text = resources.files("edgesim.templates").joinpath(template).read_text()
+            text = text.replace(f"edgesim.templates.{kind}", name).replace("runs/mine", f"runs/{name}")
+            text = text.replace(f"{kind}.toml", f"{name}.toml")
+            if there:
+                text = text.replace(f"{there}Options", f"{own}Options").replace(there, own)
+            write_whole(file, text)
+    if kind == "scenario":
+        return [*files], f"python {folder / f'{name}.py'} --quick"
+    if kind == "channel":
+        return [*files], f'radio.channel = "{folder / f"{name}.toml"}"'
+    return [*files], f'{USE[kind]} = "{name}.{own}"'

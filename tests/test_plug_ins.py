@@ -1,0 +1,246 @@
+"""Code of the user's own: by dotted path, from an installed package, and from ``edgesim new``."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+from edgesim import simulation
+from edgesim.cli import app
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.registry import Registry
+from edgesim.runs import named_code
+from edgesim.runs.records import read_run, read_table
+from edgesim.runs.sources import digest_when_loaded
+from edgesim.selection import SELECTORS
+from edgesim.selection.view import Selector
+from edgesim.templates.policy import LongestWait
+from edgesim.terminal import new_command
+from edgesim.terminal.new_command import CLASSES, USE
+
+TIMING = {
+    "rounds": 3,
+    "devices": {"count": 6},
+    "data": {"dataset": "none"},
+    "learning": {"training": "none"},
+    "round": {"admission": "count", "count": 2, "payload_bits": 1e5},
+}
+
+POLICY = """
+from edgesim.selection.stateless import Stateless, walk
+
+class Backwards(Stateless):
+    def choose(self, view):
+        yield from walk(view.ids[::-1])
+
+class Raises(Stateless):
+    def choose(self, view):
+        yield {}["nowhere"]
+
+class Other:
+    pass
+
+def backwards():
+    pass
+"""
+
+
+def config_of(policy, **sections):
+    return parse(TIMING | {"selection": {"policy": policy}} | sections, "test")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder with a module of the user's own, which is imported anew in each test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_helper.py").write_text("ANSWER = 42\n")
+    (tmp_path / "own_plug_in.py").write_text("import own_helper\n" + POLICY)
+    digest_when_loaded.cache_clear()
+    yield tmp_path
+    for module in ("own_plug_in", "own_helper"):
+        sys.modules.pop(module, None)
+    digest_when_loaded.cache_clear()
+
+
+def test_a_policy_by_its_dotted_path_decides_and_its_code_stays_with_the_run(own):
+    simulation.run(config_of("own_plug_in.Backwards"), own / "run")
+    assert read_table(own / "run", "updates")["device"].tolist() == [5, 4] * 3
+    assert (own / "run/code/own_plug_in.py").read_text() == (own / "own_plug_in.py").read_text()
+    assert (own / "run/code/own_helper.py").read_text() == "ANSWER = 42\n"
+    assert sorted(path.name for path in (own / "run/code").iterdir()) == ["own_helper.py", "own_plug_in.py"]
+    assert simulation.why_run(own / "run", simulation.complete(config_of("own_plug_in.Backwards"))) is None
+
+
+def test_a_run_of_built_in_code_keeps_no_code(own):
+    simulation.run(config_of("random"), own / "run")
+    assert not (own / "run/code").exists()
+
+
+def test_a_change_of_the_module_or_of_what_it_imports_makes_the_run_be_repeated(own):
+    config = simulation.complete(config_of("own_plug_in.Backwards"))
+    simulation.run(config, own / "run")
+    (own / "own_helper.py").write_text("ANSWER = 43\n")
+    assert simulation.why_run(own / "run", config) == "the code of selection.policy changed since it was finished"
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("own_plug_in.Nowhere", "cannot import 'own_plug_in.Nowhere': module 'own_plug_in' has no attribute 'Nowhere'"),
+        ("own_plugin.Backwards", "No module named 'own_plugin'; is its folder the current one or on PYTHONPATH?"),
+        ("own_plug_in.Other", "'own_plug_in.Other' is the class Other, expected a subclass of edgesim.selection.view"),
+        ("own_plug_in.backwards", "is of type function, expected a subclass of edgesim.selection.view.Selector"),
+        ("broken.Policy", "cannot import 'broken.Policy': ZeroDivisionError: division by zero"),
+        ("ends.Policy", "cannot import 'ends.Policy': SystemExit: 3"),
+        ("..", "unknown policy '..'"),
+        ("a b.c", "unknown policy 'a b.c'"),
+        ("randm", "unknown policy 'randm', did you mean 'random'?"),
+    ],
+)
+def test_what_is_no_policy_is_refused_in_a_line_before_anything_is_written(own, policy, said):
+    (own / "broken.py").write_text("1 / 0\n")
+    (own / "ends.py").write_text("import sys\nsys.exit(3)\n")
+    with pytest.raises(EdgesimError, match=r"^selection\.policy: ") as caught:
+        simulation.run(config_of(policy), own / "run")
+    assert said in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+    assert not (own / "run").exists()
+
+
+def test_an_error_in_a_plug_in_is_a_line_with_its_place_and_stands_in_run_json(own):
+    said = f"selection.policy 'own_plug_in.Raises': {own}/own_plug_in.py, line 11, in choose: KeyError: 'nowhere'"
+    with pytest.raises(EdgesimError, match=f"^{re.escape(said)}$"):
+        simulation.run(config_of("own_plug_in.Raises"), own / "run")
+    run = read_run(own / "run")
+    assert (run["status"], run["reason"]) == ("failed", said)
+
+
+def test_an_error_in_edgesim_itself_keeps_its_traceback(own, monkeypatch):
+    monkeypatch.setattr("edgesim.selection.random_choice.RandomChoice.choose", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        simulation.run(config_of("random"), own / "run")
+
+
+def test_an_installed_package_offers_names(own, monkeypatch):
+    offered = own / "offers-1.0.dist-info"
+    offered.mkdir()
+    (offered / "METADATA").write_text("Name: offers\nVersion: 1.0\n")
+    (offered / "entry_points.txt").write_text("[edgesim.policies]\nbackwards = own_plug_in:Backwards\n")
+    monkeypatch.setattr(SELECTORS, "installed", None, raising=False)
+    del SELECTORS.__dict__["installed"]
+    try:
+        simulation.run(config_of("backwards"), own / "run")
+        assert read_table(own / "run", "updates")["device"].tolist() == [5, 4] * 3
+        assert named_code.foreign(config_of("backwards")) == {"selection.policy": "backwards"}
+        told = CliRunner().invoke(app, ["list"]).stdout
+        assert "availability-first, backwards, best-channel" in " ".join(told.split())
+    finally:
+        SELECTORS.__dict__.pop("installed", None)
+
+
+def test_a_class_with_a_method_missing_is_refused(own):
+    (own / "own_law.py").write_text("from edgesim.channels.laws.law import Law\nclass Mine(Law):\n    pass\n")
+    channel = {"name": "mine", "source": "a test", "shadowing_std_db": 0.0, "shadowing": "per_run"}
+    channel |= {"noise_dbm_per_hz": -174.0, "noise_figure_db": 0.0, "path_loss": {"law": "own_law.Mine"}}
+    (own / "mine.toml").write_text(tomli_w.dumps(channel))
+    config = config_of("random", radio={"channel": "mine.toml"})
+    with pytest.raises(EdgesimError, match=r"path_loss\.law: 'own_law\.Mine' lacks the method 'loss_db'"):
+        simulation.run(config, own / "run")
+
+
+def test_the_command_names_code_outside_edgesim_and_refuses_it_on_demand(own):
+    (own / "mine.toml").write_text(tomli_w.dumps(TIMING | {"selection": {"policy": "own_plug_in.Backwards"}}))
+    refused = CliRunner().invoke(app, ["run", "mine.toml", "--no-user-code"])
+    assert refused.exit_code == 2
+    named = "selection.policy = 'own_plug_in.Backwards'"
+    assert refused.stderr == f"error: mine.toml: names code outside edgesim, {named}; --no-user-code refuses it\n"
+    assert "own_plug_in" not in sys.modules
+    done = CliRunner().invoke(app, ["run", "mine.toml"])
+    assert done.exit_code == 0
+    assert f"note: runs code outside edgesim: {named}" in done.stdout
+
+
+def test_names_that_nothing_can_have_are_no_code(own):
+    assert named_code.foreign(config_of("randm")) == {}
+
+
+def test_a_registry_imports_a_plug_in_only_when_it_is_asked_for(own):
+    registry = Registry("selection.policy", "policies", Selector, {"longest-wait": LongestWait})
+    assert "own_plug_in.Backwards" in registry
+    assert list(registry) == ["longest-wait"]
+    assert "own_plug_in" not in sys.modules
+    assert registry["own_plug_in.Backwards"].__name__ == "Backwards"
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_new_writes_what_passes_its_own_test(own, kind):
+    done = CliRunner().invoke(app, ["new", kind, "brand_new"])
+    assert done.exit_code == 0, done.output
+    written = (own / "brand_new.py").read_text()
+    assert "edgesim.templates" not in written
+    assert CLASSES[kind] == "" or CLASSES[kind] not in written
+    if kind in USE:
+        assert done.stdout.splitlines()[-1] == f'to use it: {USE[kind]} = "brand_new.BrandNew"'
+    again = CliRunner().invoke(app, ["new", kind, "brand_new"])
+    assert again.exit_code == 2
+    assert "brand_new.py: is there already; choose another name" in again.stderr
+
+
+@pytest.mark.slow
+def test_every_new_plug_in_passes_its_own_test_in_a_folder_of_its_own(own):
+    for kind in CLASSES:
+        assert CliRunner().invoke(app, ["new", kind, f"my_{kind}"]).exit_code == 0
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "."]
+    done = subprocess.run(command, cwd=own, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert (
+        f"{len(re.findall('def test_', ''.join(path.read_text() for path in own.glob('test_*.py'))))} passed"
+        in done.stdout
+    )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "scenario"])
+def test_the_templates_pass_their_own_tests(kind, tmp_path):
+    module = importlib.import_module(f"edgesim.templates.test_{kind}")
+    tests = [value for name, value in vars(module).items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test(*([tmp_path] if test.__code__.co_argcount else []))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["new", "polcy", "mine"], "kind: unknown kind 'polcy', did you mean 'policy'?"),
+        (
+            ["new", "policy", "My-Policy"],
+            "'My-Policy': expected a module name of small letters, digits and underscores",
+        ),
+        (["new", "policy", "class"], "'class': expected a module name"),
+        (["new", "policy", "mine", "--folder", "own_helper.py"], "own_helper.py: cannot be written"),
+    ],
+)
+def test_new_refuses_in_a_line(own, arguments, said):
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {said}")
+    assert len(done.stderr.splitlines()) == 1
+    assert Path("own_helper.py").is_file()
+
+
+def test_the_page_shows_the_templates_as_they_are():
+    page = (Path(__file__).parents[1] / "docs/plug-ins.md").read_text()
+    shown = set(re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL))
+    folder = Path(new_command.__file__).parents[1] / "templates"
+    kinds = [f"{kind}.py" for kind in CLASSES if kind not in ("algorithm", "scenario")]
+    assert {(folder / name).read_text() for name in (*kinds, "channel.toml")} <= shown
+    skeleton = (Path(__file__).parents[1] / "docs/algorithms.md").read_text()
+    assert f"```python\n{(folder / 'algorithm.py').read_text()}```" in skeleton
+    assert max(map(len, page.splitlines())) <= 120
