@@ -1,7 +1,9 @@
 """The `edgesim` command."""
 
+import ast
 import os
 import sys
+import textwrap
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +28,7 @@ from edgesim.migration import in_old_keys, migrated
 from edgesim.runs import named_code
 from edgesim.runs.records import read_table, write_whole
 from edgesim.selection import SELECTORS
+from edgesim.terminal import explain as explaining
 from edgesim.terminal import new_command, trace_command
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
@@ -201,6 +204,39 @@ def new(
     for file in files:
         say(file)
     say(f"to use it: {use}")
+
+
+@app.command()
+@plain_errors
+def explain(
+    key: Annotated[
+        str | None, typer.Argument(help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.")
+    ] = None,
+) -> None:
+    """Say what a key of a config means: unit, bounds, default, and which policy, algorithm, ... it is an option of."""
+    if key is None:
+        say(f"tables of a config: {', '.join(explaining.sections())}; `edgesim explain TABLE` shows their keys")
+        return
+    for each in explaining.explained(key):
+        say(each.line())
+        if told := each.told():
+            say(textwrap.fill(told, 100, initial_indent="    ", subsequent_indent="    "))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+@plain_errors
+def scenario(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Name of a scenario; all are listed when absent.")] = None,
+) -> None:
+    """Start a scenario, installed or of ./scenarios, with the options behind its name; --help shows them."""
+    if name is None or name == "--help":
+        for each in content.names("scenarios", ".py"):
+            text = ast.get_docstring(ast.parse(content.find("scenarios", each, ".py").read_text())) or ""
+            say(f"{each}: {text.splitlines()[0] if text else ''}")
+        return
+    script = content.find("scenarios", name, ".py")
+    os.execv(sys.executable, [sys.executable, str(script), *context.args])
 
 
 @app.command(name="list")

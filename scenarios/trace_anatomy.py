@@ -1,4 +1,4 @@
-"""What is a availability trace like? Sessions, durations and gaps (FedDance's fig. 3), and the hours of the day.
+"""What is an availability trace like? Sessions, durations and gaps (FedDance's fig. 3), and the hours of the day.
 
 Draws any recordings side by side; without any, a generated week beside the statistics that it is calibrated to.
 """

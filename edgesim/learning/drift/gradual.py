@@ -22,9 +22,9 @@ class Gradual(Law):
     start_s: Seconds = Field(ge=0)
     end_s: Seconds = Field(gt=0)
     before: Mixes
-    """A."""
+    """Mix A."""
     after: Mixes
-    """B."""
+    """Mix B."""
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:

@@ -20,9 +20,9 @@ class Swap(Law):
     pool: PoolKind = "shared"
     t_s: Seconds = Field(gt=0)
     before: Mixes
-    """A."""
+    """Mix A."""
     after: Mixes
-    """B."""
+    """Mix B."""
 
     def make(self, setting: Setting) -> Moving:
         """See `Law.make`."""
