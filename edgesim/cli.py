@@ -208,6 +208,14 @@ def new(
 
 @app.command()
 @plain_errors
+def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist, or is empty.")]) -> None:
+    """Write a folder to start from: a config, a policy with its test, a study, a README."""
+    for file in new_command.write_folder(folder):
+        say(file)
+
+
+@app.command()
+@plain_errors
 def explain(
     key: Annotated[
         str | None, typer.Argument(help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.")

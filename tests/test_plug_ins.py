@@ -206,6 +206,20 @@ def test_every_new_plug_in_passes_its_own_test_in_a_folder_of_its_own(own):
     )
 
 
+def test_init_writes_a_folder_whose_run_finishes(own):
+    done = CliRunner().invoke(app, ["init", "begin"])
+    assert done.exit_code == 0, done.output
+    names = ["README.md", "my_policy.py", "my_study.py", "run.toml", "test_my_policy.py"]
+    assert sorted(path.name for path in (own / "begin").iterdir()) == names
+    command = [sys.executable, "-m", "edgesim", "run", "run.toml", "--set", "rounds=2"]
+    run = subprocess.run(command, cwd=own / "begin", capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "runs code outside edgesim: selection.policy = 'my_policy.MyPolicy'" in run.stdout
+    again = CliRunner().invoke(app, ["init", "begin"])
+    assert again.exit_code == 2
+    assert again.stderr == "error: begin: is not an empty folder; choose another one\n"
+
+
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "scenario"])
 def test_the_templates_pass_their_own_tests(kind, tmp_path):
     module = importlib.import_module(f"edgesim.templates.test_{kind}")

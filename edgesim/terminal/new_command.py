@@ -1,4 +1,4 @@
-"""``edgesim new``: a plug-in to start from, with its test, from the whole ones in `edgesim.templates`."""
+"""``edgesim new`` and ``edgesim init``: plug-ins, or a whole folder, to start from, as `edgesim.templates` has them."""
 
 import keyword
 from importlib import resources
@@ -51,14 +51,30 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
     with system_errors(f"{folder}: cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         for file, template in files.items():
-            text = resources.files("edgesim.templates").joinpath(template).read_text()
-            text = text.replace(f"edgesim.templates.{kind}", name).replace("runs/mine", f"runs/{name}")
+            text = _text(template).replace(f"edgesim.templates.{kind}", name).replace("runs/mine", f"runs/{name}")
             text = text.replace(f"{kind}.toml", f"{name}.toml")
-            if there:
-                text = text.replace(f"{there}Options", f"{own}Options").replace(there, own)
-            write_whole(file, text)
+            write_whole(file, text.replace(there, own) if there else text)
     if kind == "scenario":
         return [*files], f"python {folder / f'{name}.py'} --quick"
     if kind == "channel":
         return [*files], f'radio.channel = "{folder / f"{name}.toml"}"'
     return [*files], f'{USE[kind]} = "{name}.{own}"'
+
+
+def write_folder(folder: Path) -> list[Path]:
+    """Write a config, a policy with its test, a study and a README into a new or empty folder; answers the files.
+
+    Raises `EdgesimError` for a folder that holds anything.
+    """
+    with system_errors(f"{folder}: cannot be written"):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise EdgesimError(f"{folder}: is not an empty folder; choose another one")
+        folder.mkdir(parents=True, exist_ok=True)
+        whole = {folder / "README.md": "README.md", folder / "run.toml": "run.toml"}
+        for file, template in whole.items():
+            write_whole(file, _text(template))
+    return [*whole, *write("policy", "my_policy", folder)[0], *write("scenario", "my_study", folder)[0]]
+
+
+def _text(template: str) -> str:
+    return resources.files("edgesim.templates").joinpath(template).read_text()
