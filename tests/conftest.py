@@ -110,3 +110,21 @@ def scenario(tmp_path, monkeypatch, studies_here):
         return result
 
     return start
+
+
+@pytest.fixture(scope="session")
+def peak_bytes():
+    """The most that tensors which a function makes take at one time, as PyTorch's profiler sees them on a CPU."""
+    from torch.profiler import ProfilerActivity, profile
+
+    def measure(work):
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+            work()
+        events = [event for event in seen.profiler.kineto_results.events() if event.name() == "[memory]"]
+        held = most = 0
+        for event in sorted(events, key=lambda event: event.start_ns()):
+            held += event.nbytes()
+            most = max(most, held)
+        return most
+
+    return measure

@@ -279,6 +279,22 @@ class Pool:
     """What was sent beside them, by the names of `Algorithm.pooled_up`, [S] each."""
 
 
+@dataclass(frozen=True)
+class MadeImages:
+    """Images that a server makes in order to ask models about them and to train one on them."""
+
+    at_once: int
+    """Images of a step."""
+    kept: int
+    """Images that are kept for later steps."""
+    key: str
+    """The key of the config that asks for them."""
+    value: str
+    """The value of that key."""
+    remedy: str
+    """What to do where no images can be made."""
+
+
 class Frozen(Protocol):
     """Models in evaluation mode."""
 
@@ -395,10 +411,13 @@ class Algorithm:
     are refused then."""
     draws: ClassVar[bool] = False
     """Whether `loss` draws random numbers."""
-    makes_images: int = 0
-    """So many images at once, of which it looks at the models' features, its server makes and trains on."""
-    keeps_pool: bool = False
-    """Whether the server goes on knowing what devices sent that are not among the last to be merged."""
+    made_images: MadeImages | None = None
+    """Images that its server makes and trains on, looking at the models' features of them."""
+    has_model_pool: bool = False
+    """Whether the server keeps the last update of every device that was ever merged, with the model that the device
+    had trained and with what is named in `pooled_up`."""
+    update_weights: str = ""
+    """By which rule updates are weighed, for ``run.json``; empty where it is the option ``weights``."""
 
     weighs_norms: bool = False
     """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
@@ -520,6 +539,13 @@ class Algorithm:
         """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
         return alpha
 
+    def counted_untrained(self, record: Any, arrived: Arrivals, alpha: Floats) -> tuple[Any, Floats]:
+        """In a run that trains nothing, what each update counts in a merge, [S], and a record for the next merge.
+
+        ``record`` is that of the merge before, None in the first. In NumPy.
+        """
+        return record, alpha
+
     def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
         """Models whose mean accuracy is the run's, [P] by device; empty where it is that of the server's model.
 
@@ -538,6 +564,10 @@ class Algorithm:
     def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> State:
         """The state after a merge, of which the server makes a better one by training."""
         return state
+
+    def pooled_numbers(self) -> int:
+        """How many numbers the tensors that are named in `pooled_up` have."""
+        return 0
 
     def pooled(self, state: State, pool: Pool, ledger: Any, bench: Workbench) -> State:
         """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.

@@ -67,7 +67,12 @@ def ensemble(pool: Frozen, by_class: Tensor, images: Tensor, labels: Tensor) -> 
 
 
 def distilled(
-    bench: Workbench, weights: Tensor, images: Sequence[Tensor], taught: Sequence[Tensor], lr: float = _LR
+    bench: Workbench,
+    weights: Tensor,
+    images: Sequence[Tensor],
+    taught: Sequence[Tensor],
+    lr: float = _LR,
+    weight_decay: float = _WEIGHT_DECAY,
 ) -> Tensor:
     """The model, [P], after a step of SGD on each batch of `inputs` towards the logits taught for them (eq. 8)."""
     from torch.nn.functional import kl_div, log_softmax, softmax
@@ -78,7 +83,7 @@ def distilled(
     def steps(parameters: Sequence[Parameter]) -> tuple[SGD, None]:
         import torch
 
-        return torch.optim.SGD(parameters, lr, weight_decay=_WEIGHT_DECAY), None
+        return torch.optim.SGD(parameters, lr, weight_decay=weight_decay), None
 
     return bench.fit(weights, images, loss, steps, CLIP_NORM)
 

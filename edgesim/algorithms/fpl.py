@@ -85,7 +85,8 @@ class Fpl(WithPrototypes):
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
         """FedAvg's model, and the clusters of the prototypes that arrived now, [C, K, F]."""
         merged = super().merge(state, arrived, alpha, ledger)
-        if not len(arrived.ids):
+        # Of all devices that were ever merged `pooled` makes them.
+        if not len(arrived.ids) or self.has_model_pool:
             return merged
         table = _clusters(arrived.up["prototypes"])
         ledger.clusters_found = int(held(table).sum())

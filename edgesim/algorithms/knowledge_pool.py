@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,44 +18,72 @@ MOST = 20.0
 """Largest exponent, of either sign, of a weight by age; without it weights would grow without bound."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What the pool has of one device."""
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """What the pool knows of one device without its model."""
 
-    model: Tensor
-    """As it was trained last, [P]."""
     class_counts: Integers
-    """Samples of each class that the device then held, [C]."""
-    up: Mapping[str, Tensor] = field(default_factory=dict)
-    """What it sent beside the update, by name."""
-    active: int = 1
+    """Samples of each class that the device held when it began its last update, [C]."""
+    active: int
     """aa: merges in succession that had an update of the device; 0 while it is away."""
     idle: int = 0
     """ia: merges since the last that had one."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Entry(Member):
+    """What the pool has of one device."""
+
+    model: Tensor
+    """As it was trained last, [P]."""
+    up: Mapping[str, Tensor] = field(default_factory=dict)
+    """What it sent beside the update, by name."""
+
+
 Entries = dict[int, Entry]
 """By device."""
+AnyMember = TypeVar("AnyMember", bound=Member)
 
 
-def renewed(pool: Entries, arrived: Arrivals, names: Sequence[str]) -> Entries:
+def renewed(
+    pool: Mapping[int, AnyMember], arrived: Arrivals, new: Callable[[int, int], AnyMember]
+) -> dict[int, AnyMember]:
     """The pool after a merge, ids ascending: entries of devices that arrived are replaced, the others are idle.
 
-    Of what was sent beside the updates it keeps the tensors of some ``names``.
+    ``new`` makes an entry of the row of an update and of the active age of its device.
     """
-    new: Entries = {device: replace(entry, active=0, idle=entry.idle + 1) for device, entry in pool.items()}
+    found = {device: replace(entry, active=0, idle=entry.idle + 1) for device, entry in pool.items()}
     for device, row in newest(arrived).items():
-        up = {name: arrived.up[name][row] for name in names}
-        active = pool[device].active + 1 if device in pool else 1
-        model = arrived.starts[row] + arrived.separate[row]
-        new[device] = Entry(model, arrived.class_counts[row], up, active)
-    return dict(sorted(new.items()))
+        found[device] = new(row, pool[device].active + 1 if device in pool else 1)
+    return dict(sorted(found.items()))
 
 
 def newest(arrived: Arrivals) -> dict[int, int]:
     """The row of each device's newest update: a late one may arrive beside another of the device."""
     order = np.argsort(-arrived.staleness, kind="stable").tolist()
     return {int(arrived.ids[row]): row for row in order}
+
+
+def class_counts(pool: Mapping[int, Member]) -> Integers:
+    """Of the pool's devices, [S, C]."""
+    return np.stack([entry.class_counts for entry in pool.values()])
+
+
+def aged(pool: Mapping[int, Member], age_active: float, age_idle: float) -> Floats:
+    """`age_weights` of the pool's devices, [S]."""
+    active, idle = (np.array([getattr(entry, name) for entry in pool.values()]) for name in ("active", "idle"))
+    return age_weights(active, idle, age_active, age_idle)
+
+
+def of_arrivals(arrived: Arrivals, of_devices: Mapping[int, float]) -> Floats:
+    """What each update counts in a pool, [S], as shares of its devices say.
+
+    Of two updates of a device the older one counts 0, as the pool has the newer.
+    """
+    counts = np.zeros(len(arrived.ids))
+    for device, row in newest(arrived).items():
+        counts[row] = of_devices[device]
+    return counts
 
 
 def age_weights(active: Integers, idle: Integers, age_active: float, age_idle: float) -> Floats:

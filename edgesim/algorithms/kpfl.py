@@ -22,6 +22,7 @@ from edgesim.algorithms.algorithm import (
     Algorithm,
     Arrivals,
     Device,
+    MadeImages,
     Options,
     Outputs,
     Pool,
@@ -31,10 +32,21 @@ from edgesim.algorithms.algorithm import (
     has_own,
 )
 from edgesim.algorithms.data_free import distilled, ensemble, objective
-from edgesim.algorithms.knowledge_pool import MOST, Entries, age_weights, newest, renewed, shares, shares_by_class
+from edgesim.algorithms.knowledge_pool import (
+    MOST,
+    Entries,
+    Entry,
+    Member,
+    aged,
+    class_counts,
+    of_arrivals,
+    renewed,
+    shares,
+    shares_by_class,
+)
 from edgesim.algorithms.kpfl_settings import tuned
 from edgesim.algorithms.staleness import weighs_by_age_on_request
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.quantities import Count, Factor, Seconds
@@ -47,7 +59,10 @@ if TYPE_CHECKING:
     from edgesim.learning.generator import Generator
 
 
-METHODS = ["start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "refine", "server_s", "start_note"]
+METHODS = (
+    *("start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "counted_untrained", "refine"),
+    *("server_s", "start_note"),
+)
 """What KPFL answers in place of the algorithm that it is around."""
 
 
@@ -90,6 +105,8 @@ class Pooled(State):
 
     inner: State
     pool: Entries = field(default_factory=dict)
+    shares: Floats = field(default_factory=lambda: np.empty(0))
+    """W of the pool's devices, [S]."""
     generator: Generator | None = None
 
 
@@ -102,7 +119,8 @@ class Kpfl(Algorithm):
 
     def __init__(self, base: Algorithm, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams)
-        self.base = base
+        self.base = copy.copy(base)
+        self.base.has_model_pool = True
 
     @classmethod
     def check(cls, options: KpflOptions, config: RunConfig) -> None:
@@ -139,14 +157,18 @@ class Kpfl(Algorithm):
     def around(self) -> Algorithm:
         """The algorithm inside, with the server's part of KPFL."""
         whole = copy.copy(self.base)
-        # Logits, which need no state, are told from other scores by whose method it is.
+        # A run judges by logits, and needs no state for it, where no method of the algorithm says otherwise.
         own_scores = has_own(self.base, "scores")
         for name in (*METHODS, *["scores"] * own_scores):
             setattr(whole, name, getattr(self, name))
         whole.tables = self.base.tables + 1
         whole.equal_weights = False
-        whole.keeps_pool = True
-        whole.makes_images = self.options.batch * (self.options.keep == "improved")
+        whole.update_weights = "by the data and ages of all devices of the pool (KPFL)"
+        if self.options.keep == "improved":
+            batch, steps = self.options.batch, self.options.distil_steps
+            whole.made_images = MadeImages(
+                batch, batch * steps, "algorithm.kpfl.keep", self.options.keep, "set it to 'first'"
+            )
         return whole
 
     def start(self, weights: Tensor) -> Pooled:
@@ -179,17 +201,22 @@ class Kpfl(Algorithm):
         return np.full(len(arrived.ids), np.nan)
 
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
-        """W of the devices whose updates arrived, [S]; those that are away have the rest.
-
-        Of two updates of a device the older one counts 0, as the pool has the newer.
-        """
+        """W of the devices whose updates arrived, [S]; those that are away have the rest."""
         assert isinstance(state, Pooled)
-        counts, places = np.zeros(len(arrived.ids)), newest(arrived)
-        if places:
-            of_device = dict(zip(state.pool, self._shares(state.pool).tolist(), strict=True))
-            for device, row in places.items():
-                counts[row] = of_device[device]
-        return counts
+        return of_arrivals(arrived, dict(zip(state.pool, state.shares.tolist(), strict=True)))
+
+    def counted_untrained(
+        self, record: dict[int, Member] | None, arrived: Arrivals, alpha: Floats
+    ) -> tuple[dict[int, Member], Floats]:
+        """W as in `counted`, which hangs on data and ages alone; NaN without a data set. The record is the pool."""
+
+        def member(row: int, active: int) -> Member:
+            return Member(class_counts=arrived.class_counts[row], active=active)
+
+        pool = renewed(record or {}, arrived, member)
+        if not arrived.class_counts.shape[1]:
+            return pool, self.weigh(arrived)
+        return pool, of_arrivals(arrived, dict(zip(pool, self._shares(pool).tolist(), strict=True)))
 
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
         """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
@@ -199,11 +226,17 @@ class Kpfl(Algorithm):
         assert isinstance(state, Pooled)
         alike = np.full(len(arrived.ids), 1 / max(1, len(arrived.ids)))
         merged = self.base.merge(_inner(state), arrived, alike, ledger)
-        pool = renewed(state.pool, arrived, self.base.pooled_up)
-        mean = state.weights.new_zeros(len(state.weights))
-        for share, entry in zip(self._shares(pool).tolist(), pool.values(), strict=True):
+
+        def entry_of(row: int, active: int) -> Entry:
+            up = {name: arrived.up[name][row] for name in self.base.pooled_up}
+            model = arrived.starts[row] + arrived.separate[row]
+            return Entry(class_counts=arrived.class_counts[row], active=active, model=model, up=up)
+
+        pool = renewed(state.pool, arrived, entry_of)
+        counts, mean = self._shares(pool), state.weights.new_zeros(len(state.weights))
+        for share, entry in zip(counts.tolist(), pool.values(), strict=True):
             mean.add_(entry.model, alpha=share)
-        return _with(replace(state, pool=pool), replace(merged, weights=mean))
+        return _with(replace(state, pool=pool, shares=counts), replace(merged, weights=mean))
 
     def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
         """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
@@ -212,7 +245,7 @@ class Kpfl(Algorithm):
         assert isinstance(state, Pooled)
         pool = state.pool
         kept = Pool(
-            self._shares(pool),
+            state.shares,
             [entry.model for entry in pool.values()],
             {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
         )
@@ -227,7 +260,7 @@ class Kpfl(Algorithm):
         from edgesim.learning.generator import NOISE, ImageGenerator
 
         options, theta = self.options, state.weights
-        counts = _class_counts(state.pool)
+        counts = class_counts(state.pool)
         by_class, held = theta.new_tensor(shares_by_class(self._aged(state.pool), counts)), counts.sum(0)
         random = self.streams.generator("kpfl", round=bench.round)
 
@@ -265,14 +298,13 @@ class Kpfl(Algorithm):
         steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and updates > 0)
         return float(options.server_s_per_step * steps)
 
-    def _aged(self, pool: Entries) -> Floats:
+    def _aged(self, pool: Mapping[int, Member]) -> Floats:
         """aw of the pool's devices, [S]."""
-        active, idle = (np.array([getattr(entry, name) for entry in pool.values()]) for name in ("active", "idle"))
-        return age_weights(active, idle, self.options.age_active, self.options.age_idle)
+        return aged(pool, self.options.age_active, self.options.age_idle)
 
-    def _shares(self, pool: Entries) -> Floats:
+    def _shares(self, pool: Mapping[int, Member]) -> Floats:
         """W of the pool's devices, [S]."""
-        return shares(self._aged(pool), _class_counts(pool))
+        return shares(self._aged(pool), class_counts(pool))
 
 
 def resolve_options(config: RunConfig) -> dict[str, Any] | None:
@@ -297,11 +329,6 @@ def _hits(bench: Workbench, weights: Tensor) -> int:
     batches = bench.batches(bench.validation)
     found = zip(bench.outputs(weights, batches), batches, strict=True)
     return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in found)
-
-
-def _class_counts(pool: Entries) -> Integers:
-    """Of the pool's devices, [S, C]."""
-    return np.stack([entry.class_counts for entry in pool.values()])
 
 
 def _inner(state: Pooled) -> State:

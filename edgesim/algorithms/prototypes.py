@@ -26,7 +26,7 @@ class Senders:
     counts: Integers
     """[C]."""
     holds: dict[int, Booleans] = field(default_factory=dict)
-    """Where the server keeps a pool, the classes of each device in it, [C]."""
+    """With `Algorithm.has_model_pool` the classes of each device that was ever merged, [C]."""
     prototypes_sent: int = 0
     """Prototypes that the server sends with its model."""
     clusters_found: int | None = None
@@ -62,12 +62,16 @@ class WithPrototypes(Algorithm):
         """The device's prototypes, [C, F]; it keeps its model, if that is its own."""
         return replace(super().sent(trained), up={"prototypes": class_means(*trained.outputs(), self.sizes.classes)})
 
+    def pooled_numbers(self) -> int:
+        """Of a table of prototypes."""
+        return self.sizes.classes * self.sizes.features
+
     def senders(self, ledger: Senders, arrived: Arrivals) -> Integers:
-        """How many devices hold each class, [C], of those that arrived or, where the server keeps a pool, of the pool's
-        with these.
+        """How many devices hold each class, [C]: of those that arrived or, with `Algorithm.has_model_pool`, of all that
+        were ever merged.
         """
         holds = arrived.class_counts > 0
-        if self.keeps_pool:
+        if self.has_model_pool:
             ledger.holds |= dict(zip(arrived.ids.tolist(), holds, strict=True))
             holds = np.stack(list(ledger.holds.values()))
         return np.asarray(np.count_nonzero(holds, axis=0), dtype=np.int64)

@@ -59,9 +59,8 @@ class Accounts:
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about the algorithm and the public images where the config does not."""
-        rule = "equal, by the algorithm's own rule" if self.algorithm.equal_weights else ""
-        if self.algorithm.keeps_pool:
-            rule = "by the data and ages of all devices of the pool (KPFL)"
+        equal = "equal, by the algorithm's own rule" if self.algorithm.equal_weights else ""
+        rule = self.algorithm.update_weights or equal
         weights = {"update_weights": rule} if rule else {}
         public = len(self._federation.public)
         return weights | ({"public_images": public} if public else {})

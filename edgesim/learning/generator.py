@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.passes import kept_bytes
 
 NOISE = 100
 """Z: numbers of noise of which an image is made."""
@@ -81,6 +82,20 @@ class ImageGenerator:
     def parameters(self) -> int:
         """P_G."""
         return self._model.trainable
+
+    def bytes_to_train(self, images: int) -> int:
+        """Memory of a generator, of its training and of a step on so many images.
+
+        Weights and Adam's moments before and after, weights and gradient in the layers, and what Adam works out; what a
+        pass keeps for its gradient, and as much again for gradients; the difference and its square of each pair of
+        noises, as `edgesim.algorithms.fedgen.likeness` has them.
+        """
+        model = self._model
+        model.module.train()
+        # One image would be too few for a batch norm.
+        noise, labels = torch.zeros(2, NOISE).to(self._like), torch.zeros(2, dtype=torch.int64, device=model.device)
+        of_pairs = 2 * images**2 * NOISE * self._like.itemsize
+        return 12 * model.weights.nbytes + images * kept_bytes(model, noise, labels) + of_pairs
 
     def new(self, random: np.random.Generator) -> Generator:
         """An untrained one: weights and biases uniform within 1 / sqrt(inputs), as torch's layers have them."""

@@ -31,7 +31,7 @@ class Merged:
     metrics: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """What the algorithm says of the round: rows of ``metrics`` by (name, key)."""
     server_wall_s: float = 0.0
-    """Wall time of the server's own training."""
+    """Wall time of the merge and of the server's training, where the server trains."""
 
 
 @dataclass(frozen=True)

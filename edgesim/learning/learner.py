@@ -1,6 +1,5 @@
 """Real training: the global model over a run."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,6 @@ from torch import Tensor
 
 from edgesim.algorithms import hierarchical
 from edgesim.algorithms.algorithm import Arrivals, State, has_own
-from edgesim.algorithms.merge_rules import MergeRule
 from edgesim.algorithms.privacy import Guard, Guarded
 from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
@@ -36,12 +34,12 @@ from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
 from edgesim.learning.judging import Judge
 from edgesim.learning.lone_samples import refuse_lone_samples
 from edgesim.learning.loss_passes import loss_drops
-from edgesim.learning.model_pool import activation_bytes, refuse_without_brightness
 from edgesim.learning.models import new_model
 from edgesim.learning.norms import norm
 from edgesim.learning.objective import refuse_without_features
 from edgesim.learning.pretrain import StartModel, start_model
 from edgesim.learning.ranking import roc_auc, why_without_roc_auc
+from edgesim.learning.server_memory import server_memory
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
@@ -93,18 +91,8 @@ class TorchLearner:
             algorithm = self.accounts.algorithm
             refuse_lone_samples(module, federation, learning, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
-            self._pass_bytes = 0
-            """Of the activations of models that see images which the server makes."""
-            if algorithm.makes_images:
-                refuse_without_brightness(self.data, config)
-                self._pass_bytes = algorithm.makes_images * activation_bytes(self.model, dataset.image_shape)
-            self._device_state_bytes = algorithm.tables * self.model.weights.nbytes
-            vectors = algorithm.trainable_tables + learning.persist_momentum
-            self._device_state_bytes += vectors * self.model.gradient.nbytes
-            most = min(_most_merged(config, self.accounts.rule, len(federation.frames) - 1), config.devices.count)
-            tables = algorithm.tables + algorithm.trainable_tables
-            self._most_bytes = self._device_state_bytes * most + self._pass_bytes
-            _refuse_above_budget(self._device_state_bytes, tables, most, self._pass_bytes, config)
+            frames = len(federation.frames) - 1
+            self.memory = server_memory(config, algorithm, self.accounts.rule, frames, self.model, self.data)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
         privacy = config.privacy
         self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
@@ -128,8 +116,8 @@ class TorchLearner:
         self._round = 0
         self._made_in = 0
         """The round that made the global model."""
-        self._refine_wall_s = 0.0
-        """Wall time of the servers' training in the last merge."""
+        self._server_wall_s = 0.0
+        """Wall time of the last merge where servers train after it, and of that training."""
         self._last_merged: list[int] = []
         """Devices whose updates the last merge merged."""
         self.jobs_trained = 0
@@ -163,11 +151,8 @@ class TorchLearner:
         """
         if self._notice:
             notice(self._notice)
-        if self._pass_bytes:
-            notice(
-                f"KPFL's pool and a pass of its models take up to {self._most_bytes / 2**20:,.4g} MiB, "
-                f"{self._pass_bytes / 2**20:,.4g} of them for the pass"
-            )
+        if self.accounts.algorithm.has_model_pool:
+            notice(self.memory.told())
         if self.config.learning.pretrain:
             with reproducible(self.torch_device):
                 self._start = start_model(self.model, self.data, self.federation, self.config, self.streams, notice)
@@ -202,6 +187,7 @@ class TorchLearner:
             self.streams,
             self.config.learning,
             self._round,
+            self.memory.room,
         )
 
     def merge(
@@ -218,7 +204,7 @@ class TorchLearner:
             raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
         if accounts.rule.one_by_one:
             self._run_along(promises, sending())
-        results, self._refine_wall_s = self.results(promises), 0.0
+        results, self._server_wall_s = self.results(promises), 0.0
         with reproducible(self.torch_device):
             drops = self._loss_drops(promises, results) if "loss_drops" in accounts.looked_at else None
             guarded = self._guarded(promises, results)
@@ -258,7 +244,7 @@ class TorchLearner:
             np.array([result.loss_rms for result in results]),
             drops,
             metrics,
-            self._refine_wall_s,
+            self._server_wall_s,
         )
 
     def _merge_at(
@@ -282,12 +268,13 @@ class TorchLearner:
         if self.guard is not None:
             noise = self.guard.on_mean(alpha, rows.ids, self._round, self.global_weights)
             rows = replace(rows, mean_noise=noise)
-        merged = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
+        started = time.perf_counter()
+        # What the state before remembered of the devices that arrived is not kept until the server has trained.
+        self.states[server] = accounts.rule.merge(accounts.algorithm, self.states[server], rows, alpha, accounts.ledger)
         if has_own(accounts.algorithm, "refine"):
-            started = time.perf_counter()
-            merged = accounts.algorithm.refine(merged, rows, accounts.ledger, self._bench())
-            self._refine_wall_s += time.perf_counter() - started
-        self.states[server] = merged
+            bench = self._bench()
+            self.states[server] = accounts.algorithm.refine(self.states[server], rows, accounts.ledger, bench)
+            self._server_wall_s += time.perf_counter() - started
         self._made_in = self._round
         if len(self.states) > 1:
             self._counted[server] += float((accounts.algorithm.counts(rows.samples) * rows.age_weight).sum())
@@ -447,11 +434,12 @@ class TorchLearner:
             "parameters": self.model.trainable,
             **self.accounts.facts(),
         }
-        if self._device_state_bytes:
-            facts["bytes_per_merged_device"] = self._device_state_bytes
-            facts["bytes_of_device_state"] = self._device_state_bytes * len(self._merged)
-        if self._pass_bytes:
-            facts["bytes_of_a_pass_over_the_pool"] = self._pass_bytes
+        if self.memory.device:
+            facts["bytes_per_merged_device"] = self.memory.device
+            facts["bytes_of_device_state"] = self.memory.device * len(self._merged)
+        if self.memory.passes:
+            facts["bytes_of_made_images"] = self.memory.making
+            facts["bytes_of_passes_over_the_pool"] = self.memory.passes
         if not self.accounts.algorithm.sends_models:
             facts["saved_model"] = "of the device with the lowest id among those merged"
         if has_own(self.accounts.algorithm, "scores"):
@@ -486,34 +474,3 @@ class TorchLearner:
         loss = float(predictions(self.model, self.data, sample, False, self.cores)[0].mean())
         if self._best is None or loss < self._best[0]:
             self._best = (loss, self.global_weights)
-
-
-def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
-    """How many updates a run can merge at most; inf where its config does not say."""
-    rounds, knobs = config.rounds, config.round
-    if rounds is None or knobs.count is None:
-        return math.inf
-    in_rounds = knobs.protocol == "synchronous"
-    taken = math.ceil(knobs.over_commitment * knobs.count) if in_rounds else rule.updates_per_model
-    return taken * (rounds * frames if isinstance(rounds, int) else sum(rounds))
-
-
-def _refuse_above_budget(device_bytes: int, tables: int, devices: float, more_bytes: int, config: RunConfig) -> None:
-    """Refuse to remember more of so many devices, and to need more beside it, than memory is given for.
-
-    Raises `EdgesimError`.
-    """
-    learning, count = config.learning, config.devices.count
-    needed_mib, budget_mib = (device_bytes * devices + more_bytes) / 2**20, learning.memory_budget_mib
-    if needed_mib > budget_mib:
-        kinds = [f"{tables} x the model"] * bool(tables)
-        kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
-        those = f"all {count}" if devices == count else f"the {devices:.0f} of {count} that its rounds can merge"
-        passed = f" and {more_bytes / 2**20:,.4g} MiB for a pass on made images" * (more_bytes > 0)
-        raise EdgesimError(
-            f"algorithm: remembers {device_bytes / 2**20:,.4g} MiB of each device ({' and '.join(kinds)}), "
-            f"{needed_mib:,.4g} MiB of {those}{passed}, above learning.memory_budget_mib = {budget_mib}; raise it or "
-            "choose a smaller learning.model",
-            "algorithm.name",
-            "learning.memory_budget_mib",
-        )

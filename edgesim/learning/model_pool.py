@@ -6,44 +6,58 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Frozen, Outputs
+from edgesim.algorithms.algorithm import Frozen, MadeImages, Outputs
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.layers import Forward, Tensors, is_shallow_and_dense, layer_by_layer
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.passes import kept_for_backward
+from edgesim.learning.passes import kept_bytes
 from edgesim.learning.tensors import DeviceData
 
 
-def frozen(model: FlatModel, models: Sequence[Tensor], image_shape: tuple[int, ...], budget_mib: int) -> Frozen:
+def frozen(model: FlatModel, models: Sequence[Tensor], image_shape: tuple[int, ...], room_bytes: int) -> Frozen:
     """Models of weights [P], to be asked about images of a shape.
 
     ``model`` is what they are weights of; its own may be others afterwards, and its mode is evaluation. Which way it
-    goes is a rule on the model alone, never on time: results of both differ by rounding.
+    goes is a rule on the model alone, never on time: results of both differ by rounding. Beside the models a pass and
+    its gradient take up to ``room_bytes``, unless one model alone takes more (`pass_bytes`).
     """
-    forward = layer_by_layer(model, model.head is not None) if is_shallow_and_dense(model.module) else None
+    forward = _stacked_forward(model)
     if forward is None or len(models) < 2:
         return partial(_one_by_one, model, models)
-    return _together(model, forward, models, activation_bytes(model, image_shape), budget_mib << 20)
+    return _together(model, forward, models, _row_bytes(model, image_shape), room_bytes)
 
 
-def activation_bytes(model: FlatModel, image_shape: tuple[int, ...]) -> int:
-    """What a model keeps of one image for the gradient to it."""
+def pass_bytes(model: FlatModel, image_shape: tuple[int, ...], images: int, models: int) -> tuple[int, int]:
+    """Memory of a pass of models over images and of its gradient: of one model at a time, and the most.
+
+    The most is that of all models at once where they are played together.
+    """
+    of_one = images * _row_bytes(model, image_shape)
+    if models < 2 or _stacked_forward(model) is None:
+        return of_one, of_one
+    copied = model.weights.nbytes + of_one
+    return copied, models * copied
+
+
+def _stacked_forward(model: FlatModel) -> Forward | None:
+    return layer_by_layer(model, model.head is not None) if is_shallow_and_dense(model.module) else None
+
+
+def _row_bytes(model: FlatModel, image_shape: tuple[int, ...]) -> int:
+    """What a model takes for one image: what it keeps for the gradient to it, and as much again for gradients."""
     model.module.eval()
     image = model.inputs(torch.zeros(1, *image_shape, device=model.device)).requires_grad_()
-    weights = {parameter.data_ptr() for parameter in model.parameters()}
-    with kept_for_backward() as kept:
-        model.module(image)
-    return sum(size for place, size in kept.items() if place not in weights)
+    return 2 * kept_bytes(model, image)
 
 
-def refuse_without_brightness(data: DeviceData, config: RunConfig) -> None:
+def refuse_without_brightness(data: DeviceData, made: MadeImages, config: RunConfig) -> None:
     """Raise `EdgesimError` where no images can be made like those of a data set."""
     if data.brightest is None:
         raise EdgesimError(
-            f"algorithm.kpfl.keep = 'improved': the server makes images, and those of data.dataset = "
-            f"{config.data.dataset!r} are tables, or have no largest value; set it to 'first'",
-            "algorithm.kpfl.keep",
+            f"{made.key} = {made.value!r}: the server makes images, and those of data.dataset = "
+            f"{config.data.dataset!r} are tables, or have no largest value; {made.remedy}",
+            made.key,
             "data.dataset",
         )
 
@@ -63,9 +77,7 @@ def _one_by_one(model: FlatModel, models: Sequence[Tensor], images: Tensor) -> I
         yield slice(number, number + 1), Outputs(outputs.logits[None], last)
 
 
-def _together(
-    model: FlatModel, forward: Forward, models: Sequence[Tensor], row_bytes: int, budget_bytes: int
-) -> Frozen:
+def _together(model: FlatModel, forward: Forward, models: Sequence[Tensor], row_bytes: int, room_bytes: int) -> Frozen:
     own_bytes = models[0].nbytes
     no_keys = torch.empty(0, dtype=torch.int32, device=model.device)
 
@@ -74,12 +86,16 @@ def _together(
             some = torch.stack(list(models[first : first + at_once]))
             yield slice(first, first + len(some)), dict(zip(model.names, model.split(some), strict=True))
 
-    # Where all have room they are put together once, for all images.
-    whole = list(parts(len(models))) if len(models) * own_bytes <= budget_bytes // 2 else None
+    whole: list[tuple[slice, Tensors]] = []
 
     def play(images: Tensor) -> Iterator[tuple[slice, Outputs]]:
-        at_once = max(1, budget_bytes // (own_bytes + row_bytes * len(images)))
-        for places, tensors in whole if whole and at_once >= len(models) else parts(at_once):
+        at_once = max(1, room_bytes // (own_bytes + row_bytes * len(images)))
+        if at_once < len(models):
+            whole.clear()
+        elif not whole:
+            # Where all have room they are put together once, for all images.
+            whole.extend(parts(len(models)))
+        for places, tensors in whole or parts(at_once):
             shown = images[:, None].expand(-1, places.stop - places.start, *images.shape[1:])
             outputs = forward(tensors, no_keys, shown, train=False)
             last = None if outputs.last_input is None else outputs.last_input.transpose(0, 1)

@@ -74,7 +74,8 @@ def in_type(outputs: Outputs, dtype: torch.dtype) -> Outputs:
 
 def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunConfig, shape: tuple[int, ...]) -> None:
     """Raise `EdgesimError` where an algorithm looks at features that a model does not make of images of a shape."""
-    if not algorithm.features and not algorithm.makes_images:
+    made = algorithm.made_images
+    if not algorithm.features and made is None:
         return
     features = None
     if model.head is not None:
@@ -83,8 +84,8 @@ def refuse_without_features(model: FlatModel, algorithm: Algorithm, config: RunC
             features = model.outputs(model.inputs(torch.zeros(2, *shape, device=model.device))).last_input
     if features is None or len(features) != 2:
         key, needs = "algorithm.name", repr(config.algorithm.name)
-        if not algorithm.features:
-            key, needs = "algorithm.kpfl.keep", "'improved'"
+        if made is not None and not algorithm.features:
+            key, needs = made.key, repr(made.value)
         raise EdgesimError(
             f"{key}: {needs} needs features, the input of a model's last nn.Linear, and "
             f"learning.model = {config.learning.model!r} has no nn.Linear that trains and gets one row per image; "

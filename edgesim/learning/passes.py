@@ -38,6 +38,14 @@ def kept_for_backward() -> Iterator[dict[int, int]]:
         yield kept
 
 
+def kept_bytes(model: FlatModel, *inputs: Tensor) -> int:
+    """What a forward pass keeps for the backward pass, without the weights."""
+    weights = {parameter.data_ptr() for parameter in model.parameters()}
+    with kept_for_backward() as kept:
+        model.module(*inputs)
+    return sum(size for place, size in kept.items() if place not in weights)
+
+
 def rows_at_once(model: FlatModel, image: Tensor, budget_mib: int) -> int:
     """How many rows a forward and a backward pass may take together, at least one; ``image`` is one row, [1, ...].
 
@@ -45,11 +53,7 @@ def rows_at_once(model: FlatModel, image: Tensor, budget_mib: int) -> int:
     """
     if in_cache(model):
         return ROWS_IN_CACHE
-    with kept_for_backward() as kept:
-        model.module(image)
-    weights = {parameter.data_ptr() for parameter in model.parameters()}
-    row_bytes = sum(size for place, size in kept.items() if place not in weights)
-    return max(1, min(ROWS, (budget_mib << 20) // max(1, 2 * row_bytes)))
+    return max(1, min(ROWS, (budget_mib << 20) // max(1, 2 * kept_bytes(model, image))))
 
 
 def whole_segments(sizes: Sequence[int], at_once: int) -> Iterator[tuple[slice, slice]]:

@@ -26,7 +26,7 @@ class DeviceData:
             torch.from_numpy(values).to(device, dtype)[:, None, None] for values in dataset.normalisation
         )
         self._offset, self._divisor = offset, divisor
-        top = 255.0 if self.train_images.dtype == torch.uint8 else dataset.fixed_scale
+        top = dataset.brightest_uint8 if self.train_images.dtype == torch.uint8 else dataset.fixed_scale
         self.brightest: float | None = top if min(self.image_shape[1:]) > 1 else None
         """The largest value that a pixel can have; None where that is unknown, and of tables."""
 

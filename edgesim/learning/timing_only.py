@@ -66,6 +66,8 @@ class TimingOnlyLearner:
                 "learning.model",
             )
         self._knowledge = federation, streams, config.learning
+        self._record: Any = None
+        """`Algorithm.counted_untrained` of the last merge."""
 
     def serve(self, server: Integers) -> None:
         """There are no models to keep apart."""
@@ -86,6 +88,8 @@ class TimingOnlyLearner:
         accounts = self.accounts
         rows = accounts.arrivals(accounts.used(arrived), began)
         weight, metrics = accounts.weigh(rows), accounts.report(rows)
+        if len(rows.ids):
+            self._record, weight = accounts.algorithm.counted_untrained(self._record, rows, weight)
         accounts.note(rows)
         return Merged(rows.ids, weight, None, None, None, None, metrics=metrics)
 

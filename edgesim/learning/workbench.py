@@ -38,6 +38,8 @@ class TorchWorkbench:
     streams: Streams
     learning: LearningConfig
     round: int
+    room_bytes: int
+    """Memory for passes of frozen models."""
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -93,8 +95,8 @@ class TorchWorkbench:
         return self.model.inputs(self.data.of_brightness(images))
 
     def frozen(self, models: Sequence[Tensor]) -> Frozen:
-        """See `Workbench`; small dense nets are played together, as many as the budget holds, others one by one."""
-        return frozen(self.model, models, self.image_shape, self.learning.memory_budget_mib)
+        """See `Workbench`; small dense nets are played together, as many as have room, others one by one."""
+        return frozen(self.model, models, self.image_shape, self.room_bytes)
 
     def fit(
         self,

@@ -36,7 +36,7 @@ from edgesim.terminal.table_text import add_in_sections, bare_table, number, pla
 #: Measures of learning, shown with their intervals.
 _WITH_INTERVALS = (*TO_TARGET, *TO_STAY, "final_accuracy", "we_percent", "idp_points", "id_points", "forgetting_points")
 #: Parts of the wall time of a run, by their names in the table ``timing``.
-_PARTS = {"train": "training", "server": "training at the server", "evaluate": "evaluation"}
+_PARTS = {"train": "training", "server": "merges and training at the server", "evaluate": "evaluation"}
 _CLASSES_AT_ONCE = 10
 """Classes in one table."""
 #: Columns about the devices' data sets: (heading, measure, statistic, format).

@@ -217,10 +217,28 @@ def test_the_pools_logits_and_the_model_after_two_steps_towards_them():
     ((_, outputs),) = bench.frozen([theta])(IMAGES)
     apart = torch.nn.functional.kl_div(outputs.logits[0].log_softmax(1), taught.softmax(1), reduction="batchmean")
     assert apart.item() == pytest.approx(0.0004852634, abs=1e-10)
-    improved = data_free.distilled(bench, theta, [IMAGES] * 2, [taught] * 2, lr=0.5)
+    improved = data_free.distilled(bench, theta, [IMAGES] * 2, [taught] * 2, lr=0.5, weight_decay=0)
     assert check_sum(theta) == pytest.approx(5.6059288003, abs=1e-10)
-    # The steps have a weight decay of 1e-5, which the page's numbers have not.
-    assert check_sum(improved) == pytest.approx(5.5978225425, abs=1e-4)
+    assert check_sum(improved) == pytest.approx(5.5978225425, abs=1e-9)
+
+
+def test_distillation_is_sgd_at_a_hundredth_with_decay_1e_5_and_gradients_no_longer_than_10():
+    """On a net whose first layer has a large gradient, and with other images and logits in each step."""
+    theta = torch.tensor([0.05, -0.03, 0.02, 0.04, 60.0, -10.0, -20.0, 30.0], dtype=torch.float64)
+    batches, taught = [IMAGES, IMAGES.flip(0)], [-4 * IMAGES, 2 * IMAGES]
+    own, lengths = theta.clone(), []
+    for images, logits in zip(batches, taught, strict=True):
+        weights = own.clone().requires_grad_()
+        first, last = weights.view(2, 2, 2)
+        target, found = logits.softmax(1), (torch.tanh(images @ first.T) @ last.T).log_softmax(1)
+        loss = (target * (target.log() - found)).sum(1).mean()
+        (gradient,) = torch.autograd.grad(loss, weights)
+        lengths.append(float(gradient.norm()))
+        own = own - 0.01 * (gradient * min(1.0, 10 / lengths[-1]) + 1e-5 * own)
+    assert min(lengths) > 11
+    found = data_free.distilled(Bench(PUBLIC), theta, batches, taught)
+    # PyTorch divides by the norm plus 1e-6.
+    assert torch.allclose(found, own, rtol=0, atol=1e-7)
 
 
 def test_with_equal_class_totals_and_nobody_away_it_is_fedavg():
@@ -239,11 +257,36 @@ def test_with_equal_class_totals_and_nobody_away_it_is_fedavg():
 
 
 def test_identical_models_in_the_pool_make_that_model():
-    play = played()
-    for entry in play.state.pool.values():
-        object.__setattr__(entry, "model", torch.ones(8, dtype=torch.float64))
-    play.round()  # nobody arrives: the pool is averaged as it is
-    assert play.state.weights.tolist() == pytest.approx([1.0] * 8)
+    """At a rate of 0 every device ends where it began, some of them rounds ago."""
+    play = played(lr=0.0)
+    assert len(play.state.pool) == 3
+    assert play.state.pool[1].idle == 1
+    assert play.state.weights.tolist() == pytest.approx(list(START), abs=1e-15)
+
+
+def test_updates_of_unlike_starts_enter_the_pool_as_the_models_that_their_devices_had():
+    play = played(rounds=())
+    (late,) = play.begin(0)
+    play.round(1)
+    (new,) = play.begin(2)
+    assert not torch.equal(late.given["start"], new.given["start"])
+    for order in ([late, new], [new, late]):
+        again = copy.deepcopy(play)
+        again.merge(order)
+        for job in order:
+            model = job.given["start"] + again._train(job).update
+            assert again.state.pool[job.device].model.tolist() == pytest.approx(model.tolist(), abs=1e-15)
+
+
+def test_fedgens_generator_learns_from_the_arrivals_as_without_kpfl():
+    """In round 1, whose devices begin with the same model."""
+    plain, under = (played("fedgen", {"steps": 3}, ((0, 1),), kpfl) for kpfl in (None, FIRST))
+    before = played("fedgen", {"steps": 3}, (), FIRST).state.inner.generator
+    after = under.state.inner.generator
+    assert torch.equal(after.weights, plain.state.generator.weights)
+    assert not torch.equal(after.weights, before.weights)
+    assert after.steps == 3
+    assert torch.equal(under.state.shared["generator"], after.weights)
 
 
 def test_scaffolds_control_is_the_mean_of_all_and_never_has_an_idle_device_twice():
@@ -292,23 +335,54 @@ def test_fedmds_consensus_is_of_what_all_models_of_the_pool_make_of_the_images_n
     assert play.state.shared["consensus"].flatten().tolist() == pytest.approx(expected.flatten().tolist(), abs=1e-12)
 
 
-def test_settings_of_the_paper_by_algorithm_law_and_data():
-    assert tuned("fedavg", "office-caltech", "markov") == {
-        "generator_steps": 5,
-        "distil_steps": 3,
-        "contrast": 3.0,
-        "ce": 5.0,
-        "diversity": 9.0,
-        "T": 40.0,
-        "age_active": 0.16,
-        "age_idle": 0.2,
-    }
-    assert tuned("fedprox", "cifar10", "markov")["age_idle"] == -1.86
-    assert tuned("fedprox", "digits", "markov")["age_idle"] == 0.2
-    default = tuned("fedcl", "digits", "markov")
-    assert default == tuned("fedavg", "digits", "solar")
-    options = {name: field.default for name, field in data_options().items() if name in default}
-    assert options == default
+OFFICE_CALTECH = """
+FedAvg   | 8/5 (6,6,3) 40, 0, 0  | 8/4 (8,5,7) 10, .02, -.18   | 5/3 (3,5,9) 40, .16, .2
+FedProx  | 8/4 (8,5,7) 10, .02, -.18 | 8/4 (8,5,7) 10, .02, -.18 | 5/3 (3,5,9) 40, .16, .2
+SCAFFOLD | 9/3 (5,6,1) 10, 0, 0  | 10/3 (8,6,2) 40, -.14, -.08 | 9/3 (1,6,7) 10, .2, .16
+FedMD    | 2/4 (3,3,3) 40, 0, 0  | 5/1 (2,9,6) 40, -.04, -.16  | 5/4 (5,3,8) 50, -.06, .12
+FedGen   | 8/1 (6,4,2) 30, 0, 0  | 4/2 (3,6,6) 30, -.1, .12    | 9/4 (7,6,4) 30, .04, -.16
+MOON     | 3/3 (9,3,2) 10, 0, 0  | 6/1 (7,4,6) 50, -.2, -.14   | 3/1 (9,3,4) 40, .16, .06
+FPL      | 7/4 (4,6,10) 30, 0, 0 | 1/2 (7,1,4) 1, .04, -.06    | 9/2 (10,4,10) 50, -.08, -.14
+FLwF     | 3/3 (8,5,9) 20, 0, 0  | 7/1 (3,3,6) 20, -.04, .1    | 9/2 (3,3,8) 20, .16, -.12
+CFeD     | 7/2 (3,5,4) 40, 0, 0  | 7/1 (3,3,6) 20, -.04, .1    | 7/1 (3,3,6) 20, -.04, .1
+"""
+CIFAR10 = "FedProx | 9/2 (1,3,5) 50, 0, 0 | 8/2 (7,3,2) 40, 0, -.04 | 8/2 (6,4,7) 40, .04, -1.86"
+DEFAULT = "8/4 (8,5,7) 10, .16, .2"
+LAWS_OF_THE_PAGE = ("always", "bernoulli", "markov")
+
+
+def told(cell):
+    """Options of a cell of the page: steps of generator and distillation, (contrast, cross-entropy, diversity),
+    temperature, exponents of active and idle devices."""
+    numbers = [float(number) for number in cell.translate(str.maketrans("/(),", "    ")).split()]
+    names = ("generator_steps", "distil_steps", "contrast", "ce", "diversity", "T", "age_active", "age_idle")
+    return dict(zip(names, numbers, strict=True))
+
+
+def rows_of_the_page(table, dataset):
+    for line in table.strip().splitlines():
+        name, *cells = line.split("|")
+        for law, cell in zip(LAWS_OF_THE_PAGE, cells, strict=True):
+            yield name.strip().lower(), dataset, law, cell
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "law", "cell"),
+    [
+        *rows_of_the_page(OFFICE_CALTECH, "office-caltech"),
+        *rows_of_the_page(CIFAR10, "cifar10"),
+        ("fedprox", "digits", "markov", "5/3 (3,5,9) 40, .16, .2"),
+        ("moon", "cifar10", "markov", "3/1 (9,3,4) 40, .16, .06"),
+    ],
+)
+def test_settings_of_the_paper_by_algorithm_law_and_data(name, dataset, law, cell):
+    """Section 6 of the page; data sets on which an algorithm was not tuned have those of Office-Caltech-10."""
+    assert tuned(name, dataset, law) == told(cell)
+
+
+def test_settings_that_the_paper_does_not_have_are_its_programs_default_which_are_ours():
+    assert tuned("fedcl", "digits", "markov") == tuned("fedavg", "digits", "solar") == told(DEFAULT)
+    assert {name: field.default for name, field in data_options().items() if name in told(DEFAULT)} == told(DEFAULT)
 
 
 def data_options():

@@ -37,7 +37,9 @@ def bench(plain, data, round=3, **learning):
     model = FlatModel(copy.deepcopy(plain), torch.device("cpu"))
     learning = LearningConfig(**learning)
     none = np.empty(0, dtype=np.int64)
-    return TorchWorkbench(model, data, np.arange(12), none, None, Streams(0), learning, round), model.snapshot()
+    return TorchWorkbench(
+        model, data, np.arange(12), none, None, Streams(0), learning, round, 1 << 30
+    ), model.snapshot()
 
 
 def flat(module):

@@ -41,6 +41,8 @@ class Dataset:
     the training device."""
     fixed_scale: float | None = None
     """Pixels are divided by this; standardised per channel when absent."""
+    brightest_uint8: float = 255.0
+    """The largest value that a pixel can have where pixels are uint8."""
     domains: Domains | None = None
     """Absent where images are not told apart by origin."""
     digest_images: Callable[[], str] | None = None

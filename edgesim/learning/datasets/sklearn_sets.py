@@ -1,5 +1,6 @@
 """Sets that scikit-learn carries within itself: small, real, and never downloaded."""
 
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -16,7 +17,7 @@ def load_digits(name: str, config: DataConfig) -> Dataset:
     """1,797 handwritten digits of 8x8 pixels; 36 of each class are for testing."""
     images, labels = _digits()
     train, test = held_out(name, labels, lambda _: _DIGITS_TEST_PER_CLASS)
-    return _dataset(name, images, labels, train, test, fixed_scale=16.0)
+    return replace(_dataset(name, images, labels, train, test), fixed_scale=16.0, brightest_uint8=16.0)
 
 
 @cache
@@ -41,9 +42,7 @@ def load_table(name: str, config: DataConfig) -> Dataset:
     return _dataset(name, features.astype(np.float32)[:, :, None, None], labels, *held_out(name, labels))
 
 
-def _dataset(
-    name: str, images: Images, labels: Integers, train: Integers, test: Integers, fixed_scale: float | None = None
-) -> Dataset:
+def _dataset(name: str, images: Images, labels: Integers, train: Integers, test: Integers) -> Dataset:
     channels, height, width = images.shape[1:]
     return Dataset(
         name=name,
@@ -52,7 +51,6 @@ def _dataset(
         class_count=int(labels.max()) + 1,
         image_shape=(channels, height, width),
         load_images=partial(_split, images, train, test),
-        fixed_scale=fixed_scale,
     )
 
 

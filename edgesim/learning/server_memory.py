@@ -1,0 +1,108 @@
+"""What a server remembers and needs to train, checked before the run against the memory that it is given."""
+
+import math
+from dataclasses import dataclass
+
+from edgesim.algorithms.algorithm import Algorithm
+from edgesim.algorithms.merge_rules import MergeRule
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.flat import FlatModel
+from edgesim.learning.generator import ImageGenerator
+from edgesim.learning.model_pool import pass_bytes, refuse_without_brightness
+from edgesim.learning.tensors import DeviceData
+
+
+@dataclass(frozen=True)
+class ServerMemory:
+    """Bytes beside those of the model and of a round's updates."""
+
+    device: int
+    """What is remembered of each device that was ever merged, by the server and by the device together."""
+    devices: int
+    """Most devices that the run can merge."""
+    making: int = 0
+    """For images that the server makes: their generator and its training, the images, and training a model on them."""
+    passes: int = 0
+    """The most that passes of models over these images take."""
+    room: int = 0
+    """What is left of the budget for these passes."""
+
+    @property
+    def total(self) -> int:
+        """The most that is needed."""
+        return self.device * self.devices + self.making + self.passes
+
+    def told(self) -> str:
+        """The most that is needed, as a sentence, where the server keeps a pool of models."""
+        pool = (
+            f"what is remembered of {self.devices} devices, the server's pool of their models included, takes up to "
+            f"{_mib(self.device * self.devices)} MiB"
+        )
+        if not self.passes:
+            return pool
+        return (
+            f"{pool}; making images and training on them {_mib(self.making)}, passes of the pool over them "
+            f"{_mib(self.passes)}; together {_mib(self.total)}"
+        )
+
+
+def server_memory(
+    config: RunConfig, algorithm: Algorithm, rule: MergeRule, frames: int, model: FlatModel, data: DeviceData
+) -> ServerMemory:
+    """What the server of a run over so many frames needs.
+
+    Raises `EdgesimError` where that is more than ``learning.memory_budget_mib``, or no images can be made.
+    """
+    learning = config.learning
+    device = algorithm.tables * model.weights.nbytes
+    device += (algorithm.trainable_tables + learning.persist_momentum) * model.gradient.nbytes
+    if algorithm.has_model_pool:
+        device += algorithm.pooled_numbers() * model.weights.itemsize
+    devices = int(min(_most_merged(config, rule, frames), config.devices.count))
+    making, least, most = 0, 0, 0
+    made = algorithm.made_images
+    if made is not None:
+        refuse_without_brightness(data, made, config)
+        maker = ImageGenerator(data.image_shape, algorithm.sizes.classes, model.weights)
+        image_bytes = math.prod(data.image_shape) * model.weights.itemsize
+        making = maker.bytes_to_train(made.at_once) + made.kept * image_bytes
+        # The model before and after its steps, and its gradient with the decay of weights.
+        making += 3 * model.weights.nbytes
+        least, most = pass_bytes(model, data.image_shape, made.at_once, devices)
+    budget = learning.memory_budget_mib << 20
+    room = budget - device * devices - making
+    if room < least:
+        _refuse(device, devices, making + least, algorithm, config)
+    return ServerMemory(device, devices, making, min(most, room), room)
+
+
+def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
+    """How many updates a run can merge at most; inf where its config does not say."""
+    rounds, knobs = config.rounds, config.round
+    if rounds is None or knobs.count is None:
+        return math.inf
+    in_rounds = knobs.protocol == "synchronous"
+    taken = math.ceil(knobs.over_commitment * knobs.count) if in_rounds else rule.updates_per_model
+    return taken * (rounds * frames if isinstance(rounds, int) else sum(rounds))
+
+
+def _mib(count: int) -> str:
+    return f"{count / 2**20:,.4g}"
+
+
+def _refuse(device: int, devices: int, more: int, algorithm: Algorithm, config: RunConfig) -> None:
+    learning, count = config.learning, config.devices.count
+    tables = algorithm.tables + algorithm.trainable_tables
+    kinds = [f"{tables} x the model"] * bool(tables)
+    kinds += ["what is sent beside it"] * (algorithm.has_model_pool and algorithm.pooled_numbers() > 0)
+    kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
+    those = f"all {count}" if devices == count else f"the {devices} of {count} that its rounds can merge"
+    made = f" and {more / 2**20:,.4g} MiB for made images and a pass of one model over them" * (more > 0)
+    raise EdgesimError(
+        f"algorithm: remembers {device / 2**20:,.4g} MiB of each device ({' and '.join(kinds)}), "
+        f"{(device * devices + more) / 2**20:,.4g} MiB of {those}{made}, above learning.memory_budget_mib = "
+        f"{learning.memory_budget_mib}; raise it or choose a smaller learning.model",
+        "algorithm.name",
+        "learning.memory_budget_mib",
+    )
