@@ -14,13 +14,14 @@ come from elsewhere. FedMD and FedProto average weights, as in the benchmark. It
 of SCAFFOLD, CFeD and FedCL, so that its columns of SCAFFOLD and CFeD are further runs of FedAvg; here all three act.
 
 With ``--kpfl`` each algorithm whose server averages models runs with KPFL around it as well: the paper's plug-in, by
-its default options.
+its default options or, with ``--settings paper``, by those that the paper tuned for the algorithm and law.
 
 Options are published defaults, on digits with those of `ON_DIGITS`. ``--tune`` shows how these were chosen: every
 value in `TRIED`, on seeds of its own.
 """
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -110,6 +111,21 @@ PROTOTYPE_ROUNDS = 60
 PROTOTYPE = {"static": (94.35, 87.56, 0.27), "random": (92.98, 83.45, 1.53), "markov": (91.35, 77.84, 1.72)}
 """WE in %, mean accuracy over rounds in % and ID in points, by the law of participation: a prototype of FedAvg on the
 same division of digits into public and private images, with heavy skew, three seeds."""
+Participation = Annotated[
+    str, typer.Option(help="Laws: static, random, markov, programmed, arrival, departure, round-robin.")
+]
+Alpha = Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")]
+Clients = Annotated[str, typer.Option(help="Number of clients; several to compare (the paper: 10,20,50).")]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
+Rounds = Annotated[int, typer.Option(min=6, help="Rounds of each run.")]
+DatasetName = Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")]
+Folder = Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")]
+Model = Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")]
+Settings = Annotated[str, typer.Option(help="KPFL's options: default, or those that its paper tuned (paper).")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")]
+"""Options of this scenario that `kpfl_ablation.py` has too."""
+BY_DEFAULT = ",".join(LAWS)
+"""Laws that are compared unless others are named."""
 QUICK = quick_option(algorithms="fedavg,mifa", participation="static,markov", rounds=6, seeds=1, out="runs/dpfl-quick")
 
 
@@ -183,15 +199,32 @@ class Comparison:
             },
             "round-robin": {"model": "round_robin", "at_once": 3, "overlap_devices": 1, "turn_rounds": 10},
         }
-        if law not in laws:
-            raise EdgesimError(f"--participation: unknown {law!r}; known: {', '.join(laws)}")
+        refuse_unknown("--participation", [law], laws)
         return laws[law]
 
     def options(self, algorithm: str) -> dict[str, Any]:
         """The options of an algorithm, chosen on digits or published; raises `EdgesimError` for an unknown one."""
-        if algorithm not in OPTIONS:
-            raise EdgesimError(f"--algorithms: unknown {algorithm!r}; known: {', '.join(OPTIONS)}")
+        refuse_unknown("--algorithms", [algorithm], OPTIONS)
         return OPTIONS[algorithm] | (ON_DIGITS.get(algorithm, {}) if self.dataset == "digits" else {})
+
+
+def refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise `EdgesimError` for the first of the values ``given`` to an option that is not among those ``known``."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise EdgesimError(f"{option}: unknown {name!r}; known: {', '.join(known)}")
+
+
+def kpfl_options(settings: str) -> dict[str, Any]:
+    """KPFL's options under the option ``--settings``; raises `EdgesimError`."""
+    refuse_unknown("--settings", [settings], ("default", "paper"))
+    return {} if settings == "default" else {"settings": settings}
+
+
+def has_kpfl(name: str) -> bool:
+    """Whether KPFL may be around an algorithm of `OPTIONS`."""
+    return ALGORITHMS[OPTIONS[name].get("name", name)].model_is_mean and name not in OWN_MODELS
 
 
 def skew_of(text: str) -> tuple[str, float]:
@@ -242,24 +275,22 @@ def main(
     algorithms: Annotated[
         str, typer.Option(help=f"Algorithms to compare, with the reference first; also {', '.join(OWN_MODELS)}.")
     ] = ",".join(name for name in OPTIONS if name not in OWN_MODELS),
-    participation: Annotated[
-        str,
-        typer.Option(help="Laws: static, random, markov, programmed, arrival, departure, round-robin."),
-    ] = ",".join(LAWS),
-    alpha: Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")] = "heavy",
-    clients: Annotated[str, typer.Option(help="Number of clients; several to compare (the paper: 10,20,50).")] = "10",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
-    rounds: Annotated[int, typer.Option(min=6, help="Rounds of each run.")] = 100,
-    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
-    model: Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")] = None,
+    participation: Participation = BY_DEFAULT,
+    alpha: Alpha = "heavy",
+    clients: Clients = "10",
+    seeds: Seeds = 5,
+    rounds: Rounds = 100,
+    dataset: DatasetName = "digits",
+    folder: Folder = Path("data"),
+    model: Model = None,
     matrix: Annotated[
         Path | None, typer.Option(help="CSV or Parquet for programmed: a row per client; columns device, 1, 2, ...")
     ] = None,
     kpfl: Annotated[bool, typer.Option("--kpfl", help="Run algorithms with KPFL around them, too.")] = False,
+    settings: Settings = "default",
     tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/dpfl-<data set> when absent.")] = None,
 ) -> None:
@@ -272,6 +303,8 @@ def main(
     runs: list[PlannedRun] = []
     if kpfl and tune:
         raise EdgesimError("--tune compares options of algorithms without --kpfl; leave out one of them")
+    if settings != "default" and not kpfl:
+        raise EdgesimError("--settings is for --kpfl; add it or leave out --settings")
     for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
         base, options = comparison.base(law, parameter, count), comparison.options(name)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
@@ -281,8 +314,8 @@ def main(
             first = FIRST_TUNING_SEED if tune else 0
             told |= {"server": "own"} if kpfl else {}
             runs += grid(own, {}, range(first, first + seeds), labels=labels | told)
-        if kpfl and ALGORITHMS[options.get("name", name)].model_is_mean and name not in OWN_MODELS:
-            own = base | {"algorithm": {"name": name} | options | {"kpfl": {}}}
+        if kpfl and has_kpfl(name):
+            own = base | {"algorithm": {"name": name} | options | {"kpfl": kpfl_options(settings)}}
             runs += grid(own, {}, range(seeds), labels=labels | {"server": "kpfl"})
     run_study(Study(out.name, runs), out, jobs, fresh=fresh)
     if tune:

@@ -1,13 +1,15 @@
 """What of KPFL helps when devices come and go? Table 3 of its paper, and what its weights by age are worth.
 
-Around FedProx and MOON: the algorithm alone (``own``), with MIFA's server, with KPFL's pool alone (``kpfl-first``: what
-all devices sent last, averaged by data and age), and with the distillation that follows (``kpfl``). Clients are there
-always, in half of the rounds, or join and leave, as in `dpfl.py`, whose data and local training these are.
+Around FedProx and MOON: the algorithm alone (``own``), with MIFA's server (where that goes with an algorithm's local
+half), with KPFL's pool alone (``kpfl-first``: what all devices sent last, averaged by data and age), and with the
+distillation that follows (``kpfl``). Clients are there always, in half of the rounds, or join and leave, as in
+`dpfl.py`, whose data and local training these are.
 
-With ``--ages`` KPFL also runs with other exponents of its weights by age: 0, and those of `ON_DIGITS`. After
-normalisation such weights hold about 1 / (N + 1) of what a model counts, and where nobody is ever away all ages are
-alike, so that little is to be expected. ``--tune`` shows how those of `ON_DIGITS` were chosen, on seeds
-of their own. MIFA's rate is the run's own, not the paper's, which falls.
+With ``--ages`` KPFL also runs with other exponents of its weights by age: 0, those that the paper tuned for the
+algorithm and law, where it did (``kpfl-ages-paper``), and those of `ON_DIGITS`. After normalisation such weights hold
+about 1 / (N + 1) of what a model counts, and where nobody is ever away all ages are alike, so that little is to be
+expected. ``--tune`` shows how those of `ON_DIGITS` were chosen, on seeds of their own. ``--settings paper`` runs the
+rows of KPFL by all options that the paper tuned. MIFA's rate is the run's own, not the paper's, which falls.
 """
 
 import itertools
@@ -15,54 +17,73 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from dpfl import FIRST_TUNING_SEED, Comparison, skew_of
+from dpfl import (
+    BY_DEFAULT,
+    FIRST_TUNING_SEED,
+    OPTIONS,
+    Alpha,
+    Clients,
+    Comparison,
+    DatasetName,
+    Folder,
+    Jobs,
+    Model,
+    Participation,
+    Rounds,
+    Seeds,
+    Settings,
+    has_kpfl,
+    kpfl_options,
+    refuse_unknown,
+    skew_of,
+)
 
-from edgesim.analysis.dpfl import LAWS, beside_dpfl
+from edgesim.algorithms import ALGORITHMS
+from edgesim.algorithms.kpfl_settings import tuned, tuned_on
+from edgesim.analysis.dpfl import beside_dpfl
 from edgesim.errors import EdgesimError
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
 from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show_dpfl import print_beside_dpfl
 
-SERVERS: dict[str, dict[str, Any]] = {
-    "own": {},
-    "mifa": {"server": "mifa"},
-    "kpfl-first": {"kpfl": {"keep": "first"}},
-    "kpfl": {"kpfl": {}},
-}
-"""As table 3 has them, with KPFL's default options."""
+SERVERS: dict[str, dict[str, Any]] = {"kpfl-first": {"keep": "first"}, "kpfl": {}}
+"""KPFL's options in the rows of table 3; beside them are those of an algorithm's own server and of MIFA's."""
+EXPONENTS = ("age_active", "age_idle")
 TRIED_ACTIVE, TRIED_IDLE = (0.0, 0.16), (-2.0, -0.5, -0.18, 0.0, 0.2, 0.5)
 """Exponents that ``--tune`` compares, each with each."""
 ON_DIGITS = {"age_active": 0.0, "age_idle": -2.0}
 """What had the highest WE around FedProx under Markov participation with heavy skew, over 60 rounds and three seeds of
 ``--tune``: 89.1 % beside 88.4 % with the defaults and 88.1 % with the worst. Of ``age_idle`` the least was tried."""
-AGES: dict[str, dict[str, Any]] = {
-    "kpfl-ages-0": {"kpfl": {"age_active": 0.0, "age_idle": 0.0}},
-    "kpfl-ages-tuned": {"kpfl": ON_DIGITS},
-}
 QUICK = quick_option(bases="fedprox", participation="static,markov", rounds=6, seeds=1, out="runs/kpfl-quick")
 
 
 @plain_errors
 def main(
     bases: Annotated[str, typer.Option(help="Algorithms that KPFL is put around.")] = "fedprox,moon",
-    participation: Annotated[str, typer.Option(help="Laws, as in dpfl.py.")] = ",".join(LAWS),
-    alpha: Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")] = "heavy",
-    clients: Annotated[str, typer.Option(help="Number of clients; several to compare.")] = "10",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
-    rounds: Annotated[int, typer.Option(min=6, help="Rounds of each run.")] = 100,
-    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
-    model: Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")] = None,
+    participation: Participation = BY_DEFAULT,
+    alpha: Alpha = "heavy",
+    clients: Clients = "10",
+    seeds: Seeds = 5,
+    rounds: Rounds = 100,
+    dataset: DatasetName = "digits",
+    folder: Folder = Path("data"),
+    model: Model = None,
+    settings: Settings = "default",
     ages: Annotated[bool, typer.Option("--ages", help="KPFL with other exponents of its weights by age, too.")] = False,
     tune: Annotated[bool, typer.Option("--tune", help="Compare exponents instead.")] = False,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/kpfl-<data set> when absent.")] = None,
 ) -> None:
     """Compare the parts of KPFL."""
     if ages and tune:
         raise EdgesimError("--ages compares the exponents that --tune is to choose; leave out one of them")
+    if tune and settings != "default":
+        raise EdgesimError("--tune compares exponents beside default options; leave out --settings")
+    if "programmed" in names(participation):
+        raise EdgesimError("--participation: 'programmed' is for dpfl.py alone, which takes its --matrix; remove it")
+    refuse_unknown("--bases", names(bases), filter(has_kpfl, OPTIONS))
     out = out or Path("runs") / f"kpfl-{Path(dataset).stem}"
     comparison = Comparison(dataset, folder, rounds, model, None)
     skew, parameter = skew_of(alpha)
@@ -71,7 +92,9 @@ def main(
     for count, law, name in itertools.product(counts(clients), names(participation), names(bases)):
         base = comparison.base(law, parameter, count)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
-        for server, (told, options) in (_tried() if tune else _servers(ages)).items():
+        presence = base["availability"]["model"]
+        paper = tuned(name, dataset, presence) if ages and tuned_on(name, dataset, presence) else {}
+        for server, (told, options) in (_tried() if tune else _servers(name, settings, ages, paper)).items():
             own = base | {"algorithm": {"name": name} | comparison.options(name) | options}
             runs += grid(own, {}, range(first, first + seeds), labels=labels | {"server": server} | told)
     run_study(Study(out.name, runs), out, jobs, fresh=fresh)
@@ -88,8 +111,19 @@ Servers = dict[str, tuple[dict[str, Any], dict[str, Any]]]
 """By name, further labels and the algorithm's options."""
 
 
-def _servers(ages: bool) -> Servers:
-    return {name: ({}, options) for name, options in (SERVERS | (AGES if ages else {})).items()}
+def _servers(name: str, settings: str, ages: bool, paper: dict[str, Any]) -> Servers:
+    """With ``ages`` those of other exponents, too, the ``paper``'s among them if it has any."""
+    exponents: dict[str, dict[str, Any]] = {}
+    if ages:
+        exponents["kpfl-ages-0"] = dict.fromkeys(EXPONENTS, 0.0)
+        if paper:
+            exponents["kpfl-ages-paper"] = {name: paper[name] for name in EXPONENTS}
+        exponents["kpfl-ages-tuned"] = ON_DIGITS
+    found: Servers = {"own": ({}, {})}
+    if "local" in ALGORITHMS[name].halves:
+        found["mifa"] = {}, {"server": "mifa"}
+    own = kpfl_options(settings)
+    return found | {server: ({}, {"kpfl": own | options}) for server, options in (SERVERS | exponents).items()}
 
 
 def _tried() -> Servers:

@@ -118,6 +118,70 @@ def test_what_is_wrong_with_a_matrix_is_told_before_the_runs_of_other_laws(tmp_p
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("script", "arguments", "said"),
+    [
+        ("kpfl_ablation.py", ["--participation", "programmed"], "--participation: 'programmed' is for dpfl.py alone"),
+        ("kpfl_ablation.py", ["--participation", "solar"], "--participation: unknown 'solar'; known: static, random,"),
+        ("kpfl_ablation.py", ["--bases", "mifa"], "--bases: unknown 'mifa'; known: fedavg, fedprox, scaffold, moon,"),
+        ("kpfl_ablation.py", ["--settings", "papers"], "--settings: unknown 'papers'; known: default, paper"),
+        ("kpfl_ablation.py", ["--tune", "--settings", "paper"], "--tune compares exponents beside default options"),
+        ("dpfl.py", ["--algorithms", "fedavgg"], "--algorithms: unknown 'fedavgg'; known: fedavg, fedprox,"),
+        ("dpfl.py", ["--settings", "paper"], "--settings is for --kpfl; add it or leave out --settings"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_kpfls_comparisons_do_not_know_is_told_by_the_name_of_the_option(
+    tmp_path, scenario, script, arguments, said
+):
+    done = scenario(script, "--quick", *arguments, "--out", "out")
+    assert done.exit_code == 2
+    assert said in done.output
+    assert not (tmp_path / "out").exists()
+
+
+def planned(scenario, monkeypatch, script, *arguments):
+    """The configs of KPFL that a scenario would run, by base, law and server."""
+    found = {}
+
+    def plan(study, *_, **__):
+        for run in study.runs:
+            if run.config.algorithm.kpfl is not None:
+                kpfl = run.config.algorithm.kpfl
+                found[run.knobs["algorithm"], run.knobs["participation"], run.knobs["server"]] = kpfl
+        raise EdgesimError("planned")
+
+    monkeypatch.setattr("edgesim.study.run_study", plan)
+    assert "planned" in scenario(script, "--quick", *arguments).output
+    return found
+
+
+@pytest.mark.parametrize("settings", ["default", "paper"])
+def test_ablations_of_kpfl_have_its_papers_exponents_where_it_has_any(scenario, monkeypatch, settings):
+    """Under Markov participation .16 and .06 around MOON; FedCL is not in the paper, nor is arrival."""
+    given = "--ages", "--bases", "moon,fedcl", "--participation", "markov,arrival", "--settings", settings
+    found = planned(scenario, monkeypatch, "kpfl_ablation.py", *given)
+    exponents = {key: (of["age_active"], of["age_idle"]) for key, of in found.items()}
+    assert exponents["moon", "markov", "kpfl-ages-paper"] == (0.16, 0.06)
+    assert [key for key in found if key[2] == "kpfl-ages-paper"] == [("moon", "markov", "kpfl-ages-paper")]
+    assert exponents["moon", "markov", "kpfl-ages-0"] == exponents["fedcl", "arrival", "kpfl-ages-0"] == (0, 0)
+    assert exponents["moon", "markov", "kpfl"] == (0.16, 0.06 if settings == "paper" else 0.2)
+    assert {of["settings"] for of in found.values()} == {settings}
+    assert {of["T"] for key, of in found.items() if key[:2] == ("moon", "markov")} == {
+        40 if settings == "paper" else 10
+    }
+    assert [key[2] for key, of in found.items() if of["keep"] == "first"] == ["kpfl-first"] * 4
+
+
+def test_dpfl_runs_kpfl_by_its_papers_settings_on_request(scenario, monkeypatch):
+    given = "--kpfl", "--settings", "paper", "--algorithms", "fedavg,mifa,fedcl", "--participation", "markov"
+    found = planned(scenario, monkeypatch, "dpfl.py", *given)
+    assert [(key[0], of["settings"], of["T"]) for key, of in found.items()] == [
+        ("fedavg", "paper", 40),
+        ("fedcl", "paper", 10),
+    ]
+
+
 def app(command) -> typer.Typer:
     made = typer.Typer()
     made.command()(command)

@@ -459,7 +459,7 @@ class Algorithm:
         deadlines and bands are planned on it.
         """
 
-    def start_note(self, rounds: float) -> str:
+    def start_note(self, config: RunConfig, rounds: float) -> str:
         """What a user should know before the first of so many rounds; empty where there is nothing."""
         return ""
 

@@ -44,7 +44,7 @@ from edgesim.algorithms.knowledge_pool import (
     shares,
     shares_by_class,
 )
-from edgesim.algorithms.kpfl_settings import tuned
+from edgesim.algorithms.kpfl_settings import LAWS, tuned, tuned_on
 from edgesim.algorithms.staleness import weighs_by_age_on_request
 from edgesim.arrays import Floats
 from edgesim.config import RunConfig
@@ -139,6 +139,13 @@ class Kpfl(Algorithm):
                     "and ages; remove it",
                     key,
                     "algorithm.kpfl",
+                )
+        for key in ("validation_accept", "server_s_per_step"):
+            if options.keep == "first" and getattr(options, key):
+                raise EdgesimError(
+                    f"algorithm.kpfl.{key}: with keep = 'first' the server trains nothing; remove it",
+                    f"algorithm.kpfl.{key}",
+                    "algorithm.kpfl.keep",
                 )
         if options.validation_accept and config.data.validation_per_class is None:
             raise EdgesimError(
@@ -284,8 +291,22 @@ class Kpfl(Algorithm):
             weights = theta
         return replace(state, weights=weights, generator=generator)
 
-    def start_note(self, rounds: float) -> str:
-        """Where exponents of weights by age may reach their bound."""
+    def start_note(self, config: RunConfig, rounds: float) -> str:
+        """Where options come from that are the paper's, and where exponents of weights by age may reach their bound."""
+        notes = [self._origin_of_settings(config), self._bound_of_exponents(rounds)]
+        return "; ".join(note for note in notes if note)
+
+    def _origin_of_settings(self, config: RunConfig) -> str:
+        if self.options.settings != "paper":
+            return ""
+        name, presence = config.algorithm.name, config.availability.model
+        own = tuned_on(name, config.data.dataset, presence)
+        found = f"has none for {name!r} under availability.model = {presence!r}: its program's defaults are used"
+        if own is not None:
+            found = f"tuned them for {name!r} under {LAWS[presence]} participation, on {own}"
+        return f"algorithm.kpfl.settings = 'paper': the paper {found}"
+
+    def _bound_of_exponents(self, rounds: float) -> str:
         far = {f"age_{name}": abs(getattr(self.options, f"age_{name}")) for name in ("active", "idle")}
         told = [f"{name} after {MOST / rate:.0f} rounds" for name, rate in far.items() if rate * rounds > MOST]
         if not told:
@@ -317,6 +338,13 @@ def resolve_options(config: RunConfig) -> dict[str, Any] | None:
         found = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
         options = options_of(found | given)
     return options.model_dump()
+
+
+def effective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options of a run that have an effect: without distillation those of the weights alone."""
+    if options.get("keep") != "first":
+        return dict(options)
+    return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}
 
 
 def options_of(given: Mapping[str, Any]) -> KpflOptions:

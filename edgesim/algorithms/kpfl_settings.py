@@ -68,13 +68,23 @@ _CIFAR10 = {
 }
 
 
-def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
-    """Options by name; of algorithms and laws that the paper did not tune those that its program calls default.
+_TABLES = {"Office-Caltech-10": _OFFICE_CALTECH, "CIFAR-10": _CIFAR10}
 
-    Of other data sets than CIFAR-10 they are Office-Caltech-10's. Options of the algorithm inside are not among them.
+
+def tuned_on(algorithm: str, dataset: str, presence: str) -> str | None:
+    """The data set on which the paper tuned options for an algorithm and a model of presence; None where it did not.
+
+    Of other data sets than CIFAR-10 it is Office-Caltech-10.
     """
-    tables = _CIFAR10 if dataset == "cifar10" and algorithm in _CIFAR10 else _OFFICE_CALTECH
-    values = _DEFAULT
-    if algorithm in tables and presence in LAWS:
-        values = tables[algorithm][list(LAWS).index(presence)]
+    own = "CIFAR-10" if dataset == "cifar10" and algorithm in _CIFAR10 else "Office-Caltech-10"
+    return own if algorithm in _TABLES[own] and presence in LAWS else None
+
+
+def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
+    """Options by name, as tuned on `tuned_on`; where the paper tuned none, those that its program calls default.
+
+    Options of the algorithm inside are not among them.
+    """
+    own = tuned_on(algorithm, dataset, presence)
+    values = _DEFAULT if own is None else _TABLES[own][algorithm][list(LAWS).index(presence)]
     return dict(zip(_NAMES, values, strict=True))

@@ -105,15 +105,15 @@ def trained(
 
     ``loss`` is of latents [B, F], their noise and their labels. The rate falls by 2 % with every training.
     """
-    import torch
+    from edgesim.learning.lasting_adam import lasting_adam
 
     weights, moments = generator.weights.clone().requires_grad_(), generator.moments.clone()
-    adam = torch.optim.Adam([weights], _LR * _LR_DECAY**generator.trainings, weight_decay=_WEIGHT_DECAY)
-    first, second = generator.first.clone(), generator.second.clone()
-    made = torch.tensor(float(generator.steps))
-    adam.state[weights] = {"step": made, "exp_avg": first, "exp_avg_sq": second}
+    first, second, steps = generator.first.clone(), generator.second.clone(), generator.steps
+    lr = _LR * _LR_DECAY**generator.trainings
+    adam = lasting_adam([weights], lr, _WEIGHT_DECAY, [first], [second], steps)
     for noise, labels in batches:
         adam.zero_grad()
         loss(latents(sizes, weights, moments, noise, labels, train=True), noise, labels).backward()  # type: ignore[no-untyped-call]
         adam.step()
-    return Generator(weights.detach(), moments, first, second, int(made), generator.trainings + 1)
+        steps += 1
+    return Generator(weights.detach(), moments, first, second, steps, generator.trainings + 1)

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from edgesim.learning.flat import FlatModel
+from edgesim.learning.lasting_adam import lasting_adam
 from edgesim.learning.passes import kept_bytes
 
 NOISE = 100
@@ -134,11 +135,8 @@ class ImageGenerator:
         model.load(generator.weights)
         model.module.train()
         parameters = model.parameters()
-        adam = torch.optim.Adam(parameters, _LR, weight_decay=_WEIGHT_DECAY)
         first, second, steps = generator.first.clone(), generator.second.clone(), generator.steps
-        for parameter, mean, square in zip(parameters, model.split(first), model.split(second), strict=True):
-            made = torch.tensor(float(steps))
-            adam.state[parameter] = {"step": made, "exp_avg": mean, "exp_avg_sq": square}
+        adam = lasting_adam(parameters, _LR, _WEIGHT_DECAY, model.split(first), model.split(second), steps)
         for noise, labels in batches:
             model.gradient.zero_()
             loss(model.module(noise, labels), noise, labels).backward()  # type: ignore[no-untyped-call]

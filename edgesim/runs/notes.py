@@ -34,7 +34,7 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
         "range": _beyond_the_law(world),
         "overfull": _overfull(world, backhaul, accounts, samples),
         "listed": _left_out(world.config),
-        "algorithm": accounts.algorithm.start_note(_rounds(world.config)),
+        "algorithm": accounts.algorithm.start_note(world.config, _rounds(world.config)),
         "drift": accounts.drift_note,
     }
     return {about: note for about, note in notes.items() if note}

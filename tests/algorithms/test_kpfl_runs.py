@@ -1,6 +1,7 @@
 """KPFL in whole runs: its generator, what it costs, what goes on over frames, and what is refused."""
 
 import json
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -385,6 +386,40 @@ def test_exponents_that_reach_their_bound_are_told_before_the_first_round(tmp_pa
     assert told in json.loads((tmp_path / "run" / "run.json").read_text())["notes"].values()
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fedavg", "the paper tuned them for 'fedavg' under timed-random participation, on Office-Caltech-10"),
+        (
+            "fedcl",
+            "the paper has none for 'fedcl' under availability.model = 'bernoulli': its program's defaults are used",
+        ),
+    ],
+)
+def test_where_settings_of_the_paper_come_from_is_told_before_the_first_round(name, said, tmp_path):
+    notes = []
+    config = make_config((name, "own"), options={"kpfl": {"settings": "paper", "keep": "first", "age_idle": -5.0}})
+    simulation.run(config, tmp_path / "run", on_note=lambda about, note: notes.append(note))
+    bound = "algorithm.kpfl: exponents are bounded at 20, which is reached by age_idle after 4 rounds"
+    assert f"algorithm.kpfl.settings = 'paper': {said}; {bound}" in notes
+    tuned = config.algorithm.kpfl
+    assert (tuned["age_active"], tuned["age_idle"]) == (0.02 if name == "fedavg" else 0.16, -5.0)
+
+
+def test_the_pools_mean_is_part_of_the_servers_wall_time(tmp_path, monkeypatch):
+    plain = Kpfl.merge
+
+    def slow(self, *arguments):
+        time.sleep(0.02)
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(Kpfl, "merge", slow)
+    assert simulation.run(config_of({"keep": "first"}), tmp_path / "run").status == "finished"
+    timing = read_table(tmp_path / "run", "timing")
+    assert len(timing[timing["part"] == "server"]) > 3
+    assert (timing[timing["part"] == "server"]["wall_s"] >= 0.02).all()
+
+
 def budgeted(mib, **kpfl):
     """115 devices with 11 samples each: the mlp's 2,410 numbers are 9,640 bytes, 115 times that 1.057 MiB."""
     config = config_of(kpfl, memory_budget_mib=mib)
@@ -456,6 +491,14 @@ def without_linear(image_shape, class_count):
         ),
         ({"weights": "equal"}, "algorithm.weights: has no effect with algorithm.kpfl"),
         ({"kpfl": {"validation_accept": True}}, "algorithm.kpfl.validation_accept: the server has no images to judge"),
+        (
+            {"kpfl": {"keep": "first", "server_s_per_step": 0.1}},
+            "algorithm.kpfl.server_s_per_step: with keep = 'first' the server trains nothing; remove it",
+        ),
+        (
+            {"kpfl": {"keep": "first", "validation_accept": True}},
+            "algorithm.kpfl.validation_accept: with keep = 'first' the server trains nothing; remove it",
+        ),
         ({"kpfl": {"ce": -1.0}}, "KPFL: algorithm.kpfl.ce: input should be greater than or equal to 0"),
         ({"kpfl": {"kep": "first"}}, "KPFL: unknown key 'algorithm.kpfl.kep', did you mean 'keep'"),
         ({"kpfl": 3}, "algorithm.kpfl: input should be a valid dict"),

@@ -238,13 +238,17 @@ def test_a_run_whose_rounds_are_not_all_tested_says_why_it_has_no_measures_of_it
         ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "fedprox ("),
         ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "mu 0.5"),
         ({"algorithm": {"name": "fedprox", "mu": 0.5, "server": "safa"}}, "server safa, synchronous"),
-        ({"algorithm": {"kpfl": {"keep": "first"}}}, "fedavg (compute_cost passes), kpfl (keep first,"),
+        (
+            {"algorithm": {"kpfl": {"keep": "first"}}},
+            "passes), kpfl (keep first, settings default, age_active 0.16, age_idle 0.2), synchronous",
+        ),
+        ({"algorithm": {"kpfl": {}}}, "server_s_per_step 0.0), synchronous"),
         ({"round": {"payload_bits": 1e5, "protocol": "buffered", "admission": "count", "count": 2}}, ", buffered"),
     ],
 )
 def test_a_run_shows_its_algorithm_and_protocol(tmp_path, settings, shown):
     values = {"rounds": 2, "devices": {"count": 3}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
     simulation.run(parse(values | {"round": {"payload_bits": 1e5}} | settings, "test"), tmp_path / "run")
-    console = Console(record=True, width=200)
+    console = Console(record=True, width=400)
     print_run(tmp_path / "run", console)
     assert shown in console.export_text()
