@@ -1,5 +1,6 @@
 """Clipped gradients, momentum that lasts and Adam, in every back end."""
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -127,7 +128,9 @@ def test_adams_moments_begin_at_zero_in_every_job(stacked, flat, data, promises,
     assert float(steps[steps > 1e-6].median()) == pytest.approx(0.01, rel=1e-3)
 
 
-def test_processes_bring_the_bits_of_the_loop_under_adam(data, promises, pulling):
+@contextlib.contextmanager
+def _one_process(data, pulling):
+    """A model, and a back end of one process that has started; until then this one would train."""
     build = functools.partial(new_model, "mlp", SHAPE, CLASSES, 5)
     model = FlatModel(build(), CPU)
     back_end = WorkersBackEnd(model, data, build, 1, pulling)
@@ -136,11 +139,16 @@ def test_processes_bring_the_bits_of_the_loop_under_adam(data, promises, pulling
             for worker in back_end._heard(None):
                 back_end._receive(worker, {})
         with reproducible(CPU):
-            alone, spread = (promises(model, *EDGES, kind="adam", **CLIPPED) for _ in range(2))
-            LoopBackEnd(model, data, pulling).run(alone)
-            back_end.run(spread)
+            yield model, back_end
     finally:
         back_end.close()
+
+
+def test_processes_bring_the_bits_of_the_loop_under_adam(data, promises, pulling):
+    with _one_process(data, pulling) as (model, back_end):
+        alone, spread = (promises(model, *EDGES, kind="adam", **CLIPPED) for _ in range(2))
+        LoopBackEnd(model, data, pulling).run(alone)
+        back_end.run(spread)
     assert all(torch.equal(one.result.update, other.result.update) for one, other in zip(alone, spread, strict=True))
 
 
@@ -182,24 +190,14 @@ def test_devices_keep_no_velocity_unless_it_lasts(flat, data, promises, pulling)
 
 
 def test_processes_bring_the_bits_of_the_loop_and_its_velocities(data, promises, pulling):
-    build = functools.partial(new_model, "mlp", SHAPE, CLASSES, 5)
-    model = FlatModel(build(), CPU)
-    back_end = WorkersBackEnd(model, data, build, 1, pulling)
-    try:
-        # Until the process has started this one would train.
-        while not back_end._workers[0].started:
-            for worker in back_end._heard(None):
-                back_end._receive(worker, {})
-        with reproducible(CPU):
-            alone, spread = (promises(model, *EDGES, persist_momentum=True, **CLIPPED) for _ in range(2))
-            for promise in (*alone, *spread):
-                drawn = torch.from_numpy(np.random.default_rng(promise.device).normal(size=model.trainable)).float()
-                if promise.device:
-                    promise.job = dataclasses.replace(promise.job, velocity=drawn)
-            LoopBackEnd(model, data, pulling).run(alone)
-            back_end.run(spread)
-    finally:
-        back_end.close()
+    with _one_process(data, pulling) as (model, back_end):
+        alone, spread = (promises(model, *EDGES, persist_momentum=True, **CLIPPED) for _ in range(2))
+        for promise in (*alone, *spread):
+            drawn = torch.from_numpy(np.random.default_rng(promise.device).normal(size=model.trainable)).float()
+            if promise.device:
+                promise.job = dataclasses.replace(promise.job, velocity=drawn)
+        LoopBackEnd(model, data, pulling).run(alone)
+        back_end.run(spread)
     for one, other in zip(alone, spread, strict=True):
         assert torch.equal(one.result.update, other.result.update)
         assert torch.equal(one.result.velocity, other.result.velocity)
