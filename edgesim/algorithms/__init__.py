@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from edgesim.algorithms import kpfl
+from edgesim.algorithms import kpfl, kpfl_settings
 from edgesim.algorithms.afl import Afl
 from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Options, Sizes
 from edgesim.algorithms.cfed import Cfed
@@ -83,7 +83,11 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
     local, server = (half(_own_options(half, options), sizes, streams) for half in _halves(config))
     whole = server if type(local) is type(server) else combined(local, server)
-    return whole if config.kpfl is None else kpfl.Kpfl(whole, kpfl.options_of(config.kpfl), sizes, streams).around()
+    return (
+        whole
+        if config.kpfl is None
+        else kpfl.Kpfl(whole, kpfl_settings.options_of(config.kpfl), sizes, streams).around()
+    )
 
 
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:
@@ -104,7 +108,7 @@ def resolve_options(config: AlgorithmConfig) -> dict[str, Any]:
 def resolve(config: RunConfig) -> AlgorithmConfig:
     """The algorithm of a run with all options, defaults included; raises `EdgesimError`."""
     own = config.algorithm
-    return own.model_copy(update={"kpfl": kpfl.resolve_options(config)}).with_options(resolve_options(own))
+    return own.model_copy(update={"kpfl": kpfl_settings.resolve_options(config)}).with_options(resolve_options(own))
 
 
 def make_merge_rule(config: RoundConfig) -> MergeRule:
@@ -132,7 +136,7 @@ def check_fit(config: RunConfig) -> None:
                 "algorithm.name",
                 "algorithm.server",
             )
-        parts.append(("kpfl", kpfl.Kpfl, kpfl.options_of(config.algorithm.kpfl)))
+        parts.append(("kpfl", kpfl.Kpfl, kpfl_settings.options_of(config.algorithm.kpfl)))
     for name, half, own in parts:
         half.check(own, config)
         _check_public(half, config)

@@ -12,10 +12,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import (
@@ -23,7 +22,6 @@ from edgesim.algorithms.algorithm import (
     Arrivals,
     Device,
     MadeImages,
-    Options,
     Outputs,
     Pool,
     Sizes,
@@ -44,14 +42,12 @@ from edgesim.algorithms.knowledge_pool import (
     shares,
     shares_by_class,
 )
-from edgesim.algorithms.kpfl_settings import LAWS, tuned, tuned_on
+from edgesim.algorithms.kpfl_settings import LAWS, KpflOptions, tuned_on
 from edgesim.algorithms.staleness import weighs_by_age_on_request
 from edgesim.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.quantities import Count, Factor, Seconds
 from edgesim.streams import Streams
-from edgesim.validation import validate
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,39 +60,6 @@ METHODS = (
     *("server_s", "start_note"),
 )
 """What KPFL answers in place of the algorithm that it is around."""
-
-
-class KpflOptions(Options):
-    """Options of KPFL; by default those that its program calls default."""
-
-    keep: Literal["improved", "first"] = "improved"
-    """Which model is sent: the distilled one (Theta'), or the pool's average alone (Theta), without a generator."""
-    settings: Literal["default", "paper"] = "default"
-    """``paper``: options that are not given are those that the paper tuned for the run's algorithm and law of
-    participation (`edgesim.algorithms.kpfl_settings`)."""
-    age_active: float = Field(0.16, ge=-20, le=20)
-    """lambda_aa: a device that has been merged a times in succession counts e^(a age_active)."""
-    age_idle: float = Field(0.2, ge=-20, le=20)
-    """lambda_ia: one that was not in the last i merges counts e^(i age_idle)."""
-    generator_steps: Count = Field(8, ge=1)
-    """Steps in which the generator is trained, each round."""
-    distil_steps: Count = Field(4, ge=1)
-    """Steps in which the average then learns from the pool."""
-    batch: Count = Field(128, ge=2)
-    """Images of a step of either kind."""
-    ce: Factor = Field(5.0, ge=0)
-    """What the pool's cross-entropy of the generator's images counts in its objective."""
-    contrast: Factor = Field(8.0, ge=0)
-    """What the contrast between classes in the average's features counts there."""
-    diversity: Factor = Field(7.0, ge=0)
-    """What the likeness of the images counts there."""
-    T: Factor = Field(10.0, gt=0)
-    """Temperature of the contrast."""
-    validation_accept: bool = False
-    """Whether the distilled model is taken only where it tells more of the server's own images apart than the average
-    does (``data.validation_per_class``). The paper's program asks images of all devices, which no server has."""
-    server_s_per_step: Seconds = Field(0.0, ge=0)
-    """Simulated seconds that the server takes for a step of either kind; in the paper none."""
 
 
 @dataclass(kw_only=True)
@@ -204,7 +167,7 @@ class Kpfl(Algorithm):
         return self.base.scores(outputs, _inner(state))
 
     def weigh(self, arrived: Arrivals) -> Floats:
-        """Unknown before the merge: the pool says it then."""
+        """NaN: what updates count is known once they are in the pool (`counted`)."""
         return np.full(len(arrived.ids), np.nan)
 
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
@@ -328,32 +291,8 @@ class Kpfl(Algorithm):
         return shares(self._aged(pool), class_counts(pool))
 
 
-def resolve_options(config: RunConfig) -> dict[str, Any] | None:
-    """All options of KPFL, defaults and tuned settings included; None in a run without it. Raises `EdgesimError`."""
-    given = config.algorithm.kpfl
-    if given is None:
-        return None
-    options = options_of(given)
-    if options.settings == "paper":
-        found = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
-        options = options_of(found | given)
-    return options.model_dump()
-
-
-def effective(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options of a run that have an effect: without distillation those of the weights alone."""
-    if options.get("keep") != "first":
-        return dict(options)
-    return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}
-
-
-def options_of(given: Mapping[str, Any]) -> KpflOptions:
-    """The checked options of ``[algorithm.kpfl]``; raises `EdgesimError`."""
-    return validate(KpflOptions, given, "KPFL", "algorithm.kpfl")
-
-
 def _hits(bench: Workbench, weights: Tensor) -> int:
-    """How many of the server's own images a model tells apart."""
+    """How many of the server's own images a model classifies correctly."""
     batches = bench.batches(bench.validation)
     found = zip(bench.outputs(weights, batches), batches, strict=True)
     return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in found)

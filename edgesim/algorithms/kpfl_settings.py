@@ -1,9 +1,53 @@
-"""KPFL's options as its paper tuned them for each algorithm and law of participation (DPFL, ``hyper_config.json``).
+"""KPFL's options: its program's defaults, and those that its paper tuned for each algorithm and law of participation.
 
-They were tuned per cell, on the test accuracy of a ResNet-10 on Office-Caltech-10 or CIFAR-10.
+The latter (DPFL, ``hyper_config.json``) were tuned per cell, on the test accuracy of a ResNet-10 on Office-Caltech-10
+or CIFAR-10.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from edgesim.algorithms.algorithm import Options
+from edgesim.config import RunConfig
+from edgesim.quantities import Count, Factor, Seconds
+from edgesim.validation import validate
+
+
+class KpflOptions(Options):
+    """Options of KPFL; by default those that its program calls default."""
+
+    keep: Literal["improved", "first"] = "improved"
+    """Which model is sent: the distilled one (Theta'), or the pool's average alone (Theta), without a generator."""
+    settings: Literal["default", "paper"] = "default"
+    """``paper``: options that are not given are those that the paper tuned for the run's algorithm and law of
+    participation (`edgesim.algorithms.kpfl_settings`)."""
+    age_active: float = Field(0.16, ge=-20, le=20)
+    """lambda_aa: a device that has been merged a times in succession counts e^(a age_active)."""
+    age_idle: float = Field(0.2, ge=-20, le=20)
+    """lambda_ia: one that was not in the last i merges counts e^(i age_idle)."""
+    generator_steps: Count = Field(8, ge=1)
+    """Steps in which the generator is trained, each round."""
+    distil_steps: Count = Field(4, ge=1)
+    """Steps in which the average then learns from the pool."""
+    batch: Count = Field(128, ge=2)
+    """Images of a step of either kind."""
+    ce: Factor = Field(5.0, ge=0)
+    """What the pool's cross-entropy of the generator's images counts in its objective."""
+    contrast: Factor = Field(8.0, ge=0)
+    """What the contrast between classes in the average's features counts there."""
+    diversity: Factor = Field(7.0, ge=0)
+    """What the likeness of the images counts there."""
+    T: Factor = Field(10.0, gt=0)
+    """Temperature of the contrast."""
+    validation_accept: bool = False
+    """Whether the distilled model is taken only where it classifies more of the server's own images correctly than the
+    average does (``data.validation_per_class``). The paper's program takes images of all devices, which no server
+    has."""
+    server_s_per_step: Seconds = Field(0.0, ge=0)
+    """Simulated seconds that the server takes for a step of either kind; in the paper none."""
+
 
 _NAMES = ("generator_steps", "distil_steps", "contrast", "ce", "diversity", "T", "age_active", "age_idle")
 
@@ -88,3 +132,27 @@ def tuned(algorithm: str, dataset: str, presence: str) -> dict[str, Any]:
     own = tuned_on(algorithm, dataset, presence)
     values = _DEFAULT if own is None else _TABLES[own][algorithm][list(LAWS).index(presence)]
     return dict(zip(_NAMES, values, strict=True))
+
+
+def resolve_options(config: RunConfig) -> dict[str, Any] | None:
+    """All options of KPFL, defaults and tuned settings included; None in a run without it. Raises `EdgesimError`."""
+    given = config.algorithm.kpfl
+    if given is None:
+        return None
+    options = options_of(given)
+    if options.settings == "paper":
+        found = tuned(config.algorithm.name, config.data.dataset, config.availability.model)
+        options = options_of(found | given)
+    return options.model_dump()
+
+
+def effective(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those options of a run that have an effect: without distillation those of the weights alone."""
+    if options.get("keep") != "first":
+        return dict(options)
+    return {name: options[name] for name in ("keep", "settings", "age_active", "age_idle") if name in options}
+
+
+def options_of(given: Mapping[str, Any]) -> KpflOptions:
+    """The checked options of ``[algorithm.kpfl]``; raises `EdgesimError`."""
+    return validate(KpflOptions, given, "KPFL", "algorithm.kpfl")

@@ -12,7 +12,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from edgesim.algorithms import kpfl
+from edgesim.algorithms import kpfl_settings
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
 from edgesim.analysis.metrics import bits_up, tests
 from edgesim.analysis.participation import (
@@ -68,7 +68,7 @@ def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     options = _told({key: value for key, value in algorithm.items() if key not in told_apart})
     halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
     if "kpfl" in algorithm:
-        halves.append(f"kpfl ({_told(kpfl.effective(algorithm['kpfl']))})")
+        halves.append(f"kpfl ({_told(kpfl_settings.effective(algorithm['kpfl']))})")
     return ", ".join([*halves, str(round_.get("protocol", "synchronous"))])
 
 
