@@ -437,7 +437,7 @@ class AlgorithmConfig(OpenSection):
     """Whether passes that an algorithm makes beside FedAvg's steps, such as those of MOON's two frozen models, lengthen
     the simulated computing, or all algorithms take FedAvg's time."""
     kpfl: dict[str, Any] | None = None
-    """KPFL's options (`edgesim.algorithms.kpfl_settings.KpflOptions`), if its server stands around that of the algorithm."""
+    """KPFL's options (`edgesim.algorithms.kpfl_settings.KpflOptions`), if its server is around the algorithm's."""
 
 
 class PrivacyConfig(Section):

@@ -83,11 +83,9 @@ def make_algorithm(config: AlgorithmConfig, sizes: Sizes, streams: Streams) -> A
     # Each half has options of its own class: that of both together is made here, and no other process could import it.
     local, server = (half(_own_options(half, options), sizes, streams) for half in _halves(config))
     whole = server if type(local) is type(server) else combined(local, server)
-    return (
-        whole
-        if config.kpfl is None
-        else kpfl.Kpfl(whole, kpfl_settings.options_of(config.kpfl), sizes, streams).around()
-    )
+    if config.kpfl is None:
+        return whole
+    return kpfl.Kpfl(whole, kpfl_settings.options_of(config.kpfl), sizes, streams).around()
 
 
 def combined(local: Algorithm, server: Algorithm) -> Algorithm:

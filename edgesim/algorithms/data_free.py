@@ -1,4 +1,4 @@
-"""Data-free distillation of a pool of models into one: a generator makes images of classes, the pool labels them (KPFL).
+"""Data-free distillation of a pool of models into one by images that a generator makes of each class (KPFL).
 
 Losses of eqs. 5 to 8 of KPFL's paper, in the readings that `edgesim.algorithms.kpfl` names.
 """

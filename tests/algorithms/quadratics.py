@@ -30,7 +30,8 @@ from edgesim.algorithms.algorithm import (
     State,
     Trained,
 )
-from edgesim.algorithms.kpfl import Kpfl, KpflOptions
+from edgesim.algorithms.kpfl import Kpfl
+from edgesim.algorithms.kpfl_settings import KpflOptions
 from edgesim.streams import Streams
 
 

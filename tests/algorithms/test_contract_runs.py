@@ -187,8 +187,8 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
         "activities": (),
         "devices": (),
         "stations": (),
-        # What updates count KPFL's pool says, which is made of models, or AFL, by their lengths.
-        "updates": ("loss", "accuracy", "update_norm", *["weight"] * (by_norms or "kpfl" in dict(options))),
+        # AFL weighs updates by their lengths.
+        "updates": ("loss", "accuracy", "update_norm", *["weight"] * by_norms),
         "rounds": ("jobs_trained", "train_loss", "test_loss", "test_accuracy", "macro_f1", "model_held"),
     }
     for name, without in of_training.items():

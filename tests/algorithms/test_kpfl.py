@@ -20,7 +20,7 @@ from edgesim.algorithms import ALGORITHMS, data_free
 from edgesim.algorithms.fedgen import likeness
 from edgesim.algorithms.finch import finch
 from edgesim.algorithms.knowledge_pool import MOST, age_weights, shares, shares_by_class
-from edgesim.algorithms.kpfl_settings import tuned
+from edgesim.algorithms.kpfl_settings import KpflOptions, tuned
 
 COUNTS = np.array([[8, 2], [2, 8], [0, 10]])
 EXPONENTS = {"age_active": 0.02, "age_idle": -0.18}
@@ -382,10 +382,6 @@ def test_settings_of_the_paper_by_algorithm_law_and_data(name, dataset, law, cel
 
 def test_settings_that_the_paper_does_not_have_are_its_programs_default_which_are_ours():
     assert tuned("fedcl", "digits", "markov") == tuned("fedavg", "digits", "solar") == told(DEFAULT)
-    assert {name: field.default for name, field in data_options().items() if name in told(DEFAULT)} == told(DEFAULT)
-
-
-def data_options():
-    from edgesim.algorithms.kpfl import KpflOptions
-
-    return KpflOptions.model_fields
+    assert {name: field.default for name, field in KpflOptions.model_fields.items() if name in told(DEFAULT)} == told(
+        DEFAULT
+    )
