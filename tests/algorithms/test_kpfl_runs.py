@@ -18,6 +18,7 @@ from edgesim.errors import EdgesimError
 from edgesim.learning.federation import make_federation
 from edgesim.learning.generator import NOISE, ImageGenerator, Layers
 from edgesim.learning.jobs import Arrived
+from edgesim.learning.model_pool import pass_bytes
 from edgesim.learning.tensors import DeviceData
 from edgesim.runs.records import read_table
 from edgesim.runs.saved import pack, unpack
@@ -441,20 +442,31 @@ def test_the_pool_and_a_pass_of_its_models_must_have_room(mib, kpfl, said, tmp_p
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("keep", ["first", "improved"])
-def test_memory_of_the_pool_is_told_before_the_first_round(keep):
-    learner, heard = new_learner(budgeted(8, keep=keep)), []
+def test_memory_of_a_pool_that_is_only_averaged_is_told_before_the_first_round():
+    learner, heard = new_learner(budgeted(8, keep="first")), []
     learner.prepare(heard.append)
-    pool = "what is remembered of 115 devices, the server's pool of their models included, takes up to 1.057 MiB"
-    if keep == "first":
-        assert heard == [pool]
-        return
+    told = "what is remembered of 115 devices, the server's pool of their models included, takes up to 1.057 MiB"
+    assert heard == [told]
+
+
+@pytest.mark.parametrize(("mib", "fills"), [(4, True), (8, False)])
+def test_memory_of_a_pool_that_is_distilled_is_told_before_the_first_round(mib, fills):
+    """Passes of all models at once, or of as many as there is room for."""
+    learner, heard = new_learner(budgeted(mib)), []
+    learner.prepare(heard.append)
     memory = learner.memory
+    least, most = pass_bytes(learner.model, (1, 8, 8), 16, 115)
+    assert most == 115 * least
+    assert memory.passes == ((mib << 20) - 115 * 9640 - memory.making if fills else most)
+    assert learner._bench().room_bytes == (mib << 20) - 115 * 9640 - memory.making
     making, passes, total = (f"{count / 2**20:,.4g}" for count in (memory.making, memory.passes, memory.total))
-    assert heard == [
-        f"{pool}; making images and training on them {making}, passes of the pool over them {passes}; together {total}"
-    ]
-    assert memory.total == 115 * 9640 + memory.making + memory.passes <= 8 << 20
+    (told,) = heard
+    assert told.endswith(
+        f" 1.057 MiB; making images and training on them {making}, passes of the pool over them {passes}; "
+        f"together {total}"
+    )
+    assert memory.total == 115 * 9640 + memory.making + memory.passes
+    assert (memory.total == mib << 20) == fills
     facts = learner.facts()
     assert (facts["bytes_of_made_images"], facts["bytes_of_passes_over_the_pool"]) == (memory.making, memory.passes)
 
