@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edgesim.algorithms import ALGORITHMS, MERGE_RULES
-from edgesim.algorithms.kpfl import KpflOptions
+from edgesim.algorithms.kpfl_settings import KpflOptions
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.drift import LAWS

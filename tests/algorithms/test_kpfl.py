@@ -309,8 +309,13 @@ def test_prototypes_of_all_devices_of_the_pool_are_averaged_by_their_shares():
     assert play.ledger.counts.tolist() == [2, 2]
 
 
-def test_fpls_clusters_are_of_the_whole_pool_and_weighted_within():
+def test_fpls_clusters_are_of_the_whole_pool_and_weighted_within(monkeypatch):
+    """They are looked for once in each merge, and not in the arrivals first."""
+    asked = []
+    monkeypatch.setattr("edgesim.algorithms.fpl.finch", lambda rows: asked.append(len(rows)) or finch(rows))
     play = played("fpl", {"tau": 0.5}, ROUNDS[:2])
+    # Of class 0 one device and then two, of class 1 two.
+    assert asked == [1, 2, 2, 2]
     pool = play.state.pool
     weights = shares(aged((0, 2, 1), (1, 0, 0)), np.stack([entry.class_counts for entry in pool.values()]))
     table = play.state.shared["prototypes"]
