@@ -1,0 +1,76 @@
+"""What KPFL's pool and its server's training take in memory: told, checked and kept to."""
+
+from types import SimpleNamespace
+
+import pytest
+from contract import new_learner
+from kpfl_plays import config_of, merged_rounds
+
+from edgesim import simulation
+from edgesim.errors import EdgesimError
+from edgesim.learning.model_pool import pass_bytes
+
+
+def budgeted(mib, **kpfl):
+    """115 devices with 11 samples each: the mlp's 2,410 numbers are 9,640 bytes, 115 times that 1.057 MiB."""
+    config = config_of(kpfl, memory_budget_mib=mib)
+    data = config.data.model_copy(update={"samples_per_device": 11})
+    devices = config.devices.model_copy(update={"count": 115})
+    return config.model_copy(update={"devices": devices, "rounds": 1, "data": data})
+
+
+@pytest.mark.parametrize(
+    ("mib", "kpfl", "said"),
+    [
+        (1, {"keep": "first"}, r"0.009193 MiB of each device \(1 x the model\), 1.057 MiB of all 115, above"),
+        (2, {}, r", [23].\d+ MiB of all 115 and [12].\d+ MiB for made images and a pass of one model over them, above"),
+    ],
+)
+def test_the_pool_and_a_pass_of_its_models_must_have_room(mib, kpfl, said, tmp_path):
+    with pytest.raises(EdgesimError, match=f"^algorithm: remembers .*{said} learning.memory_budget_mib = {mib};"):
+        simulation.run(budgeted(mib, **kpfl), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_memory_of_a_pool_that_is_only_averaged_is_told_before_the_first_round():
+    learner, heard = new_learner(budgeted(8, keep="first")), []
+    learner.prepare(heard.append)
+    told = "what is remembered of 115 devices, the server's pool of their models included, takes up to 1.057 MiB"
+    assert heard == [told]
+
+
+@pytest.mark.parametrize(("mib", "fills"), [(4, True), (8, False)])
+def test_memory_of_a_pool_that_is_distilled_is_told_before_the_first_round(mib, fills):
+    """Passes of all models at once, or of as many as there is room for."""
+    learner, heard = new_learner(budgeted(mib)), []
+    learner.prepare(heard.append)
+    memory = learner.memory
+    least, most = pass_bytes(learner.model, (1, 8, 8), 16, 115)
+    assert most == 115 * least
+    assert memory.passes == ((mib << 20) - 115 * 9640 - memory.making if fills else most)
+    assert learner._bench().room_bytes == (mib << 20) - 115 * 9640 - memory.making
+    making, passes, total = (f"{count / 2**20:,.4g}" for count in (memory.making, memory.passes, memory.total))
+    (told,) = heard
+    assert told.endswith(
+        f" 1.057 MiB; making images and training on them {making}, passes of the pool over them {passes}; "
+        f"together {total}"
+    )
+    assert memory.total == 115 * 9640 + memory.making + memory.passes
+    assert (memory.total == mib << 20) == fills
+    facts = learner.facts()
+    assert (facts["bytes_of_made_images"], facts["bytes_of_passes_over_the_pool"]) == (memory.making, memory.passes)
+
+
+def test_a_pool_of_prototypes_counts_them_too():
+    """10 classes with 32 features each beside the model's numbers."""
+    assert new_learner(config_of({"keep": "first"}, ("fpl", "own"))).memory.device == 4 * (2410 + 320)
+
+
+@pytest.mark.parametrize(("model", "batch"), [("mlp", 2), ("mlp", 128), ("small-cnn", 64)])
+def test_the_servers_training_takes_no_more_memory_than_was_told(model, batch, peak_bytes):
+    learner = new_learner(config_of({"batch": batch}, model=model))
+    (state,) = merged_rounds(learner, range(8))
+    nobody = SimpleNamespace(ids=[])
+    taken = peak_bytes(lambda: learner.accounts.algorithm.refine(state, nobody, None, learner._bench()))
+    told = learner.memory.making + learner.memory.passes
+    assert told / 4 < taken < told
