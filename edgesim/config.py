@@ -17,6 +17,10 @@ class Section(BaseModel):
 
 AnySection = TypeVar("AnySection", bound=Section)
 
+AtLeastOne = Annotated[Count, Field(ge=1)]
+Range = Annotated[list[AtLeastOne], Field(min_length=2, max_length=2)]
+"""Least and most, of which each device draws its own number."""
+
 
 class OpenSection(BaseModel):
     """A table of the config file; the keys that are no fields are options of what it names, and checked by that."""
@@ -364,6 +368,10 @@ class LearningConfig(Section):
     lr (1 + lr_offset) / (t + lr_offset)."""
     lr_min: Factor = Field(0.0, ge=0)
     """Least learning rate of either decay."""
+    lr_schedule: Literal["decay", "fedstg"] | None = None
+    """``fedstg``: its published schedule instead of either decay (`edgesim.learning.rates`); ``decay`` when absent."""
+    lr_rounds: Count | None = Field(None, ge=1)
+    """Rounds that ``fedstg`` is meant for; 100 when absent."""
     optimiser: Literal["sgd", "adam"] = "sgd"
     """Of local training: SGD with ``momentum``, or Adam (b1 0.9, b2 0.999), whose moments begin at zero in every job;
     it wants a far lower ``lr``, such as 0.001."""
@@ -376,11 +384,13 @@ class LearningConfig(Section):
     before ``weight_decay`` is added, as by `torch.nn.utils.clip_grad_norm_`. No gradient is when absent."""
     persist_momentum: bool = False
     """Whether a device's momentum goes on from its last job that was merged; else it begins at zero in every job."""
-    batch_size: Count = Field(32, ge=1)
+    batch_size: AtLeastOne | Range = 32
+    """Samples of a step; with ``[least, most]`` each device has its own for the whole run, each number as likely. What
+    is trained at the server, and before the first round, then has the least."""
     steps: Count | None = Field(None, ge=1)
     """Local SGD steps per round (tau); 5 when neither steps nor epochs are given."""
-    epochs: Count | None = Field(None, ge=1)
-    """Local epochs per round, instead of steps."""
+    epochs: AtLeastOne | Range | None = None
+    """Local epochs per round, instead of steps; ``[least, most]`` as for ``batch_size``."""
     keep_best: bool = True
     """Start a further frame from the best model of the frame before (FedTeddi, Algorithm 1)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -403,12 +413,21 @@ class LearningConfig(Section):
     def _fits_together(self) -> Self:
         if self.steps is not None and self.epochs is not None:
             raise ValueError("give steps or epochs, not both")
+        for key in ("batch_size", "epochs"):
+            drawn = getattr(self, key)
+            if isinstance(drawn, list) and drawn[0] > drawn[1]:
+                raise ValueError(f"{key}: the least number comes first (got {drawn})")
         if self.lr_min > self.lr:
             raise ValueError(f"lr_min ({self.lr_min:g}) must not be above lr ({self.lr:g})")
         defaults = type(self).model_fields
         for key in ("lr_decay", "lr_decay_every"):
             if self.lr_offset is not None and getattr(self, key) not in (1, defaults[key].default):
                 raise ValueError(f"{key} is for a rate that falls by a factor, lr_offset for one over the rounds")
+        for key in ("lr_decay", "lr_decay_every", "lr_offset", "lr_min"):
+            if self.lr_schedule == "fedstg" and getattr(self, key) != defaults[key].default:
+                raise ValueError(f"{key} is for lr_schedule = 'decay', not 'fedstg'")
+        if self.lr_rounds is not None and self.lr_schedule != "fedstg":
+            raise ValueError("lr_rounds is for lr_schedule = 'fedstg'")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
             raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
         if self.optimiser == "adam" and self.momentum not in (0, defaults["momentum"].default):
@@ -418,12 +437,6 @@ class LearningConfig(Section):
         if self.persist_momentum and self.momentum == 0:
             raise ValueError("persist_momentum is for momentum above 0")
         return self
-
-    def lr_in(self, round: int) -> float:
-        """Learning rate of a round, from 1; the first ``lr_decay_every`` rounds train at lr itself."""
-        if self.lr_offset is not None:
-            return max(self.lr_min, self.lr * (1 + self.lr_offset) / (round + self.lr_offset))
-        return max(self.lr_min, self.lr * self.lr_decay ** ((round - 1) // self.lr_decay_every))
 
 
 class AlgorithmConfig(OpenSection):
@@ -502,14 +515,11 @@ class SelectionConfig(OpenSection):
     policy: str = "random"
 
 
-_Rounds = Annotated[Count, Field(ge=1)]
-
-
 class RunConfig(Section):
     """The complete config of one run, which reproduces it."""
 
     seed: int = Field(0, ge=0, lt=2**63)
-    rounds: _Rounds | Annotated[list[_Rounds], Field(min_length=1)] | None = None
+    rounds: AtLeastOne | Annotated[list[AtLeastOne], Field(min_length=1)] | None = None
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
     stop_at_s: Seconds | None = Field(None, ge=1e-6)
     """Simulated time at which the run ends."""

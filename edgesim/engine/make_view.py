@@ -5,7 +5,6 @@ from edgesim.engine.decision import Timeline
 from edgesim.engine.estimates import PlannedEstimates
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_parts import RunParts
-from edgesim.learning.batches import samples_per_job
 from edgesim.selection.column import Column
 from edgesim.selection.view import Knowledge, RoundView
 
@@ -25,7 +24,7 @@ def make_view(
     that the admission takes, where it counts.
     """
     world, ids, draws = parts.world, timeline.ids, timeline.draws
-    sizes = parts.learner.accounts.held.sizes[ids]
+    sizes, work = parts.learner.accounts.held.sizes[ids], parts.learner.accounts.work
     return RoundView(
         round=number.round,
         frame=number.frame,
@@ -33,13 +32,13 @@ def make_view(
         rounds_in_frame=number.rounds_in_frame,
         t_s=timeline.t_start_s,
         tmax_s=timeline.tmax_s,
-        batch_size=world.config.learning.batch_size,
+        batch_size=float(work.batch[ids].mean()),
         ids=ids,
         gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
         delay_s=timeline.delay_s,
         need_hz=timeline.need_hz,
         samples=sizes,
-        work_samples=samples_per_job(sizes, world.config.learning),
+        work_samples=work.samples_per_job(ids, sizes),
         times_selected=times_selected,
         streams=world.streams,
         knowledge=knowledge,

@@ -12,12 +12,13 @@ from edgesim.algorithms.staleness import weights
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning.batches import samples_per_job
+from edgesim.learning.batches import make_local_work
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import START, When
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.payload import BITS_PER_PARAMETER, Network
+from edgesim.learning.rates import rate_in
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 
@@ -40,6 +41,8 @@ class Accounts:
         self.algorithm = make_algorithm(config.algorithm, sizes, streams)
         self.algorithm.check_sizes()
         self.rule = make_merge_rule(config.round)
+        self.work = make_local_work(config.learning, streams, config.devices.count)
+        """What devices train in a job."""
         self.looked_at: frozenset[str] = frozenset()
         """What the policy looks at: `edgesim.selection.view.Selector.looks_at`."""
         self.models = 0
@@ -124,7 +127,7 @@ class Accounts:
     def charged_samples(self, ids: Integers, round: int) -> Floats:
         """Samples that FedAvg trains on in the time that each device computes in a round, [n]."""
         devices = self._devices(ids)
-        samples = samples_per_job(devices.sizes, self._config.learning)
+        samples = self.work.samples_per_job(ids, devices.sizes)
         # Forward passes over the whole data set before and after training; one costs a third of training.
         passes = 2 / 3 * devices.sizes if "loss_drops" in self.looked_at else 0.0
         if self._config.algorithm.compute_cost == "equal":
@@ -146,7 +149,7 @@ class Accounts:
         ages = np.array([one.staleness for one in used], dtype=np.int64)
         counts = np.array([one.promise.class_counts for one in used], dtype=np.int64)
         learning, rounds = self._config.learning, [one.promise.round for one in used]
-        lr_in = {round: learning.lr_in(round) for round in set(rounds)}
+        lr_in = {round: rate_in(learning, round) for round in set(rounds)}
         return Arrivals(
             ids=ids,
             samples=np.array([one.promise.samples for one in used], dtype=np.int64),
@@ -158,7 +161,7 @@ class Accounts:
             began=began,
             all_samples=self.held.sizes,
             class_counts=counts.reshape(len(ids), self.held.class_counts.shape[1]),
-            round_lr=learning.lr_in(self.when.round),
+            round_lr=rate_in(learning, self.when.round),
         )
 
     def weigh(self, arrived: Arrivals) -> Floats:

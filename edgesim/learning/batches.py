@@ -1,6 +1,7 @@
 """Which samples a job trains on, in which order: a function of (seed, device, number of the job)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +14,51 @@ from edgesim.streams import Streams
 _DRAWS_AT_ONCE = 1 << 20
 
 
-def samples_per_job(sizes: Integers, learning: LearningConfig) -> Integers:
-    """Samples that a device of each size processes in a round: tau b, or epochs times the size; read-only."""
-    if learning.epochs is not None:
-        return np.asarray(sizes) * learning.epochs
-    return np.broadcast_to(np.int64(_steps(learning) * learning.batch_size), np.shape(sizes))
+@dataclass(frozen=True, eq=False)
+class LocalWork:
+    """What each device of a run trains in a job: steps, or epochs over its data set, and the samples of a step."""
+
+    steps: int | None
+    """Of every device; None where they count epochs."""
+    epochs: Integers
+    """Of each device, [N]; meaningless where all have steps."""
+    batch: Integers
+    """Of each device, [N]."""
+
+    def samples_per_job(self, ids: Integers, sizes: Integers) -> Integers:
+        """Samples that devices with data sets of these sizes process in a round, [n]: tau b, or epochs times the size;
+        read-only.
+        """
+        if self.steps is None:
+            return np.asarray(sizes) * self.epochs[ids]
+        return np.broadcast_to(np.int64(self.steps) * self.batch[ids], np.shape(sizes))
+
+    def step_edges(self, device: int, size: int) -> Integers:
+        """Where the steps of a job begin and end among its samples, [steps + 1]; an epoch ends in its rest."""
+        batch = int(self.batch[device])
+        if self.steps is not None:
+            return np.arange(self.steps + 1) * batch
+        return epoch_edges(size, int(self.epochs[device]), batch)
 
 
-def step_edges(size: int, learning: LearningConfig) -> Integers:
-    """Where the steps of a job begin and end among its samples, [steps + 1]; an epoch ends in its rest."""
-    batch = learning.batch_size
-    if learning.epochs is None:
-        return np.arange(_steps(learning) + 1) * batch
-    return epoch_edges(size, learning.epochs, batch)
+def make_local_work(learning: LearningConfig, streams: Streams, count: int) -> LocalWork:
+    """What a resolved config says, or what each of so many devices draws; streams ``epochs`` and ``batch-size``."""
+    epochs = _own_numbers(learning.epochs or 1, streams, "epochs", count)
+    return LocalWork(learning.steps, epochs, _own_numbers(learning.batch_size, streams, "batch-size", count))
+
+
+def least_batch(learning: LearningConfig) -> int:
+    """Samples of a step of what is not trained by a device."""
+    return learning.batch_size if isinstance(learning.batch_size, int) else learning.batch_size[0]
+
+
+def _own_numbers(number: int | list[int], streams: Streams, name: str, count: int) -> Integers:
+    """The number of each of so many devices, [count]: one for all, read-only, or drawn between the least and most."""
+    if isinstance(number, int):
+        return np.broadcast_to(np.int64(number), count)
+    least, most = number
+    uniforms = streams.uniform(name, np.arange(count))
+    return least + (uniforms * (most - least + 1)).astype(np.int64)
 
 
 def epoch_edges(size: int, epochs: int, batch: int) -> Integers:
@@ -43,30 +76,23 @@ def epoch_places(streams: Streams, name: str, device: int, draw: int, size: int,
     return np.asarray(places)
 
 
-def batch_samples(
-    held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, learning: LearningConfig
-) -> list[Integers]:
+def batch_samples(held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, work: LocalWork) -> list[Integers]:
     """Training samples of each device's job, in order of use; ``draws`` is the number of each device's job, one or [n].
 
     They run through successive random permutations of the device's set, batches crossing their edges, so
     batch shares equal data-set shares when the samples of a job are a multiple of the set's size. By epochs:
     one permutation per epoch.
     """
-    counts = samples_per_job(held.sizes[ids], learning)
+    counts = work.samples_per_job(ids, held.sizes[ids])
     return _draw(held, streams, "batches", ids, np.broadcast_to(draws, len(ids)), counts)
 
 
 def statistics_samples(
-    held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, learning: LearningConfig
+    held: Holdings, streams: Streams, ids: Integers, draws: ArrayLike, work: LocalWork
 ) -> list[Integers]:
     """One batch per device (at most its whole set) for eq. 18 of FedTeddi, drawn apart from training."""
-    counts = np.minimum(held.sizes[ids], learning.batch_size)
+    counts = np.minimum(held.sizes[ids], work.batch[ids])
     return _draw(held, streams, "statistics-batch", ids, np.broadcast_to(draws, len(ids)), counts)
-
-
-def _steps(learning: LearningConfig) -> int:
-    assert learning.steps is not None, "the config is resolved before a run"
-    return learning.steps
 
 
 def _draw(
@@ -89,8 +115,10 @@ def _positions(streams: Streams, name: str, ids: Integers, draws: Integers, size
 
 
 def _groups_of_equal_size(sizes: Integers, counts: Integers) -> Iterator[Integers]:
-    """Rows of equal set size, in chunks that bound memory; equal sizes have equal counts."""
+    """Rows of equal set size and equal count, in chunks that bound memory."""
     for size in set(sizes.tolist()):
-        rows = np.flatnonzero(sizes == size)
-        at_once = max(1, _DRAWS_AT_ONCE // (int(counts[rows[0]]) + size))
-        yield from (rows[first : first + at_once] for first in range(0, len(rows), at_once))
+        of_size = np.flatnonzero(sizes == size)
+        for count in set(counts[of_size].tolist()):
+            rows = of_size[counts[of_size] == count]
+            at_once = max(1, _DRAWS_AT_ONCE // (count + size))
+            yield from (rows[first : first + at_once] for first in range(0, len(rows), at_once))

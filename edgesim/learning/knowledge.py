@@ -6,8 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from edgesim.arrays import Floats, Integers
-from edgesim.config import LearningConfig
-from edgesim.learning.batches import batch_samples
+from edgesim.learning.batches import LocalWork, batch_samples
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.federation import Federation
 from edgesim.selection.shares import class_shares
@@ -21,7 +20,7 @@ class CountKnowledge:
 
     federation: Federation
     streams: Streams
-    learning: LearningConfig
+    work: LocalWork
     round: int
     held: Holdings
     """What devices hold as the round opens."""
@@ -58,7 +57,7 @@ class CountKnowledge:
         counts = np.zeros_like(held.class_counts)
         if dataset is not None:
             every = np.arange(len(held.sizes))
-            drawn = batch_samples(held, self.streams, every, self.tasks, self.learning)
+            drawn = batch_samples(held, self.streams, every, self.tasks, self.work)
             for device, samples in enumerate(drawn):
                 counts[device] = np.bincount(dataset.train_labels[samples], minlength=counts.shape[1])
         return counts

@@ -89,7 +89,7 @@ class TorchLearner:
             self.data = DeviceData(dataset, self.torch_device, self.model.dtype)
             self.accounts = Accounts(config, federation, streams, self.model.network)
             algorithm = self.accounts.algorithm
-            refuse_lone_samples(module, federation, learning, algorithm)
+            refuse_lone_samples(module, federation, learning, self.accounts.work, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
             frames = len(federation.frames) - 1
             self.memory = server_memory(config, algorithm, self.accounts.rule, frames, self.model, self.data)

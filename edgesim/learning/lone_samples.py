@@ -9,30 +9,33 @@ from torch import nn
 from edgesim.algorithms.algorithm import Algorithm
 from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
-from edgesim.learning.batches import step_edges
+from edgesim.learning.batches import LocalWork, least_batch
 from edgesim.learning.federation import Federation
 
 
 def refuse_lone_samples(
-    module: nn.Module, federation: Federation, learning: LearningConfig, algorithm: Algorithm
+    module: nn.Module, federation: Federation, learning: LearningConfig, local: LocalWork, algorithm: Algorithm
 ) -> None:
     """Raise `EdgesimError` where some step of some device has one sample and the model cannot train on it."""
-    # In steps all batches have one size, whatever the data sets have.
-    sizes = np.unique(
-        federation.frames[1].sizes if learning.epochs is None else federation.drift.sizes_ahead()
-    ).tolist()
-    work = [(f"a device of {size} samples", size, learning) for size in sizes]
+    batches = np.unique(local.batch).tolist()
+    if local.steps is None:
+        sizes = np.unique(federation.drift.sizes_ahead()).tolist()
+        work = [(f"a device of {size} samples", size, batch) for size in sizes for batch in batches]
+    else:
+        # In steps all batches of a device have one size, whatever its data sets have.
+        sizes = np.unique(federation.frames[1].sizes).tolist()
+        work = [(f"a device of {sizes[0]} samples", batch, batch) for batch in batches]
     dataset = federation.dataset
-    epoch = learning.model_copy(update={"steps": None, "epochs": 1})
     further = sorted(set(algorithm.epoch_sizes(np.array(sizes))))
-    work += [(f"what its algorithm trains on, {size} samples,", size, epoch) for size in further]
+    work += [(f"what its algorithm trains on, {size} samples,", size, batch) for size in further for batch in batches]
     if learning.pretrain and dataset is not None:
         old = int(np.isin(dataset.train_labels, federation.old_classes).sum())
-        work.append((f"pre-training on {old} samples", old, epoch))
-    for what, size, how in work:
-        if 1 in np.diff(step_edges(size, how)) and not _trains_on_one(module, federation):
+        work.append((f"pre-training on {old} samples", old, least_batch(learning)))
+    # A batch of one is the rest of an epoch, or every batch.
+    for what, size, batch in work:
+        if (size % batch == 1 or batch == 1) and not _trains_on_one(module, federation):
             raise EdgesimError(
-                f"learning.batch_size: {learning.batch_size} leaves {what} a batch of one, on which {learning.model!r} "
+                f"learning.batch_size: {batch} leaves {what} a batch of one, on which {learning.model!r} "
                 "cannot train (batch normalisation); choose another batch size, or a model with group normalisation"
             )
 

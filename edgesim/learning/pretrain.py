@@ -18,7 +18,7 @@ from edgesim.config import RunConfig
 from edgesim.errors import Diverged
 from edgesim.learning import augmentation, batches, descent, dropout, evaluation, flat, image_loader, local_sgd, tensors
 from edgesim.learning.augmentation import draw_changes
-from edgesim.learning.batches import step_edges
+from edgesim.learning.batches import epoch_edges, least_batch
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
 from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import Federation
@@ -80,7 +80,7 @@ def start_model(
     assert dataset is not None, "without a dataset nothing trains"
     samples = np.flatnonzero(np.isin(dataset.train_labels, federation.old_classes))
     test = np.flatnonzero(np.isin(dataset.test_labels, federation.old_classes))
-    edges = step_edges(len(samples), learning.model_copy(update={"steps": None, "epochs": 1}))
+    edges = epoch_edges(len(samples), 1, least_batch(learning))
     optimiser = Optimiser(learning.lr, learning.momentum, kind=learning.optimiser)
     velocity = torch.zeros_like(model.gradient)
     epoch, accuracy = 0, 0.0
@@ -123,7 +123,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "lr": learning.lr,
         "momentum": learning.momentum,
         "optimiser": learning.optimiser,
-        "batch_size": learning.batch_size,
+        "batch_size": least_batch(learning),
         "target": learning.pretrain_target,
         "max_epochs": learning.pretrain_max_epochs,
         "seed": streams.seed,

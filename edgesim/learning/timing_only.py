@@ -65,7 +65,7 @@ class TimingOnlyLearner:
                 "algorithm.name",
                 "learning.model",
             )
-        self._knowledge = federation, streams, config.learning
+        self._knowledge = federation, streams, self.accounts.work
         self._record: Any = None
         """`Algorithm.counted_untrained` of the last merge."""
 

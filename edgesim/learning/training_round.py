@@ -12,12 +12,13 @@ from edgesim.algorithms.algorithm import Device, Phase, Samples
 from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning.augmentation import draw_changes
-from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples, step_edges
+from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples
 from edgesim.learning.class_gradients import class_gradient_distances
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Optimiser, Promise
 from edgesim.learning.knowledge import CountKnowledge, size_weighted_shares
 from edgesim.learning.loss_passes import gradient_deviations, mean_losses
+from edgesim.learning.rates import rate_in
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import reproducible
 from edgesim.selection.shares import class_shares
@@ -33,8 +34,8 @@ class TorchRound(CountKnowledge):
     def __init__(self, learner: "TorchLearner", tasks: Integers | None = None) -> None:
         accounts, learning = learner.accounts, learner.config.learning
         data = accounts.when.round, accounts.held, accounts.before
-        super().__init__(learner.federation, learner.streams, learning, *data, tasks)
-        self._learner = learner
+        super().__init__(learner.federation, learner.streams, accounts.work, *data, tasks)
+        self._learner, self.learning = learner, learning
         self._start = learner.global_weights
         self._states = list(learner.states)
         self._promises: dict[int, Promise] = {}
@@ -44,13 +45,13 @@ class TorchRound(CountKnowledge):
         new = np.array([device for device in ids.tolist() if device not in self._promises], dtype=np.int64)
         learning = self.learning
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
-        optimiser = Optimiser(learning.lr_in(self.round), *kinds, kind=learning.optimiser)
+        optimiser = Optimiser(rate_in(learning, self.round), *kinds, kind=learning.optimiser)
         held, sizes = self.held, self.held.sizes
         total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
         accounts.begin(new, self.round)
         rows = zip(new.tolist(), sizes[new].tolist(), held.class_counts[new], self._drawn(new), strict=True)
         for device, size, counts, (own, seed) in rows:
-            about = Device(device, size, self.round, total, learning.batch_size)
+            about = Device(device, size, self.round, total, int(self.work.batch[device]))
             state = self._states[int(self._learner.server[device])]
             kept = self._learner.kept.get(device, self._learner.first_kept)
             given = accounts.algorithm.given(state, kept, about, accounts.ledger)
@@ -70,7 +71,7 @@ class TorchRound(CountKnowledge):
 
     def _epochs(self, device: int, name: str, samples: Integers, count: int) -> Phase:
         """`Samples.epochs` of a device."""
-        draw, edges = int(self.tasks[device]), epoch_edges(len(samples), count, self.learning.batch_size)
+        draw, edges = int(self.tasks[device]), epoch_edges(len(samples), count, int(self.work.batch[device]))
         places = epoch_places(self.streams, name, device, draw, len(samples), count)
         public = np.isin(samples, self.federation.public).any()
         augment = "none" if public else self._learner.config.data.augment
@@ -83,13 +84,15 @@ class TorchRound(CountKnowledge):
         All random numbers are a function of the device and of the number of its job.
         """
         tasks, sizes = self.tasks[ids], self.held.sizes[ids].tolist()
-        drawn = batch_samples(self.held, self.streams, ids, tasks, self.learning)
+        drawn = batch_samples(self.held, self.streams, ids, tasks, self.work)
         counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
         changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts)
-        edges = {size: step_edges(size, self.learning) for size in set(sizes)}
+        kinds = list(zip(sizes, self.work.epochs[ids].tolist(), self.work.batch[ids].tolist(), strict=True))
+        one_of = dict(zip(kinds, ids.tolist(), strict=True))
+        edges = {kind: self.work.step_edges(device, kind[0]) for kind, device in one_of.items()}
         seeds = self.streams.seeds("job", ids, tasks).tolist()
-        for samples, size, moves, seed in zip(drawn, sizes, changes, seeds, strict=True):
-            yield Phase(samples, edges[size], moves), seed
+        for samples, kind, moves, seed in zip(drawn, kinds, changes, seeds, strict=True):
+            yield Phase(samples, edges[kind], moves), seed
 
     def losses(self, ids: Integers) -> Floats:
         """Mean loss of the round's start model on each device's data set, [n]."""
@@ -102,11 +105,9 @@ class TorchRound(CountKnowledge):
 
     def gradient_deviations(self, ids: Integers) -> Floats:
         """Standard deviation of per-sample gradients on each device's first batch of the round, [n]."""
-        drawn = batch_samples(self.held, self.streams, ids, self.tasks[ids], self.learning)
-        sizes = self.held.sizes[ids]
-        firsts = [
-            samples[: step_edges(int(size), self.learning)[1]] for samples, size in zip(drawn, sizes, strict=True)
-        ]
+        drawn = batch_samples(self.held, self.streams, ids, self.tasks[ids], self.work)
+        own = zip(ids.tolist(), self.held.sizes[ids].tolist(), drawn, strict=True)
+        firsts = [samples[: self.work.step_edges(device, size)[1]] for device, size, samples in own]
         # Twice the sample of a device that has but one: as in training by steps, it deviates by nothing.
         firsts = [np.resize(batch, max(2, len(batch))) for batch in firsts]
         with self._loaded(self._start) as (model, data):
@@ -118,7 +119,7 @@ class TorchRound(CountKnowledge):
         sizes = self.held.sizes
         class_count = self.federation.class_count
         every = np.arange(len(sizes))
-        batches = statistics_samples(self.held, self.streams, every, self.tasks, self.learning)
+        batches = statistics_samples(self.held, self.streams, every, self.tasks, self.work)
         labels = [self._learner.dataset.train_labels[batch] for batch in batches]
         counts = np.stack([np.bincount(batch, minlength=class_count) for batch in labels])
         distances = np.zeros((0, class_count))

@@ -17,9 +17,11 @@ from edgesim.algorithms.algorithm import Frozen, Outputs
 from edgesim.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning import dropout
+from edgesim.learning.batches import least_batch
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.model_pool import frozen
+from edgesim.learning.rates import rate_in
 from edgesim.learning.tensors import DeviceData
 from edgesim.streams import Streams
 
@@ -67,7 +69,7 @@ class TorchWorkbench:
 
     def batches(self, samples: Integers) -> list[Integers]:
         """See `Workbench`."""
-        size = self.learning.batch_size
+        size = least_batch(self.learning)
         return np.split(samples, range(size, len(samples), size))
 
     def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
@@ -128,7 +130,7 @@ class TorchWorkbench:
 
     def _local_steps(self, parameters: Sequence[nn.Parameter]) -> Stepper:
         learning = self.learning
-        rate = learning.lr_in(max(1, self.round))
+        rate = rate_in(learning, max(1, self.round))
         if learning.optimiser == "adam":
             return torch.optim.Adam(parameters, rate, weight_decay=learning.weight_decay), None
         return torch.optim.SGD(parameters, rate, learning.momentum, weight_decay=learning.weight_decay), None

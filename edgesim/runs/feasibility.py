@@ -15,6 +15,7 @@ from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.batches import least_batch
 from edgesim.selection.view import Selector
 from edgesim.streams import Streams
 from edgesim.traces.by_rounds import ByRounds, KnownSlots
@@ -73,7 +74,7 @@ def check_policy(config: RunConfig, selector: Selector, class_count: int) -> Non
             "selection.policy",
             "data.dataset",
         )
-    if "gradient_deviations" in selector.looks_at and config.learning.batch_size < 2:
+    if "gradient_deviations" in selector.looks_at and least_batch(config.learning) < 2:
         raise EdgesimError(
             f"{policy} the spread of gradients in a batch: learning.batch_size must be at least 2", "selection.policy"
         )

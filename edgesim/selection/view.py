@@ -80,7 +80,8 @@ class RoundView:
     """Simulated time at the round's start."""
     tmax_s: float
     """Seconds from the round's start to its deadline."""
-    batch_size: int
+    batch_size: float
+    """Samples of a step, the mean over the candidates."""
     ids: Integers
     """Device ids, [n]."""
     gain: Floats | Column

@@ -11,10 +11,11 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.learning.batches import batch_samples
+from edgesim.learning.batches import batch_samples, make_local_work
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.models import make_model
+from edgesim.learning.rates import rate_in
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 
@@ -95,9 +96,10 @@ class Reference:
 
     def train(self, device, start, round):
         learning = self.config.learning
+        work = make_local_work(learning, self.streams, DEVICES)
         vector_to_parameters(start.clone(), self.module.parameters())
-        optimiser = torch.optim.SGD(self.module.parameters(), learning.lr_in(round), learning.momentum)
-        (samples,) = batch_samples(self.federation.frames[1], self.streams, np.array([device]), round, learning)
+        optimiser = torch.optim.SGD(self.module.parameters(), rate_in(learning, round), learning.momentum)
+        (samples,) = batch_samples(self.federation.frames[1], self.streams, np.array([device]), round, work)
         for batch in samples.reshape(learning.steps, learning.batch_size):
             optimiser.zero_grad()
             torch.nn.functional.cross_entropy(self.module(self.images[batch]), self.labels[batch]).backward()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.config import LearningConfig
-from edgesim.learning.batches import batch_samples, samples_per_job, statistics_samples, step_edges
+from edgesim.learning.batches import batch_samples, make_local_work, statistics_samples
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
@@ -18,11 +18,15 @@ def _federation(sizes):
     return Federation(None, Framed([frame, frame]))
 
 
+def _work(devices=800, seed=0, **learning):
+    return make_local_work(LearningConfig(**learning), Streams(seed), devices)
+
+
 @given(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=6), steps=st.integers(1, 4), seed=st.integers(0, 99))
 def test_each_run_through_a_set_is_a_permutation_of_it(sizes, steps, seed):
-    learning = LearningConfig(steps=steps, batch_size=5)
+    work = _work(steps=steps, batch_size=5)
     federation = _federation(sizes)
-    drawn = batch_samples(federation.frames[1], Streams(seed), np.arange(len(sizes)), 3, learning)
+    drawn = batch_samples(federation.frames[1], Streams(seed), np.arange(len(sizes)), 3, work)
     for size, client, samples in zip(sizes, federation.frames[1].clients, drawn, strict=True):
         assert len(samples) == 5 * steps
         for start in range(0, 5 * steps, size):
@@ -34,8 +38,8 @@ def test_each_run_through_a_set_is_a_permutation_of_it(sizes, steps, seed):
 def test_batch_shares_equal_data_set_shares_when_samples_are_a_multiple_of_the_set(make_dataset, make_frames):
     dataset = make_dataset([0] * 20 + [1] * 12 + [2] * 16)
     federation = make_frames(dataset, [list(range(16)), list(range(16, 48))], [list(range(8, 24)), list(range(16, 48))])
-    learning = LearningConfig(steps=4, batch_size=8)
-    known = CountKnowledge(federation, Streams(0), learning, 7, federation.frames[1], federation.frames[0])
+    work = _work(steps=4, batch_size=8)
+    known = CountKnowledge(federation, Streams(0), work, 7, federation.frames[1], federation.frames[0])
     every = np.arange(2)
     np.testing.assert_array_equal(known.class_counts(every, "batch"), known.class_counts(every, "dataset") * [[2], [1]])
     np.testing.assert_allclose(known.global_shares("batch"), known.global_shares("dataset"), atol=1e-15)
@@ -47,53 +51,53 @@ def test_batch_shares_equal_data_set_shares_when_samples_are_a_multiple_of_the_s
 def test_batch_counts_are_those_of_the_job_that_trains(make_dataset, make_frames):
     dataset = make_dataset(np.arange(40) % 4)
     federation = make_frames(dataset, [list(range(30)), list(range(13, 40))], [list(range(30)), list(range(13, 40))])
-    learning = LearningConfig(steps=2, batch_size=8)
+    work = _work(steps=2, batch_size=8)
     streams = Streams(1)
-    known = CountKnowledge(federation, streams, learning, 2, federation.frames[1], federation.frames[0])
+    known = CountKnowledge(federation, streams, work, 2, federation.frames[1], federation.frames[0])
     for device in (0, 1):
-        (samples,) = batch_samples(federation.frames[1], streams, np.array([device]), 2, learning)
+        (samples,) = batch_samples(federation.frames[1], streams, np.array([device]), 2, work)
         expected = np.bincount(dataset.train_labels[samples], minlength=4)
         np.testing.assert_array_equal(known.class_counts(np.array([device]), "batch")[0], expected)
 
 
 def test_a_devices_samples_depend_on_seed_device_and_round_alone():
     federation = _federation([7, 9, 7])
-    learning = LearningConfig(steps=3, batch_size=4)
+    work = _work(steps=3, batch_size=4)
     streams = Streams(5)
-    together = batch_samples(federation.frames[1], streams, np.array([2, 0, 1]), 1, learning)
-    alone = batch_samples(federation.frames[1], streams, np.array([2]), 1, learning)[0]
+    together = batch_samples(federation.frames[1], streams, np.array([2, 0, 1]), 1, work)
+    alone = batch_samples(federation.frames[1], streams, np.array([2]), 1, work)[0]
     np.testing.assert_array_equal(together[0], alone)
-    next_round = batch_samples(federation.frames[1], streams, np.array([2]), 2, learning)[0]
+    next_round = batch_samples(federation.frames[1], streams, np.array([2]), 2, work)[0]
     assert alone.tolist() != next_round.tolist()
 
 
 def test_by_epochs_the_last_batch_of_each_is_partial():
-    learning = LearningConfig(epochs=2, batch_size=4)
-    assert step_edges(10, learning).tolist() == [0, 4, 8, 10, 14, 18, 20]
-    assert step_edges(8, learning).tolist() == [0, 4, 8, 12, 16]
-    assert samples_per_job(np.array([10, 8]), learning).tolist() == [20, 16]
-    (samples,) = batch_samples(_federation([10]).frames[1], Streams(0), np.array([0]), 1, learning)
+    work = _work(epochs=2, batch_size=4)
+    assert work.step_edges(0, 10).tolist() == [0, 4, 8, 10, 14, 18, 20]
+    assert work.step_edges(0, 8).tolist() == [0, 4, 8, 12, 16]
+    assert work.samples_per_job(np.arange(2), np.array([10, 8])).tolist() == [20, 16]
+    (samples,) = batch_samples(_federation([10]).frames[1], Streams(0), np.array([0]), 1, work)
     assert sorted(samples[:10].tolist()) == sorted(samples[10:].tolist()) == list(range(10))
 
 
 def test_by_steps_every_batch_is_whole():
-    learning = LearningConfig(steps=3, batch_size=4)
-    assert step_edges(10, learning).tolist() == [0, 4, 8, 12]
-    assert samples_per_job(np.array([10, 2]), learning).tolist() == [12, 12]
+    work = _work(steps=3, batch_size=4)
+    assert work.step_edges(0, 10).tolist() == [0, 4, 8, 12]
+    assert work.samples_per_job(np.arange(2), np.array([10, 2])).tolist() == [12, 12]
 
 
 @pytest.mark.parametrize(("size", "count"), [(20, 8), (5, 5)])
 def test_a_statistics_batch_holds_distinct_samples_and_at_most_the_whole_set(size, count):
-    learning = LearningConfig(steps=1, batch_size=8)
+    work = _work(steps=1, batch_size=8)
     federation, streams = _federation([size]), Streams(0)
-    (samples,) = statistics_samples(federation.frames[1], streams, np.array([0]), 1, learning)
+    (samples,) = statistics_samples(federation.frames[1], streams, np.array([0]), 1, work)
     assert len(np.unique(samples)) == len(samples) == count
 
 
 def test_every_sample_is_equally_often_in_a_statistics_batch():
-    learning = LearningConfig(steps=1, batch_size=5)
+    work = _work(steps=1, batch_size=5)
     federation, streams = _federation([20] * 800), Streams(0)
-    drawn = np.concatenate(statistics_samples(federation.frames[1], streams, np.arange(800), 1, learning)) % 20
+    drawn = np.concatenate(statistics_samples(federation.frames[1], streams, np.arange(800), 1, work)) % 20
     counts = np.bincount(drawn, minlength=20)
     # 800 draws of chance 1/4: five standard deviations are 5 sqrt(800 * 3/16) = 61.
     assert np.abs(counts - 200).max() < 61

@@ -9,6 +9,7 @@ from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import make_learner
 from edgesim.learning.models import MODELS, make_model
+from edgesim.learning.rates import rate_in
 from edgesim.learning.tensors import DeviceData
 from edgesim.selection.view import ClassGradients
 from edgesim.streams import Streams
@@ -295,14 +296,14 @@ def test_the_learning_rate_falls_by_its_factor_every_round_after_the_first(make)
 def test_the_learning_rate_can_fall_as_one_over_the_rounds_down_to_a_floor():
     """0.08 / (t + 1), as DPFL's MIFA has it from round 2 on."""
     learning = parse({"learning": {"lr": 0.04, "lr_offset": 1.0, "lr_min": 1e-3}}, "test").learning
-    rates = [learning.lr_in(round) for round in (1, 2, 3, 7, 79, 1000)]
+    rates = [rate_in(learning, round) for round in (1, 2, 3, 7, 79, 1000)]
     assert rates == pytest.approx([0.04, 0.08 / 3, 0.02, 0.01, 1e-3, 1e-3])
 
 
 def test_the_learning_rate_can_fall_every_ten_rounds_down_to_a_floor():
     """FedDance's settings, oracle T12, whose rounds count from 0."""
     learning = parse({"learning": {"lr": 0.1, "lr_decay": 0.98, "lr_decay_every": 10, "lr_min": 5e-5}}, "test").learning
-    rates = [learning.lr_in(1 + r) for r in (0, 9, 10, 100, 1000, 100_000)]
+    rates = [rate_in(learning, 1 + r) for r in (0, 9, 10, 100, 1000, 100_000)]
     assert rates == pytest.approx([0.1, 0.1, 0.098, 0.081707, 0.013262, 5e-5], abs=5e-7)
 
 
