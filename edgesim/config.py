@@ -327,9 +327,13 @@ class DataConfig(Section):
     the same size; 32 for ``office-caltech``), all others, bilinearly, on the training device."""
     scale: Factor | None = Field(None, ge=1e-6)
     """Pixels are divided by this number; when absent by 16 (``digits``), else standardised per channel."""
-    augment: Literal["none", "flip", "crop-flip"] = "none"
+    offset: Factor | None = Field(None, ge=0)
+    """Taken off pixels before they are divided by ``scale``, which it needs; 127.5 with a scale of 127.5 brings bytes
+    to -1 to 1. 0 when absent."""
+    augment: Literal["none", "flip", "crop-flip", "fedstg"] = "none"
     """Augmentation of training images: a horizontal flip with probability 1/2 (``flip``), and a random crop after
-    padding by 4 pixels too (``crop-flip``; He et al., CVPR 2016, section 4.2)."""
+    padding by 4 pixels too (``crop-flip``; He et al., CVPR 2016, section 4.2); or flip, rotation, brightness, contrast
+    and an enlarged crop as FedStg has them (`edgesim.learning.jitter`)."""
     public: Literal["none", "carved", "other"] = "none"
     """Images that server and devices all have, beside the devices' own: taken out of the training set before it is
     divided (``carved``), or of another data set (``other``, for ``digits``, ``fashion-mnist`` and ``cifar10``)."""
@@ -350,6 +354,12 @@ class DataConfig(Section):
     partitions that draw the sizes this is the average."""
     permute_labels: bool = False
     """Control: labels permuted over the whole training set before pre-training and partition."""
+
+    @model_validator(mode="after")
+    def _offset_has_its_scale(self) -> Self:
+        if self.offset is not None and self.scale is None:
+            raise ValueError("offset is taken off before pixels are divided by scale; give scale as well")
+        return self
 
 
 class LearningConfig(Section):

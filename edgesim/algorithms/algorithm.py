@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers, Numbers
 from edgesim.config import RunConfig, Section
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
@@ -122,8 +122,8 @@ class Phase:
     """Training samples in order of use, [n]."""
     edges: Integers
     """Where steps begin and end among the samples, [steps + 1]."""
-    changes: Integers | None = None
-    """How the image of each sample is augmented (`edgesim.learning.augmentation`), [n, 3]; not at all when absent."""
+    changes: Numbers | None = None
+    """How the image of each sample is augmented, [n, k] as `edgesim.learning.augmentation` says; not when absent."""
     rows: Integers | None = None
     """For each sample the row that is about it in some table of `given`, [n]; -1, or None for all, where none is."""
     public: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from edgesim.arrays import Integers
+from edgesim.arrays import Integers, Numbers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.tensors import DeviceData
 
@@ -16,8 +16,8 @@ _BYTES_AT_ONCE = 64 << 20
 class ImageLoader:
     """Training samples in order of use, [n], of one job or of several behind one another."""
 
-    def __init__(self, model: FlatModel, data: DeviceData, samples: Integers, changes: Integers | None = None) -> None:
-        """Images are augmented by ``changes``, [n, 3], where there are any."""
+    def __init__(self, model: FlatModel, data: DeviceData, samples: Integers, changes: Numbers | None = None) -> None:
+        """Images are augmented by ``changes``, [n, k], where there are any."""
         self._model = model
         self._data = data
         self._samples = data.index(samples)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Protocol
 import numpy as np
 
 from edgesim.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
-from edgesim.arrays import Booleans, Integers
+from edgesim.arrays import Booleans, Integers, Numbers
 from edgesim.errors import Diverged
 
 if TYPE_CHECKING:
@@ -83,23 +83,26 @@ class Job:
         return ~np.repeat(public, [len(phase.edges) - 1 for phase in self.phases])
 
     @property
-    def changes(self) -> Integers | None:
-        """How the image of each sample is augmented, [n, 3]; None where no image is."""
-        from edgesim.learning.augmentation import UNCHANGED
+    def changes(self) -> Numbers | None:
+        """How the image of each sample is augmented, [n, k]; None where no image is."""
+        from edgesim.learning.augmentation import unchanged
 
-        return _joined([(len(phase.samples), phase.changes) for phase in self.phases], UNCHANGED)
+        some = [phase.changes.shape[1] for phase in self.phases if phase.changes is not None]
+        as_it_is = unchanged(some[0]) if some else ()
+        return _joined([(len(phase.samples), phase.changes) for phase in self.phases], as_it_is)
 
     @property
-    def rows(self) -> Integers | None:
+    def rows(self) -> Numbers | None:
         """`Phase.rows` of all phases, [n]; None where no phase has any."""
         return _joined([(len(phase.samples), phase.rows) for phase in self.phases], -1)
 
 
-def _joined(parts: Sequence[tuple[int, Integers | None]], absent: int | tuple[int, ...]) -> Integers | None:
+def _joined(parts: Sequence[tuple[int, Numbers | None]], absent: int | tuple[float, ...]) -> Numbers | None:
     """Arrays of so many rows behind one another, ``absent`` for the rows of one that is None; None if all are."""
-    if len(parts) == 1 or all(part is None for _, part in parts):
+    some = [part for _, part in parts if part is not None]
+    if len(parts) == 1 or not some:
         return parts[0][1]
-    filled = np.asarray(absent, dtype=np.int64)
+    filled = np.asarray(absent, dtype=some[0].dtype)
     return np.concatenate(
         [np.broadcast_to(filled, (length, *filled.shape)) if part is None else part for length, part in parts]
     )

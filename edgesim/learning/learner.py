@@ -91,6 +91,13 @@ class TorchLearner:
             algorithm = self.accounts.algorithm
             refuse_lone_samples(module, federation, learning, self.accounts.work, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
+            if config.data.augment == "fedstg" and self.data.brightest is None:
+                raise EdgesimError(
+                    f"data.augment: 'fedstg' changes brightness, and images of data.dataset = {config.data.dataset!r} "
+                    "have no largest value; use 'crop-flip', or give data.scale",
+                    "data.augment",
+                    "data.dataset",
+                )
             frames = len(federation.frames) - 1
             self.memory = server_memory(config, algorithm, self.accounts.rule, frames, self.model, self.data)
             self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)

@@ -44,6 +44,14 @@ def _afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
     return convolutions + _linear(64 * (height // 4) * (width // 4), 128) + _linear(128, class_count)
 
 
+def _fedstg_cnn(image_shape: tuple[int, int, int], class_count: int) -> int:
+    channels, height, width = image_shape
+    convolutions = sum(
+        _linear(9 * inputs, outputs) + 2 * outputs for inputs, outputs in ((channels, 64), (64, 128), (128, 256))
+    )
+    return convolutions + _linear(256 * (height // 8) * (width // 8), 512) + _linear(512, class_count)
+
+
 def _deep(rest: int, per_channel: int, per_class: int, image_shape: tuple[int, int, int], class_count: int) -> int:
     """Of nets that average over the whole image before the head: only stem and head depend on the data set."""
     return rest + per_channel * image_shape[0] + per_class * class_count
@@ -56,6 +64,7 @@ PARAMETER_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
     "mlp": _mlp,
     "small-cnn": _small_cnn,
     "fedteddi-cnn": _fedteddi_cnn,
+    "fedstg-cnn": _fedstg_cnn,
     "afl-cnn": _afl_cnn,
     "afl-mlp": _afl_mlp,
     **{
@@ -81,7 +90,7 @@ TORCHVISION_COUNTS: dict[str, Callable[[tuple[int, int, int], int], int]] = {
 _COUNTS = PARAMETER_COUNTS | TORCHVISION_COUNTS
 
 _TENSORS = {
-    "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "afl-cnn": 8, "afl-mlp": 6,
+    "mlp": 4, "small-cnn": 6, "fedteddi-cnn": 20, "fedstg-cnn": 16, "afl-cnn": 8, "afl-mlp": 6,
     "resnet10": 38, "resnet18": 62, "resnet34": 110,
     "torchvision:mobilenet_v2": 158, "torchvision:resnet18": 62, "torchvision:resnet34": 110,
     "torchvision:shufflenet_v2": 170,

@@ -16,7 +16,18 @@ from torch import Tensor
 from edgesim import streams as streams_module
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged
-from edgesim.learning import augmentation, batches, descent, dropout, evaluation, flat, image_loader, local_sgd, tensors
+from edgesim.learning import (
+    augmentation,
+    batches,
+    descent,
+    dropout,
+    evaluation,
+    flat,
+    image_loader,
+    jitter,
+    local_sgd,
+    tensors,
+)
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import epoch_edges, least_batch
 from edgesim.learning.cache import cache_folder, code_digest, new_entry
@@ -38,6 +49,7 @@ _TRAINING = (
     descent,
     dropout,
     augmentation,
+    jitter,
     image_loader,
     flat,
     tensors,
@@ -87,7 +99,7 @@ def start_model(
     while epoch < learning.pretrain_max_epochs and accuracy < learning.pretrain_target:
         epoch += 1
         order = streams.generator("pretrain-order", round=epoch).permutation(samples)
-        (changes,) = draw_changes(augment, streams, "pretrain-augmentation", [0], epoch, [len(order)])
+        (changes,) = draw_changes(augment, streams, "pretrain-augmentation", [0], epoch, [len(order)], data.stored_size)
         seed = int(streams.seeds("pretrain", 0, epoch))
         with memory_lasts("pre-training", "set learning.batch_size lower"), seeded(data.device, seed):
             loader = ImageLoader(model, data, order, changes)

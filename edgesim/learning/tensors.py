@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from edgesim.arrays import Integers
+from edgesim.arrays import Numbers
 from edgesim.learning import augmentation
 from edgesim.learning.datasets import Dataset
 
@@ -36,15 +36,21 @@ class DeviceData:
         tensors = (self.train_images, self.test_images, self.train_labels, self.test_labels)
         return sum(tensor.nbytes for tensor in tensors)
 
-    def index(self, samples: Integers) -> Tensor:
-        """Sample indices on the device."""
+    @property
+    def stored_size(self) -> tuple[int, int]:
+        """Height and width of the training images as they are stored, and augmented."""
+        height, width = self.train_images.shape[2:]
+        return height, width
+
+    def index(self, samples: Numbers) -> Tensor:
+        """Sample indices, or how their images are changed, on the device."""
         return torch.from_numpy(np.ascontiguousarray(samples)).to(self.device)
 
     def train(self, samples: Tensor, changes: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Normalised training images [n, C, H, W] and labels [n] of sample indices, augmented by `changes` [n, 3]."""
+        """Normalised training images [n, C, H, W] and labels [n] of sample indices, augmented by `changes` [n, k]."""
         images = self.train_images[samples]
         if changes is not None:
-            images = augmentation.apply(images, changes)
+            images = augmentation.apply(images, changes, self.brightest or 1.0)
         return self._normalised(images), self.train_labels[samples]
 
     def test(self, samples: Tensor) -> tuple[Tensor, Tensor]:

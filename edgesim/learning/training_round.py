@@ -75,8 +75,15 @@ class TorchRound(CountKnowledge):
         places = epoch_places(self.streams, name, device, draw, len(samples), count)
         public = np.isin(samples, self.federation.public).any()
         augment = "none" if public else self._learner.config.data.augment
-        (changes,) = draw_changes(augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)])
+        (changes,) = draw_changes(
+            augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)], self._stored_size
+        )
         return Phase(samples[places], edges, changes, places, bool(public))
+
+    @property
+    def _stored_size(self) -> tuple[int, int]:
+        """Height and width of the images that are augmented."""
+        return self._learner.data.stored_size
 
     def _drawn(self, ids: Integers) -> Iterator[tuple[Phase, int]]:
         """The local training that the config asks for and the seed of the job, for each of the devices ``ids`` [n].
@@ -86,7 +93,7 @@ class TorchRound(CountKnowledge):
         tasks, sizes = self.tasks[ids], self.held.sizes[ids].tolist()
         drawn = batch_samples(self.held, self.streams, ids, tasks, self.work)
         counts, augment = [len(samples) for samples in drawn], self._learner.config.data.augment
-        changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts)
+        changes = draw_changes(augment, self.streams, "augmentation", ids, tasks, counts, self._stored_size)
         kinds = list(zip(sizes, self.work.epochs[ids].tolist(), self.work.batch[ids].tolist(), strict=True))
         one_of = dict(zip(kinds, ids.tolist(), strict=True))
         edges = {kind: self.work.step_edges(device, kind[0]) for kind, device in one_of.items()}

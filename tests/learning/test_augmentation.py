@@ -14,9 +14,9 @@ from edgesim.learning.learner import make_learner
 from edgesim.streams import Streams
 
 
-def _draws(kind, counts, devices=None, round=1, seed=0):
+def _draws(kind, counts, devices=None, round=1, seed=0, size=(32, 32)):
     devices = range(len(counts)) if devices is None else devices
-    return draw_changes(kind, Streams(seed), "augmentation", list(devices), round, counts)
+    return draw_changes(kind, Streams(seed), "augmentation", list(devices), round, counts, size)
 
 
 @given(

@@ -86,7 +86,7 @@ def load_dataset(config: DataConfig) -> Dataset:
     name = config.dataset
     dataset = DATASETS[name](name, config) if name in DATASETS else _of_path(name, config)
     if config.scale is not None:
-        dataset = replace(dataset, fixed_scale=config.scale)
+        dataset = replace(dataset, fixed_scale=config.scale, fixed_offset=config.offset or 0.0)
     channels, *size = dataset.image_shape
     if size == [1, 1] and (config.augment != "none" or config.image_size is not None):
         knob = "data.image_size" if config.augment == "none" else "data.augment"

@@ -43,6 +43,8 @@ class Dataset:
     """Pixels are divided by this; standardised per channel when absent."""
     brightest_uint8: float = 255.0
     """The largest value that a pixel can have where pixels are uint8."""
+    fixed_offset: float = 0.0
+    """Taken off pixels before they are divided by that."""
     domains: Domains | None = None
     """Absent where images are not told apart by origin."""
     digest_images: Callable[[], str] | None = None
@@ -65,7 +67,8 @@ class Dataset:
     @cached_property
     def digest(self) -> str:
         """Hash of the images and labels, their size for the model and how pixels are scaled (SHA-256)."""
-        digest = hashlib.sha256(f"scale {self.fixed_scale} shape {self.image_shape} ".encode())
+        offset = f"offset {self.fixed_offset} " if self.fixed_offset else ""
+        digest = hashlib.sha256(f"{offset}scale {self.fixed_scale} shape {self.image_shape} ".encode())
         arrays = [self.train_labels, self.test_labels]
         if self.digest_images is None:
             arrays = [*self.images, *arrays]
@@ -81,7 +84,7 @@ class Dataset:
         """Offset and divisor per channel, each [C]: mean and standard deviation of the training images."""
         channels = self.image_shape[0]
         if self.fixed_scale is not None:
-            return np.zeros(channels), np.full(channels, self.fixed_scale)
+            return np.full(channels, self.fixed_offset), np.full(channels, self.fixed_scale)
         own = self.images[0][: self.own_images]
         moments = [_mean_and_deviation(own[:, channel]) for channel in range(channels)]
         mean, deviation = np.array(moments).T

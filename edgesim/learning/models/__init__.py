@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from edgesim.errors import EdgesimError
 from edgesim.learning.determinism import refused_by_name
 from edgesim.learning.models.from_torchvision import PREFIX, from_torchvision
-from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedteddi_cnn, mlp, small_cnn
+from edgesim.learning.models.plain import afl_cnn, afl_mlp, fedstg_cnn, fedteddi_cnn, mlp, small_cnn
 from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
 from edgesim.registry import first_line, imported, look_up
@@ -19,6 +19,7 @@ MODELS: dict[str, Builder] = {
     "mlp": mlp,
     "small-cnn": small_cnn,
     "fedteddi-cnn": fedteddi_cnn,
+    "fedstg-cnn": fedstg_cnn,
     "afl-cnn": afl_cnn,
     "afl-mlp": afl_mlp,
     **RESNETS,

@@ -63,6 +63,28 @@ def afl_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     )
 
 
+def fedstg_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
+    """FedStg's: three convolutions of 3x3, 64 to 256 channels, each with batch norm and pooled, and 512 hidden units.
+
+    2,474,506 parameters on CIFAR-10, 2,520,676 on CIFAR-100.
+    """
+    channels, height, width = image_shape
+
+    def convolution(inputs: int, outputs: int) -> list[nn.Module]:
+        return [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)]
+
+    return nn.Sequential(
+        *convolution(channels, 64),
+        *convolution(64, 128),
+        *convolution(128, 256),
+        nn.Flatten(),
+        nn.Linear(256 * (height // 8) * (width // 8), 512),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(512, class_count),
+    )
+
+
 def fedteddi_cnn(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
     """FedTeddi's CNN for CIFAR-10 (section V-A): 558,802 parameters with padding 1 and groups of 8."""
     channels, height, width = image_shape
