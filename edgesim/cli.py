@@ -20,6 +20,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
+from edgesim.joining import LAWS as JOINING_LAWS
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
@@ -256,6 +257,7 @@ def list_() -> None:
         "algorithms": sorted((*ALGORITHMS, *ALGORITHMS.installed)),
         "partitions": sorted((*PARTITIONS, *PARTITIONS.installed)),
         "drift": sorted((*LAWS, *LAWS.installed)),
+        "joining": sorted((*JOINING_LAWS, *JOINING_LAWS.installed)),
         "channels": content.names("channels", ".toml"),
         "availability": sorted((*MODELS, *MODELS.installed)),
         "traces": content.names("traces", ".parquet"),

@@ -519,6 +519,13 @@ class DriftConfig(OpenSection):
     deals, for ever or for one frame of rounds each."""
 
 
+class JoiningConfig(OpenSection):
+    """Which of the candidates join a round; the other keys are the law's own options, checked by it."""
+
+    law: str
+    """A name of `edgesim.joining.LAWS` (``edgesim list`` prints them)."""
+
+
 class SelectionConfig(OpenSection):
     """The scheduling policy; its other keys are the policy's own options, checked by the policy."""
 
@@ -541,6 +548,8 @@ class RunConfig(Section):
     staleness: StalenessConfig = StalenessConfig()
     data: DataConfig = DataConfig()
     drift: DriftConfig = DriftConfig()
+    joining: JoiningConfig | None = None
+    """All candidates join when absent."""
     learning: LearningConfig = LearningConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
     privacy: PrivacyConfig = PrivacyConfig()

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import simpy
 
-from edgesim import algorithms
+from edgesim import algorithms, joining
 from edgesim.config import RunConfig
 from edgesim.devices.topology import make_backhaul
 from edgesim.engine.clock import Kind, drift_s, rounding_s
@@ -73,6 +73,7 @@ def complete(config: RunConfig) -> RunConfig:
         ),
         "data": drift.resolve_data(config),
         "drift": drift.resolve(config.drift),
+        "joining": joining.resolve(config),
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
     }
@@ -122,6 +123,8 @@ def run(
     feasibility.check_count(world)
     feasibility.check_changes(world)
     feasibility.check_rounds(world, sum(length or 0 for _, length in numbers))
+    rounds = sum(horizon for horizon, _ in numbers)
+    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
     selector = make_selector(
         config.selection.policy, config.selection.options, config.devices.count, federation.class_count
     )
@@ -144,7 +147,7 @@ def run(
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts)
-        parts = RunParts(world, selector, learner, writer, backhaul)
+        parts = RunParts(world, selector, learner, writer, backhaul, joiners)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}

@@ -128,6 +128,8 @@ class Phase:
     """For each sample the row that is about it in some table of `given`, [n]; -1, or None for all, where none is."""
     public: bool = False
     """Whether the samples are public images, on whose labels a device that has steps on others is not measured."""
+    epoch_ends: Integers | None = None
+    """After how many of the steps each epoch over the device's own samples ends; None where nobody measures epochs."""
 
 
 @dataclass(frozen=True)

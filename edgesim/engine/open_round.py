@@ -11,6 +11,7 @@ import simpy
 from edgesim.arrays import Integers
 from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.work import Outcome, Task, Work
+from edgesim.joining.joiners import Answers
 from edgesim.learning.interface import TrainingRound
 from edgesim.learning.jobs import Promise
 
@@ -25,7 +26,7 @@ class OpenRound:
     """The deadline, from the round's start."""
     deadline_s: float
     candidates: Integers
-    """Checked-in devices, ascending."""
+    """Checked-in devices that join, ascending."""
     training: TrainingRound
     jobs_before: int
     """Jobs that had run before it."""
@@ -46,11 +47,13 @@ class OpenRound:
     where admission is by count."""
     wall_s: dict[str, float] = field(default_factory=dict)
     checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Candidates and those still at work for an earlier round, ascending."""
+    """Candidates, devices that do not join, and those still at work for an earlier round, ascending."""
     over: list["Working"] = field(default_factory=list)
     """Latecomers of earlier rounds whose work ended in this one; filled at its close."""
     fates: list[Outcome | None] = field(default_factory=list)
     """Outcomes at the close of the devices taken."""
+    answers: Answers | None = None
+    """Of the devices that were asked whether they join; None where none was."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:

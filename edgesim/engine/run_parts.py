@@ -16,6 +16,7 @@ from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import Band, ReservedBand
 from edgesim.engine.work import Task
 from edgesim.engine.world import World
+from edgesim.joining.joiners import Joiners
 from edgesim.learning.interface import Learner
 from edgesim.runs.records import RunWriter
 from edgesim.selection.view import Selector
@@ -30,6 +31,8 @@ class RunParts:
     learner: Learner
     writer: RunWriter
     backhaul: Backhaul
+    joiners: Joiners | None = None
+    """None where all devices that have checked in join, without being asked."""
     clock: Clock = field(init=False)
     bands: list[Band] = field(init=False)
     """One per station."""

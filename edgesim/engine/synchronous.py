@@ -23,7 +23,7 @@ from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
-from edgesim.learning.jobs import Arrived
+from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport
 
@@ -44,10 +44,13 @@ class Synchronous:
     """Servers that have merged updates since the last average in the cloud."""
     open: OpenRound | None = None
     """The round in flight, until it has its rows."""
+    computed: list[Promise] = field(default_factory=list)
+    """Jobs whose computing has ended since the last merge; kept only where devices join by how they train."""
 
     def __post_init__(self) -> None:
         # Whether a policy drafts is asked once: to look whether it has all methods takes as long as many events.
         self._drafter = self.parts.selector if isinstance(self.parts.selector, Drafter) else None
+        self._measures = self.parts.learner.accounts.measured is not None
 
     def step(self, number: RoundNumber) -> Step:
         """One round, once enough devices have checked in."""
@@ -85,6 +88,8 @@ class Synchronous:
         if self.carried:
             at_work = [device for device, late in self.carried.items() if late.task.phase != "ended"]
             candidates = checked_in[~np.isin(checked_in, at_work)]
+        answers = None if parts.joiners is None else parts.joiners.ask(candidates, number.round)
+        candidates = candidates if answers is None else answers.joiners
         self.open = this = OpenRound(
             number,
             clock.now,
@@ -97,6 +102,7 @@ class Synchronous:
             simpy.Event(clock),
             simpy.Event(clock),
             checked_in=checked_in,
+            answers=answers,
         )
         clock.call_at(this.deadline_s, Kind.DEADLINE, lambda _: succeed_once(this.closed))
         if knobs.delay_knowledge == "reported":
@@ -241,15 +247,20 @@ class Synchronous:
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
-            self.carried[task.device].promise.due = True
+            self._is_due(self.carried[task.device].promise)
             return
         this = self.open
         assert this is not None
-        this.working[task.device].promise.due = True
+        self._is_due(this.working[task.device].promise)
         this.reports.add(task.device)
         # A silent drop-out never reports, so only the alarm at report_by_s ends the wait for it.
         if len(this.reports) == len(this.working):
             succeed_once(this.all_reported)
+
+    def _is_due(self, promise: Promise) -> None:
+        promise.due = True
+        if self._measures:
+            self.computed.append(promise)
 
     def _on_arrived(self, task: Task) -> None:
         if task.carried:
@@ -306,6 +317,7 @@ class Synchronous:
         with this.timed("train"):
             began = np.array(list(this.working), dtype=np.int64)
             merged = parts.learner.merge([update for _, update in updates], began)
+            self._learn()
         if merged.server_wall_s:
             this.wall_s["train"] -= merged.server_wall_s
             this.wall_s["server"] = merged.server_wall_s
@@ -321,6 +333,15 @@ class Synchronous:
                 )
             )
         return merged, Origin(tasks, [number.round - task.number for task in tasks])
+
+    def _learn(self) -> None:
+        """Devices remember how they have trained, also those whose updates do not arrive."""
+        joiners, promises = self.parts.joiners, self.computed
+        if joiners is None or not promises:
+            return
+        for promise, accuracies in zip(promises, self.parts.learner.epoch_accuracies(promises), strict=True):
+            joiners.learn(promise.device, accuracies)
+        self.computed = []
 
     def _by_arrival(self, this: OpenRound, ids: Integers) -> Integers:
         """Devices whose updates arrived, in order of arrival, the lowest id first at one instant."""
@@ -373,6 +394,7 @@ class Synchronous:
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
         model_bits = parts.learner.accounts.model_bits if self.merged_in_cloud else 0.0
+        values |= {} if this.answers is None else this.answers.values()
         values |= bits_on_wires(parts.backhaul, origin.tasks, model_bits)
         values |= merged.metrics
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from edgesim import joining
 from edgesim.algorithms import make_algorithm, make_merge_rule
 from edgesim.algorithms.algorithm import Arrivals, Devices, Sizes
 from edgesim.algorithms.privacy import account, why_unknown
@@ -43,6 +44,8 @@ class Accounts:
         self.rule = make_merge_rule(config.round)
         self.work = make_local_work(config.learning, streams, config.devices.count)
         """What devices train in a job."""
+        self.measured = joining.measured(config.joining)
+        """What the accuracies of epochs are of, by which devices join; None where they are not asked for."""
         self.looked_at: frozenset[str] = frozenset()
         """What the policy looks at: `edgesim.selection.view.Selector.looks_at`."""
         self.models = 0
@@ -128,8 +131,11 @@ class Accounts:
         """Samples that FedAvg trains on in the time that each device computes in a round, [n]."""
         devices = self._devices(ids)
         samples = self.work.samples_per_job(ids, devices.sizes)
-        # Forward passes over the whole data set before and after training; one costs a third of training.
+        # Forward passes over the whole data set before and after training, and over what is held out after each epoch;
+        # one costs a third of training.
         passes = 2 / 3 * devices.sizes if "loss_drops" in self.looked_at else 0.0
+        if self.measured == "held_out":
+            passes = passes + self._federation.drift.held_out.sizes(ids) * self.work.epochs[ids] / 3
         if self._config.algorithm.compute_cost == "equal":
             return np.asarray(samples + passes, dtype=np.float64)
         return np.asarray(samples * self.algorithm.compute_factor(devices, samples, round, self.ledger) + passes)

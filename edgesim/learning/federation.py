@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from edgesim import joining
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning import drift, partitions
@@ -60,5 +61,6 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
         order = streams.generator("permute-labels").permutation(len(dataset.train_labels))
         dataset = replace(dataset, train_labels=dataset.train_labels[order])
     resolved = config.model_copy(update={"data": drift.resolve_data(config)})
-    data_of_run = law.make(Setting(resolved, dataset, private, streams))
+    holds_out = joining.measured(config.joining) == "held_out"
+    data_of_run = law.make(Setting(resolved, dataset, private, streams, holds_out))
     return Federation(dataset, data_of_run, shared.public, shared.validation)

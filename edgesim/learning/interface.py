@@ -96,6 +96,12 @@ class Learner(Protocol):
         on their way (``sending`` lists them) may run along with the one that arrived, which changes no result.
         """
 
+    def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
+        """Accuracy of the device after each local epoch of its due job, which runs if it has not; [n].
+
+        Only asked where devices join by these (`edgesim.joining`), which timing-only runs refuse.
+        """
+
     @property
     def jobs_trained(self) -> int:
         """Jobs that ran so far, over the whole run; each runs at most once."""

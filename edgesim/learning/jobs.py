@@ -50,6 +50,9 @@ class Job:
     """Samples over which the trained model passes, [n]: `Algorithm.passes_over`."""
     velocity: Tensor | None = None
     """Velocity with which SGD begins, [trainable]; zero when absent."""
+    held_out: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """Samples on which the model is tested after each of `epochs`, [n]; where there are none, an epoch's accuracy is of
+    the samples that it trains on."""
 
     @property
     def start(self) -> Tensor:
@@ -71,6 +74,17 @@ class Job:
         origins = np.cumsum([0, *(len(phase.samples) for phase in self.phases)])
         ends = [origin + phase.edges[1:] for origin, phase in zip(origins, self.phases, strict=False)]
         return np.concatenate([[0], *ends])
+
+    @property
+    def epochs(self) -> list[tuple[int, int]]:
+        """First step, from 0, and step behind the last of each epoch whose accuracy is asked for."""
+        found, origin = list[tuple[int, int]](), 0
+        for phase in self.phases:
+            if phase.epoch_ends is not None:
+                ends = (origin + phase.epoch_ends).tolist()
+                found += zip([origin, *ends], ends, strict=False)
+            origin += len(phase.edges) - 1
+        return found
 
     @property
     def measured(self) -> Booleans | None:
@@ -127,6 +141,8 @@ class Result:
     """What the device keeps for its next job."""
     velocity: Tensor | None = None
     """Velocity that SGD ended with, [trainable]; None unless the device keeps it."""
+    epoch_accuracies: tuple[float, ...] = ()
+    """Of each of `Job.epochs`."""
 
 
 @dataclass(eq=False)

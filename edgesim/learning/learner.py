@@ -356,6 +356,10 @@ class TorchLearner:
             self.jobs_trained += sum(promise.result is not None for promise in waiting)
         return [promise.result for promise in promises if promise.result is not None]
 
+    def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
+        """See `Learner`; raises `Diverged`."""
+        return [result.epoch_accuracies for result in self.results(list(promises))]
+
     def evaluate(self, frame: int) -> Evaluation:
         """Test the global model of a frame on the classes seen until the last round was opened.
 

@@ -13,6 +13,7 @@ from edgesim.algorithms.algorithm import Pull
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning import dropout
 from edgesim.learning.descent import Descent
+from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Optimiser
@@ -32,6 +33,8 @@ class Progress:
     """Of single samples, see `moving_rms`."""
     first_bad_step: int | None
     """The first of all steps, from 1, whose loss is not finite."""
+    epoch_accuracies: tuple[float, ...]
+    """Of each epoch, where these are measured."""
 
 
 def train(
@@ -45,10 +48,12 @@ def train(
     objective: Objective | None = None,
     rows: Tensor | None = None,
     measured: Booleans | None = None,
+    tests: EpochTests | None = None,
 ) -> Progress:
     """Run the steps whose samples lie between successive edges, [steps + 1]; some, [steps], or all are ``measured``.
 
-    Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks.
+    Weights [P] and velocity [trainable] change in place; the seed decides the dropout masks. ``tests`` measure
+    the epochs, where anyone asks for that.
 
     The gradient is that of an objective, with the `Step.rows` of the samples, [n], if they have any, else of
     cross-entropy; `Progress` tells of the latter in either case.
@@ -58,7 +63,8 @@ def train(
     weights, gradient = model.weights[: model.trainable], model.gradient
     descent = Descent(weights[None], gradient[None], velocity[None], weights[None], [optimiser], [pull])
     bounds = edges.tolist()
-    losses, hits = [], []
+    losses, answered, tested = [], [], []
+    pauses = tests.after if tests else ()
     for chunk in loader.chunks(bounds):
         origin = bounds[chunk.start]
         images, labels = loader.take(slice(origin, bounds[chunk.stop]))
@@ -78,11 +84,17 @@ def train(
             gradient.zero_()
             loss.backward()  # type: ignore[no-untyped-call]
             descent.step()
+            if tests is not None and step + 1 in pauses:
+                tested.append(tests.accuracy())
         answers = torch.cat(outputs)
         losses.append(F.cross_entropy(answers.to(model.dtype), labels, reduction="none"))
-        hits.append(answers.argmax(1) == labels)
-    single, hit = torch.cat(losses).double().cpu().numpy(), torch.cat(hits)
+        answered.append(answers.argmax(1) == labels)
+    single, hit = torch.cat(losses).double().cpu().numpy(), torch.cat(answered)
     bad = np.flatnonzero(~np.isfinite(_step_means(single, edges)))
+    accuracies = tuple(tested)
+    if tests is not None and not accuracies:
+        hits = np.add.reduceat(hit.cpu().numpy().astype(np.int64), edges[:-1])
+        accuracies = tests.training_accuracies(np.diff(edges), hits)
     if measured is not None:
         among = np.repeat(measured, np.diff(edges))
         single, hit = single[among], hit[torch.from_numpy(among).to(hit.device)]
@@ -92,6 +104,7 @@ def train(
         accuracy=float(hit.double().mean()),
         loss_rms=moving_rms(_step_means(single**2, edges)),
         first_bad_step=int(bad[0]) + 1 if len(bad) else None,
+        epoch_accuracies=accuracies,
     )
 
 

@@ -93,6 +93,10 @@ class TimingOnlyLearner:
         accounts.note(rows)
         return Merged(rows.ids, weight, None, None, None, None, metrics=metrics)
 
+    def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
+        """Refused."""
+        _refuse("accuracies of local epochs")
+
     def evaluate(self, frame: int) -> Evaluation | None:
         """There is no model to test."""
         return None

@@ -64,7 +64,8 @@ class TorchRound(CountKnowledge):
             samples = Samples(held.samples_of(device), self.federation.public, partial(self._epochs, device))
             phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
             passed = accounts.algorithm.passes_over(about, samples)
-            job = Job(device, self.round, seed, phases, given, optimiser, passed, velocities.get(device))
+            kept_apart = self.federation.drift.held_out.of(device)
+            job = Job(device, self.round, seed, phases, given, optimiser, passed, velocities.get(device), kept_apart)
             task = int(self.tasks[device])
             self._promises[device] = Promise(device, self.round, job, task, samples=size, class_counts=counts)
         return [self._promises[device] for device in ids.tolist()]
@@ -78,7 +79,12 @@ class TorchRound(CountKnowledge):
         (changes,) = draw_changes(
             augment, self.streams, f"{name}-augmentation", [device], draw, [len(places)], self._stored_size
         )
-        return Phase(samples[places], edges, changes, places, bool(public))
+        ends = None if public else self._epoch_ends(edges, len(samples))
+        return Phase(samples[places], edges, changes, places, bool(public), ends)
+
+    def _epoch_ends(self, edges: Integers, size: int) -> Integers | None:
+        """`Phase.epoch_ends` of steps by epochs over so many samples."""
+        return None if self._learner.accounts.measured is None else np.flatnonzero(edges[1:] % size == 0) + 1
 
     @property
     def _stored_size(self) -> tuple[int, int]:
@@ -99,7 +105,7 @@ class TorchRound(CountKnowledge):
         edges = {kind: self.work.step_edges(device, kind[0]) for kind, device in one_of.items()}
         seeds = self.streams.seeds("job", ids, tasks).tolist()
         for samples, kind, moves, seed in zip(drawn, kinds, changes, seeds, strict=True):
-            yield Phase(samples, edges[kind], moves), seed
+            yield Phase(samples, edges[kind], moves, epoch_ends=self._epoch_ends(edges[kind], kind[0])), seed
 
     def losses(self, ids: Integers) -> Floats:
         """Mean loss of the round's start model on each device's data set, [n]."""

@@ -9,6 +9,7 @@ from edgesim.channels.environment import path_loss_name
 from edgesim.channels.laws import LAWS as PATH_LOSS
 from edgesim.config import RunConfig
 from edgesim.files.paths import system_errors
+from edgesim.joining import LAWS as JOINING
 from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
@@ -22,7 +23,7 @@ CODE = "code"
 
 
 def modules(config: RunConfig) -> dict[str, str]:
-    """Modules of policy, algorithm, partition, drift law and model of a complete config, by ``section.key``.
+    """Modules of policy, algorithm, partition, drift and joining law and model of a complete config, by ``section.key``.
 
     Presence models and path-loss laws are among them where they are not edgesim's own.
     """
@@ -71,6 +72,8 @@ def _named(config: RunConfig) -> dict[str, tuple[Registry[Any], str]]:
         found["data.partition"] = PARTITIONS, config.data.partition
     if config.drift.law != "frames":
         found["drift.law"] = DRIFT, config.drift.law
+    if config.joining is not None:
+        found["joining.law"] = JOINING, config.joining.law
     if PRESENCE.foreign(config.availability.model):
         found["availability.model"] = PRESENCE, config.availability.model
     law = path_loss_name(config.radio.channel)

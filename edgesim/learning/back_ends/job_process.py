@@ -41,6 +41,7 @@ class Done:
     keeps: Arrays
     velocity: Arrays
     """As ``velocity``, if the device keeps it."""
+    epoch_accuracies: tuple[float, ...]
 
 
 Report = Literal["ready"] | Failure | Done
@@ -83,7 +84,8 @@ def _train(loop: LoopBackEnd, share: Share, facts: dict[str, Any], given: Arrays
         return Failure(error)
     share.update.copy_(result.update)
     figures = result.loss, result.accuracy, result.update_norm, result.loss_rms
-    return Done(figures, arrays_of(result.up), arrays_of(result.keeps), _velocity_of(result))
+    more = arrays_of(result.up), arrays_of(result.keeps), _velocity_of(result)
+    return Done(figures, *more, result.epoch_accuracies)
 
 
 def send(connection: Connection, what: object) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from edgesim.algorithms.algorithm import Algorithm, has_own
+from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, Promise, Result, diverged, finished, wanted
@@ -49,13 +50,15 @@ class LoopBackEnd:
             objective = Objective(self._algorithm, model, job.given, job.seed) if own_loss else None
             rows = job.rows
             about = None if rows is None else self._data.index(rows)
-            how = job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about, job.measured
+            tests = EpochTests(model, self._data, job) if job.epochs else None
+            how = job.edges, job.optimiser, self._velocity, job.seed, pull, objective, about, job.measured, tests
             progress = train(model, loader, *how)
         if progress.first_bad_step is not None:
             raise diverged(job, progress.first_bad_step)
         update = model.weights - job.start
         norm = float(torch.linalg.vector_norm(update[: model.trainable]))
-        trained = Result(update, progress.loss, progress.accuracy, norm, progress.loss_rms)
+        figures = progress.loss, progress.accuracy, norm, progress.loss_rms
+        trained = Result(update, *figures, epoch_accuracies=progress.epoch_accuracies)
         passes = OwnPasses(model, self._data, job)
         return finished(self._algorithm, job, trained, self._velocity, passes)
 

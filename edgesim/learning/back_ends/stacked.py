@@ -1,6 +1,7 @@
 """The stacked back end: clients as one model, with one forward and one backward pass for all of them."""
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe
 from edgesim.learning.back_ends.schedule import Schedule, make_schedule
 from edgesim.learning.back_ends.stacked_objective import StackedObjective
+from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader
 from edgesim.learning.jobs import Job, OptimiserKind, Promise, Result, diverged, finished, wanted
@@ -128,6 +130,12 @@ class StackedBackEnd:
         keys = self._keys(jobs, len(schedule.clients))
         edges = schedule.edges
         losses, hits = [], []
+        tests = [EpochTests(model, self._data, job) for job in jobs]
+        tested: list[list[float]] = [[] for _ in jobs]
+        pauses = defaultdict[int, list[int]](list)
+        for row, test in enumerate(tests):
+            for last in test.after:
+                pauses[last].append(row)
         for chunk in loader.chunks(edges):
             origin = edges[chunk.start]
             outputs = []
@@ -145,6 +153,10 @@ class StackedBackEnd:
                 )
                 losses.append(loss)
                 outputs.append(logits)
+                for row in pauses.get(step + 1, ()):
+                    clients.store_buffers()
+                    model.weights.copy_(weights[row])
+                    tested[row].append(tests[row].accuracy())
             hits.append(torch.cat(outputs).argmax(1) == labels)
         clients.store_buffers()
         updates = weights.sub_(starts)
@@ -157,12 +169,16 @@ class StackedBackEnd:
             if (of_own := job.measured) is not None:
                 measured[row, : len(of_own)] = of_own
         loss_mean = schedule.overall(loss_by_step, measured).tolist()
-        accuracy = schedule.hit_share(torch.cat(hits).cpu().numpy(), measured).tolist()
+        hit = torch.cat(hits).cpu().numpy()
+        accuracy = schedule.hit_share(hit, measured).tolist()
+        hits_of_step = np.rint(schedule.per_step(hit) * schedule.sizes).astype(np.int64)
         bad_rows = np.flatnonzero(~finite.all(axis=1)).tolist()
         for row, (promise, job) in enumerate(stack):
             if row not in bad_rows:
                 rms = moving_rms(square_by_step[row, measured[row]])
-                trained = Result(updates[row], loss_mean[row], accuracy[row], norms[row], rms)
+                own = tuple(tested[row]) or tests[row].training_accuracies(schedule.sizes[row], hits_of_step[row])
+                figures = loss_mean[row], accuracy[row], norms[row], rms
+                trained = Result(updates[row], *figures, epoch_accuracies=own)
                 passes = OwnPasses(model, self._data, job)
                 promise.result = finished(algorithm, job, trained, velocity[row], passes)
         return {id(stack[row][0]): int(np.argmin(finite[row])) + 1 for row in bad_rows}

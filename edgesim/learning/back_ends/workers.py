@@ -134,7 +134,8 @@ class WorkersBackEnd:
             failures[order] = report.error
         else:
             up, keeps, velocity = map(tensors_of, (report.up, report.keeps, report.velocity))
-            promise.result = Result(worker.update.clone(), *report.figures, up, keeps, velocity.get("velocity"))
+            own = velocity.get("velocity"), report.epoch_accuracies
+            promise.result = Result(worker.update.clone(), *report.figures, up, keeps, *own)
 
     def _lost(self, worker: _Worker) -> EdgesimError:
         """The error for a worker that has ended; the others are ended too."""

@@ -12,8 +12,10 @@ from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
 from edgesim.learning import partitions
 from edgesim.learning.datasets import Dataset
+from edgesim.learning.drift.held_out import NONE, HeldOut, part_of
 from edgesim.learning.drift.holdings import Frame, Holdings
 from edgesim.learning.drift.law import Law, Setting, When
+from edgesim.streams import Streams
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +23,7 @@ class Framed:
     """A `Drift` of listed data sets; frame 0 is the state before the first round."""
 
     frames: Sequence[Frame]
+    held_out: HeldOut = NONE
 
     @property
     def moves(self) -> bool:
@@ -62,11 +65,27 @@ class Frames(Law):
         else:
             parts = law.divide_domains(labels, dataset.domains.train[private], *how)
         frames: list[Frame] = []
-        seen = np.empty(0, dtype=np.int64)
-        for clients in parts:
-            frames.append(_frame([private[own] for own in clients], dataset, seen))
+        seen, held_out = np.empty(0, dtype=np.int64), NONE
+        dealt = [[private[own] for own in clients] for clients in parts]
+        if setting.holds_out:
+            held_out = _hold_out(dealt, setting.streams)
+            dealt = [
+                [own[~np.isin(own, held_out.of(device))] for device, own in enumerate(clients)] for clients in dealt
+            ]
+        for clients in dealt:
+            frames.append(_frame(clients, dataset, seen))
             seen = frames[-1].classes_seen
-        return Framed(frames * 2 if len(frames) == 1 else frames)
+        return Framed(frames * 2 if len(frames) == 1 else frames, held_out)
+
+
+def _hold_out(dealt: Sequence[Sequence[Integers]], streams: Streams) -> HeldOut:
+    """Of all samples that each device has in any of its frames, [frames][devices]; stream ``drift/held-out``."""
+    parts = []
+    for device, frames in enumerate(zip(*dealt, strict=True)):
+        own = np.unique(np.concatenate(frames))
+        order = streams.generator("drift/held-out", device).permutation(len(own))
+        parts.append(own[np.sort(order[: part_of(len(own))])])
+    return HeldOut(parts)
 
 
 def blank(device_count: int, size: int, frames: int) -> Framed:

@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig, Section
 from edgesim.learning.datasets import Dataset
+from edgesim.learning.drift.held_out import HeldOut
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.streams import Streams
 
@@ -39,6 +40,8 @@ class Setting:
     private: Integers
     """Training samples that devices may hold, ascending, [n]."""
     streams: Streams
+    holds_out: bool = False
+    """Whether devices keep some of their samples to measure themselves on."""
 
 
 class Drift(Protocol):
@@ -61,6 +64,10 @@ class Drift(Protocol):
 
     def before(self, when: When, last: Holdings) -> Holdings:
         """What policies compare the data of a round with; ``last`` is what devices held as the round before began."""
+
+    @property
+    def held_out(self) -> HeldOut:
+        """What devices keep to measure themselves on; it is drawn once, and in no data set."""
 
     def sizes_ahead(self) -> Integers:
         """Sizes of the data sets with which devices may train in the run, in any order."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig
+from edgesim.learning.drift.held_out import HeldOut
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import START, Setting, When
 from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
@@ -40,6 +41,11 @@ class Fleet:
     """A round that lasts to its deadline."""
 
     @property
+    def held_out(self) -> HeldOut:
+        """That of the pools."""
+        return self.pools.held_out
+
+    @property
     def streams(self) -> Streams:
         """Those of the run."""
         return self.pools.streams
@@ -65,6 +71,8 @@ def rounds_of(config: RunConfig) -> int:
 class Moving:
     """A `Drift` by a law that deals the data of a phase; the whole run is one frame."""
 
+    held_out: HeldOut
+    """See `Drift`."""
     phase: Callable[[When], Hashable]
     """What the data of an instant depend on."""
     deal: Callable[[Any], Holdings]

@@ -13,6 +13,7 @@ import numpy as np
 
 from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
+from edgesim.learning.drift.held_out import NONE, HeldOut, part_of
 from edgesim.learning.drift.law import Setting
 from edgesim.streams import Streams
 
@@ -25,7 +26,7 @@ class Pools:
     """One pool of all devices, or one each; Q of them."""
 
     samples: Integers
-    """Indices into the training set, pool after pool, each in random order."""
+    """Indices into the training set, pool after pool, each in random order; without those held out."""
     firsts: Integers
     """Where each pool begins among `samples`, [Q]."""
     sizes: Integers
@@ -36,6 +37,7 @@ class Pools:
     """Of the whole training set."""
     streams: Streams
     device_count: int
+    held_out: HeldOut = NONE
 
     def of(self, devices: Integers) -> Integers:
         """The pool of each device, [n]."""
@@ -93,12 +95,24 @@ def make_pools(setting: Setting, kind: PoolKind) -> Pools:
             "devices.count",
             "drift.pool",
         )
-    pools = 1 if kind == "shared" else count
+    pools, held_out = 1 if kind == "shared" else count, NONE
     private = private[: pools * size]
+    if setting.holds_out:
+        kept = part_of(size)
+        if kept == size:
+            raise EdgesimError(
+                f"drift.pool: each device holds out {kept} of its pool of {size} samples to measure itself on "
+                "(joining.performance), and none is left to train on; lower devices.count or set drift.pool = 'shared'",
+                "drift.pool",
+                "devices.count",
+            )
+        rows = private.reshape(pools, size)
+        # The pool is in random order, so that its first samples are as random as any.
+        held_out, private, size = HeldOut(list(rows[:, :kept])), rows[:, kept:].reshape(-1), size - kept
     cells = np.repeat(np.arange(pools), size) * classes + labels[private]
     counts = np.bincount(cells, minlength=pools * classes).reshape(pools, classes).astype(np.int64)
     firsts = np.arange(pools) * size
-    return Pools(private, firsts, np.full(pools, size), counts, labels, setting.streams, count)
+    return Pools(private, firsts, np.full(pools, size), counts, labels, setting.streams, count, held_out)
 
 
 def need_in_pools(pools: Pools, most: Integers, what: str) -> None:

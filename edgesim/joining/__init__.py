@@ -1,0 +1,55 @@
+"""Which of the devices that have checked in join a round: the joining laws and their registry.
+
+The law belongs to the run, not to an algorithm or a policy, which see the devices that join as the candidates.
+"""
+
+from edgesim.config import JoiningConfig, RunConfig
+from edgesim.devices.population import Population
+from edgesim.errors import EdgesimError
+from edgesim.joining.everyone import Everyone
+from edgesim.joining.fedstg import FedStg
+from edgesim.joining.joiners import Joiners
+from edgesim.joining.law import Fleet, Law, Measured
+from edgesim.registry import Registry
+from edgesim.streams import Streams
+from edgesim.validation import options_of
+
+_OWN: dict[str, type[Law]] = {"all": Everyone, "fedstg": FedStg}
+LAWS = Registry("joining.law", "joining", Law, _OWN)
+
+
+def make_law(joining: JoiningConfig) -> Law:
+    """The law that a config names, with its options; raises `EdgesimError` for an unknown name or option."""
+    return options_of(LAWS.including(joining.law), joining.law, joining.options, "joining.law", "joining")
+
+
+def resolve(config: RunConfig) -> JoiningConfig | None:
+    """The section of a run with the law's defaults written out; raises `EdgesimError` as `make_law`, and for a law that
+    does not go with the rest of the run.
+    """
+    if config.joining is None:
+        return None
+    law = make_law(config.joining)
+    if config.round.protocol != "synchronous":
+        raise EdgesimError(
+            f"joining.law: {config.joining.law!r} asks devices at the check-in of a round, and round.protocol = "
+            f"{config.round.protocol!r} has no rounds; remove [joining] or use 'synchronous'",
+            "joining.law",
+            "round.protocol",
+        )
+    law.check(config)
+    return config.joining.with_options(law.model_dump(exclude_none=True))
+
+
+def measured(joining: JoiningConfig | None) -> Measured | None:
+    """What the accuracies are of by which devices join; None if they go by none."""
+    return None if joining is None else make_law(joining).measured
+
+
+def make_joiners(
+    joining: JoiningConfig | None, population: Population, rounds: int, streams: Streams
+) -> Joiners | None:
+    """The law of a run of so many rounds at work; None where all join without being asked."""
+    if joining is None:
+        return None
+    return Joiners(make_law(joining), Fleet(population.a_s + 1 / population.mu_per_s, rounds), streams)

@@ -1,0 +1,14 @@
+"""The law without effect: every device that has checked in joins, as without ``[joining]``, and rows say so."""
+
+import numpy as np
+
+from edgesim.arrays import Floats
+from edgesim.joining.law import Asked, Fleet, Law
+
+
+class Everyone(Law):
+    """All join."""
+
+    def chances(self, asked: Asked, fleet: Fleet) -> Floats:
+        """1 each."""
+        return np.ones(len(asked.ids))

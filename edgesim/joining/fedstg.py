@@ -1,0 +1,114 @@
+"""FedStg's participation by capability, performance and decay: section 3.1, SAC 2026, and its public code, client.py.
+
+P_i(R) = min(cap, max(floor, base c_i performance_i decay(R))).
+"""
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from edgesim.arrays import Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.joining.law import Asked, Fleet, Law, Measured
+
+_MOST_PERFORMANCE = 1.5
+_CODE_LEAST = 0.7
+_CODE_STEP = 0.01
+_LEAST_DECAY = 0.5
+
+
+class FedStg(Law):
+    """Capable devices whose models do well join more often, all of them less often as the run goes on."""
+
+    form: Literal["paper", "code"] = "paper"
+    """``paper``: performance is the accuracy on a tenth of the device's own samples, held out, and decay falls in a
+    line from 1 to 0.5 at the last round. ``code``: capability counts by the mean of all devices, performance is 0.7
+    plus the accuracy on what was trained, at most 1.5, and decay is 1 - 0.01 R, at least 0.5."""
+    base: float = Field(0.8, gt=0, le=1)
+    floor: float = Field(0.3, ge=0, le=1)
+    cap: float = Field(0.95, gt=0, le=1)
+    capability: list[Annotated[float, Field(gt=0, le=1)]] = Field([1.0, 0.9, 0.8], min_length=1)
+    """Of the speed classes, the fastest first."""
+    classes: Literal["turns", "profile"] = "turns"
+    """``turns``: device i is of class i modulo their number; ``profile``: the classes are equal parts of the devices in
+    the order of their speeds in ``devices.profile``."""
+    performance: Literal["measured"] | Annotated[float, Field(ge=0, le=_MOST_PERFORMANCE)] = "measured"
+    """``measured``, 1 before a device has trained; or one number for all, with which all methods have the same
+    participants."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.floor > self.cap:
+            raise ValueError(f"floor ({self.floor:g}) must not be above cap ({self.cap:g})")
+        return self
+
+    @property
+    def measured(self) -> Measured | None:
+        """See `Law`."""
+        if self.performance != "measured":
+            return None
+        return "held_out" if self.form == "paper" else "training"
+
+    def check(self, config: RunConfig) -> None:
+        """See `Law`."""
+        if self.classes == "profile" and config.devices.profile is None:
+            raise EdgesimError(
+                "joining.classes: 'profile' goes by the speeds in devices.profile, which is not given; use 'turns'",
+                "joining.classes",
+                "devices.profile",
+            )
+        if self.measured is None:
+            return
+        if config.learning.training == "none":
+            raise EdgesimError(
+                "joining.performance: 'measured' goes by accuracies, which learning.training = 'none' does not have; "
+                "give a number, such as 1",
+                "joining.performance",
+                "learning.training",
+            )
+        if config.learning.epochs is None:
+            raise EdgesimError(
+                "joining.performance: 'measured' goes by accuracies of local epochs; set learning.epochs instead of "
+                "steps, or give a number",
+                "joining.performance",
+                "learning.steps",
+            )
+        if self.measured == "held_out" and config.learning.pretrain:
+            raise EdgesimError(
+                "joining.performance: 'measured' goes by samples on which nothing was trained, and learning.pretrain "
+                "trains on all of the old classes; set it to false",
+                "joining.performance",
+                "learning.pretrain",
+            )
+
+    def chances(self, asked: Asked, fleet: Fleet) -> Floats:
+        """Section 3.1."""
+        own = self._capability(fleet)
+        capability = own[asked.ids] / (own.mean() if self.form == "code" else 1.0)
+        product = self.base * capability * self._performance(asked.accuracy) * self.decay(asked.round, fleet.rounds)
+        return np.asarray(np.minimum(self.cap, np.maximum(self.floor, product)))
+
+    def decay(self, round: int, rounds: int) -> float:
+        """What long runs make of the wish to join."""
+        fallen = _CODE_STEP * round if self.form == "code" else (1 - _LEAST_DECAY) * round / rounds
+        return max(_LEAST_DECAY, 1 - fallen)
+
+    def _capability(self, fleet: Fleet) -> Floats:
+        """Of each device, [N]."""
+        return np.array(self.capability)[self._class(fleet)]
+
+    def _class(self, fleet: Fleet) -> Integers:
+        count, kinds = len(fleet.s_per_sample), len(self.capability)
+        if self.classes == "turns":
+            return np.arange(count) % kinds
+        rank = np.empty(count, dtype=np.int64)
+        rank[np.argsort(fleet.s_per_sample, kind="stable")] = np.arange(count)
+        return rank * kinds // count
+
+    def _performance(self, accuracy: Floats) -> Floats | float:
+        if isinstance(self.performance, float):
+            return self.performance
+        told = np.minimum(_MOST_PERFORMANCE, _CODE_LEAST + accuracy) if self.form == "code" else accuracy
+        return np.where(np.isnan(accuracy), 1.0, told)

@@ -1,0 +1,65 @@
+"""Asking devices whether they join, round after round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.joining.law import Asked, Fleet, Law
+from edgesim.streams import Streams
+
+EPOCHS = 3
+"""Last local epochs whose accuracies are remembered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What the devices that were asked in a round have answered."""
+
+    ids: Integers
+    """[n]."""
+    chance: Floats
+    """P_i(R), [n]."""
+    joined: Booleans
+    """[n]."""
+
+    @property
+    def joiners(self) -> Integers:
+        """Devices that join, ascending."""
+        return self.ids[self.joined]
+
+    def values(self) -> dict[tuple[str, str], float]:
+        """Rows of ``metrics`` by (name, key): ``join_chance`` and ``joined`` of each device asked."""
+        keys = [str(device) for device in self.ids.tolist()]
+        chances = {("join_chance", key): chance for key, chance in zip(keys, self.chance.tolist(), strict=True)}
+        return chances | {("joined", key): float(came) for key, came in zip(keys, self.joined.tolist(), strict=True)}
+
+
+@dataclass
+class Joiners:
+    """A law at work; what devices remember of their own training is all that changes."""
+
+    law: Law
+    fleet: Fleet
+    streams: Streams
+    accuracies: Floats = field(init=False)
+    """Of each device's last `EPOCHS` local epochs, the newest last, [N, EPOCHS]; nan where there were fewer."""
+
+    def __post_init__(self) -> None:
+        self.accuracies = np.full((len(self.fleet.s_per_sample), EPOCHS), np.nan)
+
+    def ask(self, ids: Integers, round: int) -> Answers:
+        """Devices [n], ascending, that may join a round; stream ``joining``, the same whatever the law and method."""
+        chance = self.law.chances(Asked(ids, round, self._mean(ids)), self.fleet)
+        return Answers(ids, chance, self.streams.uniform("joining", ids, round) < chance)
+
+    def learn(self, device: int, accuracies: Sequence[float]) -> None:
+        """A device has trained so many epochs more, with these accuracies."""
+        self.accuracies[device] = [*self.accuracies[device], *accuracies][-EPOCHS:]
+
+    def _mean(self, ids: Integers) -> Floats:
+        own = self.accuracies[ids]
+        count = np.count_nonzero(~np.isnan(own), axis=1)
+        total = np.nansum(own, axis=1)
+        return np.asarray(np.divide(total, count, out=np.full(len(ids), np.nan), where=count > 0))
