@@ -29,6 +29,7 @@ KNOB_NAMES = {
     "availability.model": "availability",
     "devices.count": "devices",
     "drift.law": "drift",
+    "joining.law": "joining",
     "devices.links.file": "links",
     "round.count": "participants",
     "topology.file": "topology",
@@ -40,6 +41,7 @@ _CHOICES = {
     "availability.": ("availability.model",),
     "data.partition_options.": ("data.partition",),
     "drift.": ("drift.law",),
+    "joining.": ("joining.law",),
     "round.protocol_options.": ("round.protocol",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""

@@ -37,17 +37,24 @@ class Answers:
 
 
 @dataclass
+class Memory:
+    """What devices remember of their own training."""
+
+    accuracies: Floats
+    """Of each device's last `EPOCHS` local epochs, the newest last, [N, EPOCHS]; nan where there were fewer."""
+
+
+@dataclass
 class Joiners:
-    """A law at work; what devices remember of their own training is all that changes."""
+    """A law at work; the memory is all that changes."""
 
     law: Law
     fleet: Fleet
     streams: Streams
-    accuracies: Floats = field(init=False)
-    """Of each device's last `EPOCHS` local epochs, the newest last, [N, EPOCHS]; nan where there were fewer."""
+    memory: Memory = field(init=False)
 
     def __post_init__(self) -> None:
-        self.accuracies = np.full((len(self.fleet.s_per_sample), EPOCHS), np.nan)
+        self.memory = Memory(np.full((len(self.fleet.s_per_sample), EPOCHS), np.nan))
 
     def ask(self, ids: Integers, round: int) -> Answers:
         """Devices [n], ascending, that may join a round; stream ``joining``, the same whatever the law and method."""
@@ -56,10 +63,11 @@ class Joiners:
 
     def learn(self, device: int, accuracies: Sequence[float]) -> None:
         """A device has trained so many epochs more, with these accuracies."""
-        self.accuracies[device] = [*self.accuracies[device], *accuracies][-EPOCHS:]
+        own = self.memory.accuracies
+        own[device] = [*own[device], *accuracies][-EPOCHS:]
 
     def _mean(self, ids: Integers) -> Floats:
-        own = self.accuracies[ids]
+        own = self.memory.accuracies[ids]
         count = np.count_nonzero(~np.isnan(own), axis=1)
         total = np.nansum(own, axis=1)
         return np.asarray(np.divide(total, count, out=np.full(len(ids), np.nan), where=count > 0))

@@ -91,10 +91,10 @@ class TorchLearner:
             algorithm = self.accounts.algorithm
             refuse_lone_samples(module, federation, learning, self.accounts.work, algorithm)
             refuse_without_features(self.model, algorithm, config, dataset.image_shape)
-            if config.data.augment == "fedstg" and self.data.brightest is None:
+            if config.data.augment == "fedstg" and (darkest := float(self.data.train_images.min())) < 0:
                 raise EdgesimError(
-                    f"data.augment: 'fedstg' changes brightness, and images of data.dataset = {config.data.dataset!r} "
-                    "have no largest value; use 'crop-flip', or give data.scale",
+                    f"data.augment: 'fedstg' is for pixels from 0 on, and data.dataset = {config.data.dataset!r} has "
+                    f"pixels of {darkest:g}; use 'crop-flip'",
                     "data.augment",
                     "data.dataset",
                 )

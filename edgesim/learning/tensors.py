@@ -1,5 +1,7 @@
 """The dataset on the training device: moved there once, normalised and brought to size per batch."""
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -36,6 +38,11 @@ class DeviceData:
         tensors = (self.train_images, self.test_images, self.train_labels, self.test_labels)
         return sum(tensor.nbytes for tensor in tensors)
 
+    @cached_property
+    def white(self) -> float:
+        """The largest value of a pixel among the training images as they are stored."""
+        return float(self.train_images.max())
+
     @property
     def stored_size(self) -> tuple[int, int]:
         """Height and width of the training images as they are stored, and augmented."""
@@ -50,7 +57,7 @@ class DeviceData:
         """Normalised training images [n, C, H, W] and labels [n] of sample indices, augmented by `changes` [n, k]."""
         images = self.train_images[samples]
         if changes is not None:
-            images = augmentation.apply(images, changes, self.brightest or 1.0)
+            images = augmentation.apply(images, changes, self.white)
         return self._normalised(images), self.train_labels[samples]
 
     def test(self, samples: Tensor) -> tuple[Tensor, Tensor]:

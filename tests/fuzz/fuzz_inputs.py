@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 from edgesim.algorithms import ALGORITHMS
 from edgesim.config import RunConfig
+from edgesim.joining import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.selection import SELECTORS
@@ -103,7 +104,7 @@ def plausible(kind: Any) -> st.SearchStrategy[Any]:
 
 NAMES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "availability": ("model", MODELS), "selection": ("policy", SELECTORS), "algorithm": ("name", ALGORITHMS),
-    "data": ("partition", PARTITIONS),
+    "data": ("partition", PARTITIONS), "joining": ("law", LAWS),
 }  # fmt: skip
 
 

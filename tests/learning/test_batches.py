@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgesim.config import LearningConfig
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
 from edgesim.learning.batches import batch_samples, make_local_work, statistics_samples
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame
@@ -101,3 +103,64 @@ def test_every_sample_is_equally_often_in_a_statistics_batch():
     counts = np.bincount(drawn, minlength=20)
     # 800 draws of chance 1/4: five standard deviations are 5 sqrt(800 * 3/16) = 61.
     assert np.abs(counts - 200).max() < 61
+
+
+def test_epochs_and_batches_of_a_range_are_drawn_once_for_each_device_each_number_as_likely():
+    work = _work(devices=6000, epochs=[3, 5], batch_size=[32, 64])
+    for drawn, numbers in ((work.epochs, range(3, 6)), (work.batch, range(32, 65))):
+        counts = np.bincount(drawn)
+        assert np.flatnonzero(counts).tolist() == list(numbers)
+        expected = 6000 / len(numbers)
+        # Chi-squared of as many degrees of freedom, less one: its mean and four of its deviations.
+        freedom = len(numbers) - 1
+        assert ((counts[numbers] - expected) ** 2 / expected).sum() < freedom + 4 * np.sqrt(2 * freedom)
+    assert abs(np.corrcoef(work.epochs, work.batch)[0, 1]) < 0.06
+    few = _work(devices=30, epochs=[3, 5], batch_size=[32, 64])
+    assert few.epochs.tolist() == work.epochs[:30].tolist()
+    assert few.batch.tolist() == work.batch[:30].tolist()
+    assert _work(devices=30, seed=1, batch_size=[32, 64], epochs=1).batch.tolist() != few.batch.tolist()
+
+
+def test_a_devices_job_has_its_own_epochs_and_batches():
+    work, federation = _work(devices=3, epochs=[1, 4], batch_size=[2, 6]), _federation([7, 7, 10])
+    assert len({*zip(work.epochs.tolist(), work.batch.tolist(), strict=True)}) > 1
+    drawn = batch_samples(federation.frames[1], Streams(0), np.arange(3), 1, work)
+    for device, samples in enumerate(drawn):
+        own, epochs, batch = federation.frames[1].clients[device], int(work.epochs[device]), int(work.batch[device])
+        assert len(samples) == epochs * len(own) == work.samples_per_job(np.array([device]), np.array([len(own)]))[0]
+        for epoch in np.split(samples, epochs):
+            assert sorted(epoch.tolist()) == own.tolist()
+        edges = work.step_edges(device, len(own))
+        steps = np.diff(edges)
+        assert edges[-1] == len(samples)
+        assert steps.max() == min(batch, len(own))
+        assert len(steps) == epochs * -(-len(own) // batch)
+
+
+def test_a_device_of_one_size_that_draws_other_epochs_has_the_first_epochs_of_the_other():
+    """Sets of one size are drawn together: the count of each is its own."""
+    work, federation = _work(devices=40, epochs=[1, 3], batch_size=4), _federation([5] * 40)
+    together = batch_samples(federation.frames[1], Streams(0), np.arange(40), 1, work)
+    longest = batch_samples(
+        federation.frames[1], Streams(0), np.arange(40), 1, _work(devices=40, epochs=3, batch_size=4)
+    )
+    for device in range(40):
+        assert together[device].tolist() == longest[device][: 5 * work.epochs[device]].tolist()
+    assert len({len(samples) for samples in together}) == 3
+
+
+@pytest.mark.parametrize(
+    ("learning", "said"),
+    [
+        ({"epochs": [5, 3]}, r"learning: epochs: the least number comes first \(got \[5, 3\]\)"),
+        ({"batch_size": [64, 32]}, r"learning: batch_size: the least number comes first"),
+        ({"epochs": [1, 2, 3]}, r"learning.epochs: list should have at most 2 items"),
+        ({"epochs": [3]}, r"learning.epochs: list should have at least 2 items"),
+        ({"batch_size": [0, 3]}, r"learning.batch_size\[0\]: input should be greater than or equal to 1"),
+        ({"epochs": "3-5"}, r"learning.epochs: input should be a valid integer or a valid list \(got '3-5'\)"),
+        ({"epochs": [3, 5], "steps": 2}, r"learning: give steps or epochs, not both"),
+    ],
+)
+def test_a_bad_range_is_refused_in_one_line(learning, said):
+    with pytest.raises(EdgesimError, match=said):
+        parse({"learning": learning}, "test")

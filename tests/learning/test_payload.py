@@ -33,6 +33,9 @@ from edgesim.streams import Streams
         ("afl-mlp", (1, 1, 30), 2, 12_354),
         ("afl-mlp", (1, 1, 13), 3, 10_243),
         ("afl-mlp", (1, 8, 8), 10, 17_226),
+        # FedStg's page, oracle T9.
+        ("fedstg-cnn", (3, 32, 32), 10, 2_474_506),
+        ("fedstg-cnn", (3, 32, 32), 100, 2_520_676),
         ("afl-mlp", (1, 1, 54), 7, 15_751),
         # torchvision's own documentation of its weights for 1,000 classes.
         ("resnet18-bn-imagenet", (3, 224, 224), 1000, 11_689_512),

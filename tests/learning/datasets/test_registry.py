@@ -45,6 +45,19 @@ def test_pictures_in_arrays_are_brought_to_size_for_the_model(size):
     assert labels.tolist() == dataset.test_labels[:9].tolist()
 
 
+def test_an_offset_is_taken_off_pixels_before_they_are_divided():
+    """127.5 and 127.5 bring bytes to -1 to 1, as torchvision's Normalize(0.5, 0.5) does with its images of 0 to 1."""
+    plain = load_dataset(DataConfig(dataset="digits", scale=8.0))
+    dataset = load_dataset(DataConfig(dataset="digits", scale=8.0, offset=8.0))
+    shown, _ = DeviceData(dataset, torch.device("cpu")).train(torch.arange(50))
+    np.testing.assert_allclose(shown.numpy(), (dataset.images[0][:50].astype(float) - 8) / 8, atol=1e-6)
+    assert (shown.min(), shown.max()) == (-1, 1)
+    assert dataset.digest != plain.digest
+    assert load_dataset(DataConfig(dataset="digits", scale=8.0, offset=0.0)).digest == plain.digest
+    with pytest.raises(ValueError, match="offset is taken off before pixels are divided by scale; give scale as well"):
+        DataConfig(dataset="digits", offset=8.0)
+
+
 @given(st.lists(st.integers(0, 5), max_size=60), st.text(min_size=1, max_size=5))
 def test_of_each_group_a_fifth_is_held_out_and_nothing_is_lost(groups, name):
     groups = np.array(groups, dtype=np.int64)

@@ -1,0 +1,342 @@
+"""Whole runs in which devices join by a law: who is asked, who is a candidate, and what their accuracies are of."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from edgesim import simulation
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.drift.law import When
+from edgesim.learning.federation import make_federation
+from edgesim.learning.jobs import Arrived
+from edgesim.learning.learner import TorchLearner, make_learner
+from edgesim.runs.records import read_run, read_table
+from edgesim.selection import SELECTORS
+from edgesim.streams import Streams
+
+LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
+LAWS = {
+    "frames": {"law": "frames"},
+    "rotation": {"law": "rotation", "classes": [2, 3]},
+    "swap": {"law": "swap", "t_s": 4.1, "before": [LOW], "after": [HIGH]},
+    "gradual": {"law": "gradual", "start_s": 1.0, "end_s": 6.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
+    "recurring": {"law": "recurring", "mixes": [[LOW], [HIGH]], "durations_s": [1.7, 2.1]},
+    "arrival": {"law": "arrival", "rate_per_s": 1.5, "pool": "iid_partition"},
+}
+BASE = {
+    "seed": 5,
+    "rounds": 8,
+    "devices": {"count": 8, "mu_samples_per_s": 300.0},
+    "round": {"tmax_s": 2.0, "payload_bits": 3e6, "admission": "count", "count": 4, "computes": "selected"},
+    "data": {"samples_per_device": 20},
+    "evaluation": {"samples": 20, "every": 4},
+    "learning": {"pretrain": False, "epochs": 2, "batch_size": 8, "back_end": "loop"},
+    "joining": {"law": "fedstg"},
+}
+TIMED = {"learning": BASE["learning"] | {"training": "none"}, "joining": {"law": "fedstg", "performance": 1}}
+
+
+def values(**sections):
+    found = dict(BASE)
+    for name, section in sections.items():
+        found[name] = found.get(name, {}) | section if isinstance(section, dict) else section
+    return {name: of for name, of in found.items() if of is not None}
+
+
+@pytest.fixture
+def play(tmp_path):
+    """Runs a config; answers the folder."""
+
+    def play(**sections):
+        folder = tmp_path / f"run-{len(list(tmp_path.iterdir()))}"
+        simulation.run(parse(values(**sections), "test"), folder)
+        return folder
+
+    return play
+
+
+def answered(folder, name):
+    """Rows of the answers, [rounds, devices]; nan for devices that were not asked."""
+    rows = read_table(folder, "metrics").query("name == @name")
+    return rows.assign(key=rows["key"].astype(int)).pivot(index="round", columns="key", values="value").to_numpy()
+
+
+def same(one, other, *tables):
+    for table in tables:
+        pd.testing.assert_frame_equal(read_table(one, table), read_table(other, table), obj=table)
+
+
+def test_policies_see_the_devices_that_join_as_the_candidates_and_no_other(play, monkeypatch):
+    seen = []
+    choose = SELECTORS["random"].choose
+    monkeypatch.setattr(SELECTORS["random"], "choose", lambda own, view: seen.append(view.ids) or choose(own, view))
+    folder = play()
+    joined, rounds = answered(folder, "joined"), read_table(folder, "rounds")
+    assert 0 < joined.sum() < joined.size
+    assert [ids.tolist() for ids in seen] == [np.flatnonzero(row).tolist() for row in joined if row.any()]
+    assert rounds["candidates"].tolist() == joined.sum(axis=1).tolist()
+    worked = read_table(folder, "activities")
+    for row, number in zip(joined, range(1, 9), strict=True):
+        assert set(worked[worked["round"] == number]["device"]) <= set(np.flatnonzero(row))
+
+
+def test_devices_that_are_away_or_at_work_are_not_asked(play):
+    away = {"availability": {"model": "bernoulli", "probability": 0.6, "slots": "rounds"}}
+    late = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.5, "tmax_s": 0.5}
+    folder = play(**away, round=late, joining={"performance": 1, "base": 1.0})
+    asked = ~np.isnan(answered(folder, "join_chance"))
+    work = read_table(folder, "activities")
+    assert 0.3 < asked.mean() < 0.9
+    assert read_table(folder, "rounds")["late"].sum() > 0
+    begun = work.groupby(["device", "task"])["t_end_s"].max()
+    opened = read_table(folder, "rounds").set_index("round")["t_start_s"]
+    for (device, task), end_s in begun.items():
+        for of_round in range(task + 1, 9):
+            if opened[of_round] < end_s - 1e-6:
+                assert not asked[of_round - 1, device], (device, of_round)
+
+
+def test_a_round_that_nobody_joins_lasts_to_its_deadline_and_leaves_the_model(play):
+    folder = play(joining={"performance": 1, "base": 0.01, "floor": 0.0}, evaluation={"every": 1})
+    rounds = read_table(folder, "rounds")
+    empty = rounds["candidates"] == 0
+    assert empty.sum() >= 5
+    np.testing.assert_allclose((rounds["t_end_s"] - rounds["t_start_s"])[empty], 2.0)
+    before = rounds["test_loss"].shift()
+    assert (rounds["test_loss"] == before)[empty & before.notna()].all()
+
+
+@pytest.mark.parametrize("form", ["paper", "code"])
+def test_all_back_ends_measure_the_same_accuracies_and_so_have_the_same_participants(play, form):
+    learning = {"epochs": [1, 3], "batch_size": [4, 12]}
+    runs = [
+        play(joining={"form": form}, learning=learning | kind)
+        for kind in ({"back_end": "loop"}, {"back_end": "workers", "workers": 1}, {"back_end": "stacked"})
+    ]
+    assert len(np.unique(answered(runs[0], "join_chance"))) > 12
+    same(runs[0], runs[1], "rounds", "updates", "metrics", "activities")
+    for name in ("join_chance", "joined"):
+        np.testing.assert_array_equal(answered(runs[0], name), answered(runs[2], name))
+
+
+def test_a_performance_that_is_given_makes_joins_the_same_for_all_methods_and_without_training(play):
+    joining = {"performance": 1}
+    runs = [play(joining=joining, algorithm={"name": name}) for name in ("fedavg", "fedprox", "feddyn")]
+    timed = play(**TIMED)
+    for other in [*runs[1:], timed]:
+        np.testing.assert_array_equal(answered(runs[0], "joined"), answered(other, "joined"))
+    columns = ["round", "t_start_s", "t_end_s", "candidates", "selected", "arrived", "bits_up", "bits_down", "energy_j"]
+    pd.testing.assert_frame_equal(read_table(runs[0], "rounds")[columns], read_table(timed, "rounds")[columns])
+    same(runs[0], timed, "activities")
+
+
+def test_methods_that_do_differently_have_different_participants_where_performance_is_measured(play):
+    runs = [play(joining={"floor": 0.0}, learning={"lr": lr, "epochs": 4}) for lr in (0.01, 0.3)]
+    chances = [answered(run, "join_chance") for run in runs]
+    assert chances[0][0].tolist() == chances[1][0].tolist()
+    assert chances[0][-1].tolist() != chances[1][-1].tolist()
+
+
+def test_all_join_without_the_section_and_under_the_law_without_effect(play):
+    absent, everyone = play(joining=None), play(joining={"law": "all"})
+    same(absent, everyone, "rounds", "activities", "updates", "devices")
+    assert not len(read_table(absent, "metrics").query("name == 'joined' or name == 'join_chance'"))
+    assert (answered(everyone, "joined") == 1).all()
+    assert "joining" not in (absent / "config.toml").read_text()
+    assert "joining.law" in read_run(everyone)["inputs"]
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """All results of jobs that learners ask for, by promise."""
+    found = {}
+    results = TorchLearner.results
+
+    def watch(learner, promises):
+        brought = results(learner, promises)
+        found.update({id(promise): promise for promise in promises})
+        return brought
+
+    monkeypatch.setattr(TorchLearner, "results", watch)
+    return found
+
+
+def test_a_device_whose_update_never_arrives_remembers_its_training_all_the_same(play, watched):
+    """All that join compute, and one of them uploads: the others are known by their own devices alone."""
+    folder = play(
+        round={"computes": "candidates", "count": 1}, joining={"floor": 0.0, "form": "code"}, learning={"epochs": 1}
+    )
+    rounds, chances = read_table(folder, "rounds"), answered(folder, "join_chance")
+    assert rounds["arrived"].sum() <= 8
+    assert rounds["jobs_trained"].sum() == rounds["candidates"].sum() == len(watched) > 20
+    history = {}
+    for promise in sorted(watched.values(), key=lambda one: one.round):
+        if promise.round < 8:
+            history.setdefault(promise.device, []).extend(promise.result.epoch_accuracies)
+    assert len(history) == 8
+    capability = np.array([1.0, 0.9, 0.8])[np.arange(8) % 3]
+    for device, accuracies in history.items():
+        performance = min(1.5, 0.7 + np.mean(accuracies[-3:]))
+        expected = min(0.95, 0.8 * capability[device] / capability.mean() * performance * 0.92)
+        assert chances[-1, device] == pytest.approx(expected)
+
+
+def federation_of(law, data=(), **sections):
+    size = {"samples_per_device": None if law["law"] == "rotation" else 20}
+    config = simulation.complete(parse(_dropped(values(drift=law, data=size | dict(data), **sections)), "test"))
+    return config, make_federation(config, Streams(config.seed))
+
+
+def _dropped(nested):
+    return {k: _dropped(v) if isinstance(v, dict) else v for k, v in nested.items() if v is not None}
+
+
+@pytest.mark.parametrize("pool", [None, "shared", "iid_partition"])
+@pytest.mark.parametrize("law", list(LAWS))
+def test_a_device_never_holds_what_it_holds_out_under_any_law(law, pool):
+    if (law == "frames") != (pool is None):
+        pytest.skip("frames have no pools, the other laws have")
+    chosen = LAWS[law] | ({} if pool is None else {"pool": pool})
+    drift = federation_of(chosen, data={} if pool else {"partition": "iid"})[1].drift
+    out = [drift.held_out.of(device) for device in range(8)]
+    ever = [set() for _ in out]
+    for R in range(1, 41):
+        held = drift.at(When(R, 1, 0.3 * R))
+        for device in range(8):
+            samples = held.samples_of(device)
+            assert len(samples) == held.sizes[device] == held.class_counts[device].sum()
+            ever[device].update(samples.tolist())
+    for own, seen in zip(out, ever, strict=True):
+        assert len(own) >= 1
+        assert len(np.unique(own)) == len(own)
+        assert not seen & set(own.tolist())
+    pool_size = {"shared": 1437, "iid_partition": 1437 // 8, None: 20}[pool]
+    assert [len(own) for own in out] == [pool_size // 10] * 8
+    assert drift.held_out.sizes(np.arange(8)).tolist() == [pool_size // 10] * 8
+    assert (len({tuple(own) for own in out}) == 1) == (pool == "shared")
+
+
+def test_frames_that_follow_each_other_hold_out_the_same_samples():
+    _, federation = federation_of(LAWS["frames"], data={"partition": "fedteddi"})
+    frames = federation.drift.frames
+    assert frames[0].sizes.tolist() != frames[1].sizes.tolist()
+    for device in range(8):
+        out = federation.drift.held_out.of(device)
+        assert len(out) >= 1
+        for frame in frames:
+            assert not np.isin(frame.samples_of(device), out).any()
+    _, whole = federation_of(LAWS["frames"], data={"partition": "fedteddi"}, joining={"performance": 1})
+    assert not len(whole.drift.held_out.of(0))
+    for device in range(8):
+        union = np.unique(np.concatenate([frame.samples_of(device) for frame in whole.drift.frames]))
+        own = np.concatenate([federation.drift.held_out.of(device), *(frame.samples_of(device) for frame in frames)])
+        assert np.unique(own).tolist() == union.tolist()
+        assert len(federation.drift.held_out.of(device)) == len(union) // 10
+
+
+@pytest.mark.parametrize("form", ["paper", "code"])
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+@pytest.mark.parametrize("model", ["mlp", pytest.param("fedstg-cnn", marks=pytest.mark.slow)])
+def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_end, model):
+    """Against plain torch that trains the job's own samples epoch by epoch, without dropout for the small net."""
+    learning = {"model": model, "epochs": 3, "back_end": back_end, "momentum": 0.0, "lr": 0.05, "precision": "float64"}
+    config, federation = federation_of(
+        LAWS["rotation"] | {"pool": "iid_partition"}, joining={"form": form}, learning=learning
+    )
+    learner = make_learner(config, federation, Streams(config.seed))
+    learner.prepare(lambda _: None)
+    ids = np.array([1, 4, 6])
+    promises = learner.open_round(1, 1).start(ids)
+    for promise in promises:
+        promise.due = True
+    found = learner.epoch_accuracies(promises)
+    assert learner.jobs_trained == 3
+    start = learner.global_weights.clone()
+    learner.merge([Arrived(promise) for promise in promises], ids)
+    assert learner.jobs_trained == 3
+    assert all(len(of_device) == 3 for of_device in found)
+    assert {len(np.unique(promise.job.held_out)) for promise in promises} == {17 if form == "paper" else 0}
+    if model != "mlp":
+        # Its dropout masks are the program's own; they change no right answer into one more than there are samples.
+        assert all(0 <= accuracy <= 1 for of_device in found for accuracy in of_device)
+        assert len({accuracy for of_device in found for accuracy in of_device}) > 3
+        return
+    data = federation.dataset
+    images = torch.from_numpy(data.images[0]).double() / 16
+    labels = torch.from_numpy(data.train_labels)
+    for promise, accuracies in zip(promises, found, strict=True):
+        module = torch.nn.Sequential(
+            torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
+        ).double()
+        torch.nn.utils.vector_to_parameters(start.clone(), module.parameters())
+        job, per_epoch, expected = promise.job, federation.drift.at(When(1, 1, 0.0)).sizes[promise.device], []
+        epochs = np.split(job.samples, [per_epoch, 2 * per_epoch])
+        for epoch in epochs:
+            right = 0
+            for batch in torch.split(torch.from_numpy(epoch), 8):
+                logits = module(images[batch])
+                right += int((logits.argmax(1) == labels[batch]).sum())
+                gradients = torch.autograd.grad(
+                    torch.nn.functional.cross_entropy(logits, labels[batch]), list(module.parameters())
+                )
+                with torch.no_grad():
+                    for parameter, gradient in zip(module.parameters(), gradients, strict=True):
+                        parameter -= 0.05 * gradient
+            out = torch.from_numpy(job.held_out)
+            tested = (module(images[out]).argmax(1) == labels[out]).double().mean() if form == "paper" else 0
+            expected.append(float(tested) if form == "paper" else right / len(epoch))
+        assert accuracies == pytest.approx(expected, abs=1e-12)
+
+
+def test_measuring_a_device_changes_nothing_of_its_training():
+    updates = []
+    for joining in ({"form": "code"}, {"form": "code", "performance": 1}):
+        config, federation = federation_of(LAWS["rotation"], joining=joining, learning={"model": "mlp"})
+        learner = make_learner(config, federation, Streams(config.seed))
+        (promise,) = learner.open_round(1, 1).start(np.array([2]))
+        updates.append(learner.results([promise])[0])
+    assert torch.equal(updates[0].update, updates[1].update)
+    assert len(updates[0].epoch_accuracies) == 2
+    assert updates[1].epoch_accuracies == ()
+
+
+def test_time_and_energy_are_charged_for_tests_on_what_is_held_out(play):
+    """A forward pass costs a third of training: 2 epochs of 18 samples, and 2 tests of 2."""
+    fixed = {"devices": {"a_s_per_sample": 0.01, "mu_samples_per_s": 1e15}, "round": {"tmax_s": 9.0}}
+    fixed["data"], seconds = {"partition": "iid"}, {}
+    for form in ("paper", "code"):
+        work = read_table(play(joining={"form": form}, **fixed), "activities").query("activity == 'compute'")
+        seconds[form] = np.unique((work["t_end_s"] - work["t_start_s"]).round(6)).tolist()
+        np.testing.assert_allclose(work["energy_j"], 2.0 * (work["t_end_s"] - work["t_start_s"]))
+    assert seconds == {"paper": [round(0.01 * (2 * 18 + 2 * 2 / 3), 6)], "code": [0.4]}
+
+
+@pytest.mark.parametrize(
+    ("sections", "said"),
+    [
+        (TIMED | {"joining": {"performance": "measured"}}, "joining.performance: 'measured' goes by accuracies, which"),
+        ({"learning": {"epochs": None, "steps": 3}}, "joining.performance: 'measured' goes by accuracies of local"),
+        ({"learning": {"pretrain": True}}, "joining.performance: 'measured' goes by samples on which nothing was"),
+        ({"joining": {"classes": "profile"}}, "joining.classes: 'profile' goes by the speeds in devices.profile"),
+        (
+            {"round": {"protocol": "asynchronous", "computes": None}, "joining": {"performance": 1}},
+            "joining.law: 'fedstg' asks devices at the check-in of a round, and round.protocol = 'asynchronous'",
+        ),
+        (
+            {"devices": {"count": 1000}, "drift": LAWS["arrival"], "data": {"samples_per_device": 2}},
+            "drift.pool: each device holds out 1 of its pool of 1 samples",
+        ),
+        ({"data": {"partition": "iid", "samples_per_device": 2}, "devices": {"count": 700}}, None),
+    ],
+)
+def test_a_law_that_does_not_go_with_the_run_is_refused_before_anything_is_written(tmp_path, sections, said):
+    config = parse(_dropped(values(**sections)), "test")
+    if said is None:
+        simulation.run(config.model_copy(update={"rounds": 1}), tmp_path / "run")
+        return
+    with pytest.raises(EdgesimError, match=said) as refusal:
+        simulation.run(config, tmp_path / "run")
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()

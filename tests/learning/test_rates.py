@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.learning.federation import make_federation
+from edgesim.learning.learner import make_learner
+from edgesim.learning.rates import SCHEDULES, rate_in
+from edgesim.streams import Streams
+
+FEDSTG = {
+    1: 0.000999877,
+    50: 0.00075,
+    75: 0.000573223,
+    76: 0.000425818,
+    90: 0.000384177,
+    91: 0.000191222,
+    100: 0.0001875,
+}
+"""T9 of FedStg's page."""
+
+
+def learning(**options):
+    return parse({"learning": options}, "test").learning
+
+
+@pytest.mark.parametrize(("round", "rate"), FEDSTG.items())
+def test_fedstgs_schedule_gives_the_published_rates(round, rate):
+    assert rate_in(learning(lr=0.001, lr_schedule="fedstg"), round) == pytest.approx(rate, abs=6e-10)
+
+
+def test_fedstgs_schedule_is_its_codes_formula_in_every_round():
+    """.0005 + .00025 (1 + cos(pi R / 100)), x .75 for R > 75, and max(.5 x, 1e-4) for R > 90."""
+    R = np.arange(1, 101)
+    rates = 0.0005 + 0.00025 * (1 + np.cos(np.pi * R / 100))
+    rates[R > 75] *= 0.75
+    rates[R > 90] = np.maximum(0.5 * rates[R > 90], 1e-4)
+    own = learning(lr=0.001, lr_schedule="fedstg")
+    np.testing.assert_allclose([rate_in(own, int(r)) for r in R], rates, rtol=1e-12)
+    assert rate_in(own, 500) == rate_in(own, 100)
+
+
+def test_a_schedule_for_fewer_rounds_passes_through_the_same_rates_sooner():
+    short, whole = learning(lr=0.2, lr_schedule="fedstg", lr_rounds=20), learning(lr=0.2, lr_schedule="fedstg")
+    for R in range(1, 21):
+        assert rate_in(short, R) == pytest.approx(rate_in(whole, 5 * R))
+
+
+def test_without_a_schedule_the_rate_decays_as_ever():
+    for options in ({}, {"lr_offset": 2.0}, {"lr_decay": 0.5, "lr_decay_every": 3}):
+        plain, named = learning(**options), learning(**options, lr_schedule="decay")
+        assert [rate_in(plain, R) for R in range(1, 9)] == [rate_in(named, R) for R in range(1, 9)]
+    assert set(SCHEDULES) == {"decay", "fedstg"}
+
+
+def test_jobs_train_at_the_rate_of_their_round(make_config):
+    config = make_config(learning={"lr": 0.001, "lr_schedule": "fedstg", "pretrain": False})
+    learner = make_learner(config, make_federation(config, Streams(0)), Streams(0))
+    for round in (1, 76, 91):
+        (promise,) = learner.open_round(round, 1).start(np.array([0]))
+        assert promise.job.optimiser.lr == pytest.approx(FEDSTG[round], abs=6e-10)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lr_schedule": "cosine"}, "learning.lr_schedule: input should be 'decay' or 'fedstg'"),
+        ({"lr_schedule": "fedstg", "lr_decay": 0.9}, "lr_decay is for lr_schedule = 'decay', not 'fedstg'"),
+        ({"lr_schedule": "fedstg", "lr_offset": 1.0}, "lr_offset is for lr_schedule = 'decay', not 'fedstg'"),
+        ({"lr_schedule": "fedstg", "lr_min": 0.01}, "lr_min is for lr_schedule = 'decay', not 'fedstg'"),
+        ({"lr_rounds": 50}, "lr_rounds is for lr_schedule = 'fedstg'"),
+        ({"lr_schedule": "fedstg", "lr_rounds": 0}, "learning.lr_rounds: input should be greater than or equal to 1"),
+    ],
+)
+def test_a_schedule_is_refused_beside_what_belongs_to_the_other(options, said):
+    with pytest.raises(EdgesimError, match=said):
+        learning(**options)
