@@ -8,6 +8,7 @@ import numpy as np
 from edgesim import joining
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
 from edgesim.learning import drift, partitions
 from edgesim.learning.datasets import Dataset, load_shared
 from edgesim.learning.drift.frames import blank
@@ -63,4 +64,11 @@ def make_federation(config: RunConfig, streams: Streams) -> Federation:
     resolved = config.model_copy(update={"data": drift.resolve_data(config)})
     holds_out = joining.measured(config.joining) == "held_out"
     data_of_run = law.make(Setting(resolved, dataset, private, streams, holds_out))
+    if holds_out and not data_of_run.held_out.parts:
+        raise EdgesimError(
+            f"joining.performance: 'measured' is of samples that devices hold out, and drift.law = "
+            f"{config.drift.law!r} has none; give a number, or its Moving the held_out of its fleet",
+            "joining.performance",
+            "drift.law",
+        )
     return Federation(dataset, data_of_run, shared.public, shared.validation)

@@ -27,6 +27,8 @@ from edgesim.selection.view import ClassGradients
 if TYPE_CHECKING:
     from edgesim.learning.learner import TorchLearner
 
+_NOTHING = np.empty(0, dtype=np.int64)
+
 
 class TorchRound(CountKnowledge):
     """A `TrainingRound` whose jobs run when their results are wanted."""
@@ -64,8 +66,9 @@ class TorchRound(CountKnowledge):
             samples = Samples(held.samples_of(device), self.federation.public, partial(self._epochs, device))
             phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
             passed = accounts.algorithm.passes_over(about, samples)
-            kept_apart = self.federation.drift.held_out.of(device)
-            job = Job(device, self.round, seed, phases, given, optimiser, passed, velocities.get(device), kept_apart)
+            held_out = self.federation.drift.held_out.of(device) if accounts.measured == "held_out" else _NOTHING
+            more = passed, velocities.get(device), held_out
+            job = Job(device, self.round, seed, phases, given, optimiser, *more)
             task = int(self.tasks[device])
             self._promises[device] = Promise(device, self.round, job, task, samples=size, class_counts=counts)
         return [self._promises[device] for device in ids.tolist()]

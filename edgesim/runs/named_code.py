@@ -23,7 +23,7 @@ CODE = "code"
 
 
 def modules(config: RunConfig) -> dict[str, str]:
-    """Modules of policy, algorithm, partition, drift and joining law and model of a complete config, by ``section.key``.
+    """Modules of policy, algorithm, partition, drift law, joining law and model of a complete config, by its keys.
 
     Presence models and path-loss laws are among them where they are not edgesim's own.
     """

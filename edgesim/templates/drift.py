@@ -39,4 +39,4 @@ class Seasons(Law):
         def sizes() -> Integers:
             return np.array([fleet.size])
 
-        return Moving(season, deal, sizes, in_seconds=False)
+        return Moving(season, deal, sizes, in_seconds=False, held_out=fleet.held_out)

@@ -39,9 +39,8 @@ class Arrival(Law):
         grows = self.keep == "all"
         # Of data sets that grow any size may be that of a job.
         ahead = np.arange(fleet.size, int(fleet.pools.sizes.max()) + 1) if grows else np.array([fleet.size])
-        return Moving(
-            fleet.held_out, lambda when: when.t_s, _Stream(fleet, self.rate_per_s, grows).at, partial(np.array, ahead)
-        )
+        stream, sizes = _Stream(fleet, self.rate_per_s, grows), partial(np.array, ahead)
+        return Moving(lambda when: when.t_s, stream.at, sizes, held_out=fleet.held_out)
 
 
 @dataclass(eq=False)

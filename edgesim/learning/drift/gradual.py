@@ -48,4 +48,4 @@ class Gradual(Law):
             seen = np.concatenate([a, b]) if share > 0 else a
             return mixes.hold(fleet, (1 - share) * a + share * b, seen)
 
-        return Moving(fleet.held_out, share, deal, partial(np.array, [fleet.size]))
+        return Moving(share, deal, partial(np.array, [fleet.size]), held_out=fleet.held_out)

@@ -7,7 +7,7 @@ from typing import Any
 
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig
-from edgesim.learning.drift.held_out import HeldOut
+from edgesim.learning.drift.held_out import NONE, HeldOut
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import START, Setting, When
 from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
@@ -71,8 +71,6 @@ def rounds_of(config: RunConfig) -> int:
 class Moving:
     """A `Drift` by a law that deals the data of a phase; the whole run is one frame."""
 
-    held_out: HeldOut
-    """See `Drift`."""
     phase: Callable[[When], Hashable]
     """What the data of an instant depend on."""
     deal: Callable[[Any], Holdings]
@@ -81,6 +79,8 @@ class Moving:
     """See `sizes_ahead`."""
     warning: str = ""
     in_seconds: bool = True
+    held_out: HeldOut = NONE
+    """See `Drift`; that of the fleet, where devices hold out anything."""
     _dealt: tuple[Hashable, Holdings] | None = None
     """The last phase asked about, and its data."""
 

@@ -49,4 +49,4 @@ class Recurring(Law):
             return mixes.hold(fleet, rows[mix], np.concatenate(rows[:had]))
 
         warning = aliases(fleet.round_s / float(ends_s[-1]))
-        return Moving(fleet.held_out, place, deal, partial(np.array, [fleet.size]), warning)
+        return Moving(place, deal, partial(np.array, [fleet.size]), warning, held_out=fleet.held_out)

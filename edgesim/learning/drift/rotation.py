@@ -61,7 +61,7 @@ class Rotation(Law):
         need_in_pools(fleet.pools, np.ones((1, fleet.class_count), dtype=np.int64), "a device that draws it needs")
         warning = aliases(self.speed / fleet.rounds) if self.rotates else ""
         laws = partial(self._turn, fleet), partial(self._deal, fleet), partial(self._sizes, fleet)
-        return Moving(fleet.held_out, *laws, warning, self.clock == "seconds")
+        return Moving(*laws, warning, self.clock == "seconds", fleet.held_out)
 
     def _turn(self, fleet: Fleet, when: When) -> float:
         """R."""

@@ -34,4 +34,4 @@ class Swap(Law):
         def deal(is_over: bool) -> Holdings:
             return mixes.hold(fleet, b, np.concatenate([a, b])) if is_over else mixes.hold(fleet, a, a)
 
-        return Moving(fleet.held_out, lambda when: when.t_s >= swap_s, deal, partial(np.array, [fleet.size]))
+        return Moving(lambda when: when.t_s >= swap_s, deal, partial(np.array, [fleet.size]), held_out=fleet.held_out)
