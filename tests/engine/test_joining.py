@@ -1,5 +1,7 @@
 """Whole runs in which devices join by a law: who is asked, who is a candidate, and what their accuracies are of."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.drift.law import When
+from edgesim.learning.evaluation import predictions
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner
@@ -238,10 +241,9 @@ def test_frames_that_follow_each_other_hold_out_the_same_samples():
 
 @pytest.mark.parametrize("form", ["paper", "code"])
 @pytest.mark.parametrize("back_end", ["loop", "stacked"])
-@pytest.mark.parametrize("model", ["mlp", pytest.param("fedstg-cnn", marks=pytest.mark.slow)])
-def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_end, model):
-    """Against plain torch that trains the job's own samples epoch by epoch, without dropout for the small net."""
-    learning = {"model": model, "epochs": 3, "back_end": back_end, "momentum": 0.0, "lr": 0.05, "precision": "float64"}
+def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_end):
+    """Against plain torch that trains the job's own samples epoch by epoch."""
+    learning = {"model": "mlp", "epochs": 3, "back_end": back_end, "momentum": 0.0, "lr": 0.05, "precision": "float64"}
     config, federation = federation_of(
         LAWS["rotation"] | {"pool": "iid_partition"}, joining={"form": form}, learning=learning
     )
@@ -258,11 +260,6 @@ def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_en
     assert learner.jobs_trained == 3
     assert all(len(of_device) == 3 for of_device in found)
     assert {len(np.unique(promise.job.held_out)) for promise in promises} == {17 if form == "paper" else 0}
-    if model != "mlp":
-        # Its dropout masks are the program's own; they change no right answer into one more than there are samples.
-        assert all(0 <= accuracy <= 1 for of_device in found for accuracy in of_device)
-        assert len({accuracy for of_device in found for accuracy in of_device}) > 3
-        return
     data = federation.dataset
     images = torch.from_numpy(data.images[0]).double() / 16
     labels = torch.from_numpy(data.train_labels)
@@ -290,16 +287,24 @@ def test_accuracies_of_epochs_are_those_of_the_model_as_it_then_is(form, back_en
         assert accuracies == pytest.approx(expected, abs=1e-12)
 
 
-def test_measuring_a_device_changes_nothing_of_its_training():
-    updates = []
-    for joining in ({"form": "code"}, {"form": "code", "performance": 1}):
-        config, federation = federation_of(LAWS["rotation"], joining=joining, learning={"model": "mlp"})
-        learner = make_learner(config, federation, Streams(config.seed))
-        (promise,) = learner.open_round(1, 1).start(np.array([2]))
-        updates.append(learner.results([promise])[0])
-    assert torch.equal(updates[0].update, updates[1].update)
-    assert len(updates[0].epoch_accuracies) == 2
-    assert updates[1].epoch_accuracies == ()
+@pytest.mark.parametrize("back_end", ["loop", "stacked"])
+def test_tests_between_epochs_change_nothing_of_the_training_and_are_in_evaluation_mode(back_end):
+    """On a net with dropout and running moments, whose outputs differ in training mode."""
+    learning = {"model": "fedstg-cnn", "back_end": back_end, "epochs": [1, 2], "batch_size": 6, "lr": 0.02}
+    config, federation = federation_of(LAWS["frames"], data={"partition": "iid"}, learning=learning)
+    learner = make_learner(config, federation, Streams(config.seed))
+    promises = learner.open_round(1, 1).start(np.arange(5))
+    out = federation.drift.frames[1].samples_of(7)
+    with_tests = [replace(promise, job=replace(promise.job, held_out=out)) for promise in promises]
+    without = [replace(promise, job=replace(promise.job, held_out=out[:0])) for promise in promises]
+    tested, plain = learner.results(with_tests), learner.results(without)
+    assert {len(result.epoch_accuracies) for result in tested} == {1, 2}
+    for promise, one, other in zip(promises, tested, plain, strict=True):
+        assert torch.equal(one.update, other.update)
+        learner.model.load(promise.job.start + one.update)
+        _, classes = predictions(learner.model, learner.data, out, test=False)
+        assert one.epoch_accuracies[-1] == (classes == federation.dataset.train_labels[out]).mean()
+    assert len({result.epoch_accuracies[-1] for result in tested}) > 1
 
 
 def test_time_and_energy_are_charged_for_tests_on_what_is_held_out(play):
