@@ -16,6 +16,7 @@ from edgesim.algorithms import ALGORITHMS, MERGE_RULES
 from edgesim.algorithms.kpfl_settings import KpflOptions
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.joining import LAWS as JOINING
 from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.registry import did_you_mean
@@ -106,6 +107,7 @@ def _keys() -> Iterator[Key]:
         ("algorithm", "algorithm", {name: kind.Options for name, kind in ALGORITHMS.items()}),
         ("availability", "model", MODELS),
         ("drift", "law", LAWS),
+        ("joining", "law", JOINING),
         ("data.partition_options", "partition", PARTITIONS),
         ("round.protocol_options", "protocol", {name: rule.Options for name, rule in MERGE_RULES.items()}),
     ]

@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from edgesim.cli import app
-from edgesim.config import RunConfig
+from edgesim.config import OpenSection, RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.terminal.explain import explained, sections
+from edgesim.terminal.explain import _branches, explained, sections
 
 
 def lines(key):
@@ -53,6 +53,12 @@ def test_a_table_stands_for_its_keys():
         "devices.links.end_s",
         "devices.links.after_end",
     ]
+
+
+def test_options_are_explained_in_every_table_that_has_any():
+    for name, field in RunConfig.model_fields.items():
+        if any(isinstance(kind, type) and issubclass(kind, OpenSection) for kind in _branches(field.annotation)):
+            assert any(key.owner for key in explained(name)), name
 
 
 def test_every_key_of_every_table_can_be_explained():
