@@ -11,12 +11,11 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-from edgesim.analysis.differences import differences, differences_table
+from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
 from edgesim.plots.album import Album
-from edgesim.plots.differences import draw_differences
-from edgesim.plots.gallery import draw
+from edgesim.plots.gallery import draw, draw_paired
 from edgesim.terminal import plain
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import start as start
@@ -171,9 +170,4 @@ def _compare(study_folder: Path, knob: str, reference: str, console: Console) ->
     table = differences_table(study_folder, knob, reference, write=True)
     if not table.empty:
         print_differences(table, reference, console)
-        Album(study_folder / "plots").add(
-            f"differences-{knob}",
-            lambda: draw_differences(differences(study_folder, knob, reference), reference),
-            study.finished,
-            reference,
-        )
+        draw_paired(study, knob, reference, Album(study_folder / "plots"))

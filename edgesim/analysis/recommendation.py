@@ -11,7 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.statistics import LEVEL, Interval, holm, holm_levels, mean_interval, paired_t_p
+from edgesim.analysis.censored import known
+from edgesim.analysis.judgement import Sides, judge
+from edgesim.analysis.statistics import LEVEL, mean_interval
 from edgesim.errors import EdgesimError
 
 CANNOT_BE_TOLD = "cannot be told"
@@ -25,19 +27,16 @@ def compare(scores: pd.DataFrame, places: Sequence[str], choice: str) -> pd.Data
     (paired t test), ``p_holm``, and the ends ``low`` and ``high`` of its t interval at the level at which p was judged
     (`edgesim.analysis.statistics.holm_levels`). Raises `EdgesimError` where a choice lacks a seed that another has.
     """
-    rows = []
+    rows, sides = [], []
     for place, group in scores.groupby(list(places), sort=False):
         table = _by_seed(group, dict(zip(places, place, strict=True)), choice)
         for one, other in itertools.combinations(table.columns, 2):
             better, worse = (one, other) if table[one].mean() >= table[other].mean() else (other, one)
-            pair = {"better": better, "worse": worse, "pairs": len(table)}
-            rows.append(dict(zip(places, place, strict=True)) | pair | {"each": table[better] - table[worse]})
-    p = [paired_t_p(row["each"], 0 * row["each"]) for row in rows]
-    levels = holm_levels(p)
-    intervals = [mean_interval(row["each"], level=level) for row, level in zip(rows, levels, strict=True)]
-    columns = [*places, "better", "worse", "pairs"]
-    ends = pd.DataFrame(intervals, columns=Interval._fields).rename(columns={"mean": "difference"})
-    return pd.concat([pd.DataFrame(rows, columns=columns), ends], axis=1).assign(p=p, p_holm=holm(p))
+            rows.append(dict(zip(places, place, strict=True)) | {"better": better, "worse": worse})
+            sides.append(Sides(known(table[better].to_numpy()), known(table[worse].to_numpy())))
+    judged = judge(sides)[["pairs", "difference", "low_holm", "high_holm", "p", "p_holm"]]
+    judged = judged.rename(columns={"low_holm": "low", "high_holm": "high"})
+    return pd.concat([pd.DataFrame(rows, columns=[*places, "better", "worse"]), judged], axis=1)
 
 
 def stand(scores: pd.DataFrame, compared: pd.DataFrame, places: Sequence[str], choice: str) -> pd.DataFrame:

@@ -8,8 +8,10 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from edgesim.arrays import Floats
+from edgesim.streams import Streams
 
 LEVEL = 0.95
+RESAMPLES = 9_999
 
 
 class Interval(NamedTuple):
@@ -61,6 +63,56 @@ def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
     if spread == 0.0:
         return 1.0 if mean == 0.0 else 2.0 ** (1 - count)
     return float(2 * stats.t.sf(abs(mean) / (spread / np.sqrt(count)), count - 1))
+
+
+def wilcoxon_p(differences: ArrayLike) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test of [n] paired differences, as SciPy has it; NaN for fewer than two.
+
+    Differences of zero are left out; where all are zero p is 1. Of n pairs it cannot go below 2^(1 - n).
+    """
+    sample = np.asarray(differences, dtype=np.float64)
+    if sample.size < 2:
+        return np.nan
+    return float(stats.wilcoxon(sample).pvalue) if sample.any() else 1.0
+
+
+class Effect(NamedTuple):
+    """Cohen's d of a paired difference in its two forms, which can be far apart; NaN where no pair differs."""
+
+    d_z: float
+    """Mean difference over the standard deviation of the differences."""
+    d_av: float
+    """Mean difference over the root of the mean of the two variances."""
+
+
+def effect(first: ArrayLike, second: ArrayLike) -> Effect:
+    """Both forms of Cohen's d of [n] pairs; NaN for fewer than two, infinite where there is no spread.
+
+    Lakens, Frontiers in Psychology 4:863, 2013.
+    """
+    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if one.size < 2:
+        return Effect(np.nan, np.nan)
+    spreads = np.array([(one - other).std(ddof=1), np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Effect(*(float(d) for d in (one - other).mean() / spreads))
+
+
+def bootstrap_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
+    """Mean of [n] values with its bias-corrected and accelerated (BCa) bootstrap interval, as SciPy has it.
+
+    The ends are NaN for fewer than two values, and the mean where all are equal. Draws are those of one named stream,
+    so that the same values have the same interval, whatever else is worked out.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    mean = float(sample.mean()) if sample.size else np.nan
+    if sample.size < 2:
+        return Interval(mean, np.nan, np.nan)
+    if np.ptp(sample) == 0.0:
+        return Interval(mean, mean, mean)
+    draws = Streams(0).generator("bootstrap")
+    found = stats.bootstrap((sample,), np.mean, n_resamples=RESAMPLES, confidence_level=level, random_state=draws)
+    return Interval(mean, float(found.confidence_interval.low), float(found.confidence_interval.high))
 
 
 def holm(p: ArrayLike) -> Floats:

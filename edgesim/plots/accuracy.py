@@ -20,8 +20,8 @@ Over = Literal["rounds", "seconds"]
 _MOST_BANDS = 3
 """Most series that all get a band; of more, two are compared and the others are thin lines."""
 
-_LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
-_HOUR_S = 3600.0
+LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
+HOUR_S = 3600.0
 
 
 def draw_accuracy(
@@ -37,12 +37,12 @@ def draw_accuracy(
     note = spread_note(panels, "95 % bands").removeprefix("\n")
     texts = [] if target is None else [f"target {target:g}"]
     with line_panels(panels, "test accuracy (1)", further=[*texts, *([note] if note else [])]) as drawn:
-        in_hours = over == "seconds" and longest_s(panels) >= _HOUR_S
+        in_hours = over == "seconds" and longest_s(panels) >= HOUR_S
         foremost = compared(panels, reference)
         for axes, panel in drawn.each:
             for series in panel.series:
                 places, values = curve(series, over)
-                places = places / _HOUR_S if in_hours else places
+                places = places / HOUR_S if in_hours else places
                 bands = [drawn_interval(column).within(0, 1) for column in values.T]
                 look, thick = drawn.styles[series.label], series.label in foremost
                 step_between = max(1, places.size // (6 if thick else 3))
@@ -65,7 +65,7 @@ def draw_accuracy(
             if target is not None:
                 drawn.lines[texts[0]] = axes.axhline(target, color="#555555", linewidth=0.7, zorder=1.5)
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
-            axes.set_xlabel("simulated time (h)" if in_hours else _LABELS[over])
+            axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         if note:
             drawn.lines[note] = Line2D([], [], linestyle="none")
         axes.set_xlim(left=0)

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import get_args
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from edgesim.analysis.differences import differences
 from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.metrics import evaluations
-from edgesim.analysis.runs import Run, Study, read_study, runs_of
+from edgesim.analysis.pairing import pairings
+from edgesim.analysis.runs import Knob, Run, Study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.summary import TO_TARGET, summarise
@@ -25,6 +28,8 @@ from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
 from edgesim.plots.cell_map import draw_cell_map
 from edgesim.plots.delay_cdf import draw_delay_cdf
+from edgesim.plots.difference_curves import draw_difference_curves
+from edgesim.plots.differences import draw_differences
 from edgesim.plots.energy_bars import draw_energy, draw_energy_over_rounds
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.final_accuracy import draw_final_accuracy
@@ -169,6 +174,8 @@ def _draw_study(study: Study, album: Album) -> None:
     _draw_one_run(runs[0], album)
     _draw_runs(runs, album, study)
     _draw_losses(runs, album)
+    if compared := _compared_knob(study):
+        draw_paired(study, *compared, album)
     first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
     for topology, run in first_on.items():
         ending = "" if topology is None else f"-{_slug(topology)}"
@@ -177,6 +184,35 @@ def _draw_study(study: Study, album: Album) -> None:
     numbers = [not any(isinstance(value, str | bool) for value in found) for found in values.values() if len(found) > 1]
     if sum(numbers) > 1:
         _draw_heat_maps(study, album)
+
+
+def _compared_knob(study: Study) -> tuple[str, Knob] | None:
+    """The policy with the study's reference, or the first knob whose values are texts with the first of these."""
+    values = {name: [run.knobs[name] for run in study.finished if name in run.knobs] for name in study.knob_names}
+    if study.reference in values.get("policy", []) and len(set(values["policy"])) > 1:
+        return "policy", study.reference
+    texts = [name for name, found in values.items() if len(set(found)) > 1 and isinstance(found[0], str)]
+    return (texts[0], values[texts[0]][0]) if texts else None
+
+
+def draw_paired(study: Study, knob: str, reference: Knob, album: Album) -> None:
+    """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time."""
+    found = pairings(study.finished, knob, reference)
+    if not any(one.runs for one in found):
+        return
+    facts = (study.target, knob, reference)
+    forest = partial(_forest, study.folder, knob, reference)
+    album.add(f"differences-{_slug(knob)}", forest, study.finished, *facts)
+    tested = [one for one in found if one.runs and not evaluations(one.runs[0][0].rounds).empty]
+    panels = panels_of([run for one in tested for run, _ in one.runs])
+    if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
+        for over in get_args(Over):
+            draws = partial(draw_difference_curves, tested, over, str(reference))
+            album.add(f"difference_{over}-{_slug(knob)}", draws, study.finished, *facts)
+
+
+def _forest(study_folder: Path, knob: str, reference: Knob) -> Figure:
+    return draw_differences(differences(study_folder, knob, reference), str(reference))
 
 
 def _draw_heat_maps(study: Study, album: Album) -> None:

@@ -1,16 +1,15 @@
 """Tables of the paired differences between a study's policies, or between the values of a knob, over seeds."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.differences import COURSE, LEVEL_POINTS, LEVEL_SHARE, MEASURES, differences_table
+from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, MEASURES, OUTCOMES, WORDS, differences_table
 from edgesim.analysis.runs import read_study
-from edgesim.analysis.summary import TO_TARGET
 from edgesim.terminal.table_text import add_in_sections, bare_table, p_value, plain, print_whole, span, with_interval
 
 LEARNING = {
@@ -45,82 +44,91 @@ _DIFFERENCES = {
     name: (title, form.replace("+", "").replace(":", ":+"))
     for name, (title, form) in (TIMING | LEARNING | PARTICIPATION).items()
 }
-_OUTCOMES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
-"""Measures by which policies are compared, each in its own table."""
+_TITLES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
 _TESTED = (
-    f"p: paired t test over seeds, corrected by Holm for all comparisons of its {{}}; intervals are not corrected. "
-    f"level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, misses: {LEVEL_POINTS:g})."
+    "p: paired t test over seeds, corrected by Holm for all comparisons of {} in which a pair differs; intervals are "
+    f"not corrected. level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, misses: "
+    f"{LEVEL_POINTS:g}"
 )
 
 
 def print_comparison(folder: Path, console: Console) -> None:
     """Print the differences of a study's policies from its reference, a table per measure; nothing without accuracies.
 
-    Runs are paired by seed; pairs of which one run never reached the target are left out of the first table.
+    Runs are paired by seed.
     """
     study = read_study(folder)
     table = differences_table(folder, "policy", study.reference)
-    outcomes = {name: text for name, text in _OUTCOMES.items() if name in table}
+    outcomes = [name for name in OUTCOMES if (table["measure"] == name).any()]
     if not outcomes:
         return
-    knobs = list(table.columns[: table.columns.get_loc("pairs")])
-    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == "policy"]
-    for name, text in outcomes.items():
-        title = f"{text.format(study.target)}: difference to {study.reference}"
+    varied = _varied(table, "policy")
+    for name in outcomes:
+        title = f"{_TITLES[name].format(study.target)}: difference to {study.reference}"
         shown = bare_table(title, varied, ("pairs", "difference", "p"))
         shown.add_column("reading", no_wrap=True)
-        add_in_sections(shown, table, varied, functools.partial(_compared_cells, name))
+        add_in_sections(shown, table[table["measure"] == name], varied, functools.partial(_compared_cells, name))
         print_whole(console, shown)
-    console.print(_TESTED.format("table"), highlight=False)
-    _note_left_out(table, console)
+    console.print(_TESTED.format("these tables" if len(outcomes) > 1 else "the table") + ").", highlight=False)
+    _note_never(table, console)
 
 
 def print_differences(table: pd.DataFrame, reference: str, console: Console) -> None:
-    """Print paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them."""
-    knobs = list(table.columns[: table.columns.get_loc("pairs")])
-    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1] or knobs[:1]
-    pairs = span(table["pairs"], "seeds")
-    present = {name: _DIFFERENCES[name] for name in MEASURES if name in table}
-    # A mean of zero with an interval of zero: no pair differs.
-    same = [name for name in present if not table[[name, f"{name}_high"]].fillna(0).any(axis=None)]
-    measures = {name: look for name, look in present.items() if name not in same} or present
-    censored = bool(table["never"].any())
-    headings = [*(["never"] if censored else []), *(heading for heading, _ in measures.values())]
-    title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {pairs}"
-    shown = bare_table(title, varied, headings)
-    marks = {"level": " =", "not distinguishable": "  ", "": "  "}
-    for row in table.to_dict("records"):
-        cells = [
-            with_interval(row, name, _DIFFERENCES[name][1]) + marks.get(row[f"{name}_reading"], " *")
-            for name in measures
-        ]
-        never = [str(row["never"])] if censored else []
-        shown.add_row(*(plain(row[knob]) for knob in varied), *never, *cells)
+    """Print paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them.
+
+    One row per combination of knobs and one column per measure; measures in which no pair differs are named below.
+    """
+    knobs = list(table.columns[: table.columns.get_loc("measure")])
+    varied = _varied(table)
+    present = [name for name in MEASURES if (table["measure"] == name).any()]
+    differing = table[(table["never"] > 0) | (table["difference"] != 0) | (table["high"].fillna(0) != 0)]
+    measures = [name for name in present if (differing["measure"] == name).any()] or present
+    title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {span(table['pairs'], 'seeds')}"
+    shown = bare_table(title, varied, [_DIFFERENCES[name][0] for name in measures])
+    for key, rows in table.groupby(knobs, sort=False, dropna=False):
+        of = {row["measure"]: row for row in rows.to_dict("records")}
+        values = dict(zip(knobs, key, strict=True))
+        cells = [_marked(name, of[name]) if name in of else "" for name in measures]
+        shown.add_row(*(plain(values[knob]) for knob in varied), *cells)
     print_whole(console, shown)
-    course = (
-        " WE, IDP and ID (points) are corrected together; WE and IDP are level within a point."
-        if any(name in measures for name in COURSE)
-        else ""
-    )
-    marks_mean = "*: p below 0.05; =: level; else not distinguishable."
-    console.print(f"{marks_mean} {_TESTED.format('column')}{course}", highlight=False)
+    points = "; WE and IDP: one point" if any(name in measures for name in ("we_percent", "idp_points")) else ""
+    marks = "*: p below 0.05; =: level; else not distinguishable."
+    console.print(f"{marks} {_TESTED.format('the table')}{points}).", highlight=False)
     if len(measures) < len(present):
-        console.print(f"The same in all pairs: {', '.join(present[name][0] for name in same)}.", highlight=False)
-    _note_left_out(table, console)
+        same = [_DIFFERENCES[name][0] for name in present if name not in measures]
+        console.print(f"The same in all pairs: {', '.join(same)}.", highlight=False)
+    _note_never(table, console)
+
+
+def _varied(table: pd.DataFrame, always: str | None = None) -> list[str]:
+    """The knobs of a table of differences that vary in it, and one that is always shown; at least one."""
+    knobs: Sequence[str] = list(table.columns[: table.columns.get_loc("measure")])
+    return [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == always] or list(knobs[:1])
+
+
+def _marked(name: str, row: Mapping[Any, Any]) -> str:
+    marks = {"level": " =", "not distinguishable": "  ", "": "  "}
+    return difference_text(row, _DIFFERENCES[name][1]) + marks.get(row["reading"], " *")
 
 
 def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, str]:
     """How many pairs a row compares in a measure, the difference, its p value and how to read it."""
-    left_out = int(row["never"]) if name in TO_TARGET else 0
-    pairs = f"{row['pairs'] - left_out} of {row['pairs']}" if left_out else str(row["pairs"])
-    difference = with_interval(row, name, _DIFFERENCES[name][1])
-    return pairs, difference, p_value(row[f"{name}_p_holm"]), row[f"{name}_reading"]
+    return str(row["pairs"]), difference_text(row, _DIFFERENCES[name][1]), p_value(row["p_holm"]), row["reading"]
 
 
-def _note_left_out(table: pd.DataFrame, console: Console) -> None:
-    if never := int(table["never"].sum()):
+def difference_text(row: Mapping[Any, Any], form: str) -> str:
+    """A difference with its interval; where a run never reached the target, in how many pairs it is of which sign."""
+    if not row["never"]:
+        return with_interval({"": row["difference"], "_high": row["high"]}, "", form)
+    below, above = WORDS.get(row["measure"], ("lower", "higher"))
+    more = row["above"] >= row["below"]
+    return f"{above if more else below} in {row['above' if more else 'below']} of {row['pairs']}"
+
+
+def _note_never(table: pd.DataFrame, console: Console) -> None:
+    if table["never"].any():
         console.print(
-            f"{never} {'pair' if never == 1 else 'pairs'} of which a run never reached the target left out of rounds, "
-            "seconds and joules to it; what remains flatters the one that never did.",
+            "more in k of n, and the like: a run of some pair never reached the target, so that there is no mean "
+            "difference; p is that of the paired sign test (of n pairs it cannot go below 2^(1 - n)).",
             highlight=False,
         )

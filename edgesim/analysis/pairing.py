@@ -1,0 +1,106 @@
+"""Which runs are held against each other: two choices of a knob in one place, seed by seed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.analysis.censored import Outcomes
+from edgesim.analysis.judgement import Sides
+from edgesim.analysis.runs import Knob, Run
+
+Knobs = Mapping[str, Knob]
+Measures = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairing:
+    """Two combinations of knobs that differ in the compared knob, and the runs of both that share a seed."""
+
+    place: Knobs
+    """Knobs in which both agree."""
+    choice: Knobs
+    """The compared knob of the first, and the knobs that it alone has (such as the quantile of one way to plan)."""
+    other: Knobs
+    """The same of the second, the reference if there is one."""
+    runs: tuple[tuple[Run, Run], ...]
+    """The runs of each seed that both have."""
+    lone: tuple[Run, ...]
+    """Runs of either whose seed the other lacks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A pairing in one measure."""
+
+    pairing: Pairing
+    measure: str
+    runs: tuple[Run, ...]
+    """The first's runs that have the measure."""
+    sides: Sides
+
+
+def pairings(runs: Sequence[Run], knob: str, reference: Knob | None = None) -> list[Pairing]:
+    """All pairings of ``runs``, in their order: with the ``reference`` as the second, or without one of every two.
+
+    A combination is paired with one that agrees with it in all other knobs that the second has. The second of every two
+    is the one that came first among the runs. Raises nothing: runs that nothing is paired with are absent.
+    """
+    groups: dict[frozenset[tuple[str, Knob]], dict[int, Run]] = {}
+    for run in runs:
+        groups.setdefault(frozenset(run.knobs.items()), {})[run.seed] = run
+    cells = list(groups.values())
+    knobs = [next(iter(cell.values())).knobs for cell in cells]
+    found = []
+    for i, mine in enumerate(knobs):
+        if reference is not None:
+            others = [j for j, of in enumerate(knobs) if of.get(knob) == reference and _agree(mine, of, knob)][:1]
+            others = [] if mine.get(knob) == reference else others
+        else:
+            others = [j for j, of in enumerate(knobs[:i]) if of.get(knob) != mine.get(knob)]
+            others = [j for j in others if _agree(mine, knobs[j], knob) or _agree(knobs[j], mine, knob)]
+        found += [_pairing(cells[i], cells[j], knob) for j in others]
+    return found
+
+
+def _agree(mine: Knobs, theirs: Knobs, knob: str) -> bool:
+    """Whether they agree in all knobs but one that the second has."""
+    return all(mine.get(name) == value for name, value in theirs.items() if name != knob)
+
+
+def _pairing(mine: Mapping[int, Run], theirs: Mapping[int, Run], knob: str) -> Pairing:
+    one, other = (next(iter(cell.values())).knobs for cell in (mine, theirs))
+    place = {name: value for name, value in one.items() if name != knob and name in other}
+    own, of_other = ({name: value for name, value in of.items() if name not in place} for of in (one, other))
+    shared = tuple((run, theirs[seed]) for seed, run in mine.items() if seed in theirs)
+    lone = [run for seed, run in mine.items() if seed not in theirs]
+    lone += [run for seed, run in theirs.items() if seed not in mine]
+    return Pairing(place, own, of_other, shared, tuple(lone))
+
+
+def comparisons(paired: Sequence[Pairing], measures: Sequence[str], of: Callable[[Run], Measures]) -> list[Comparison]:
+    """Every pairing in every measure that both runs of some pair have, by measure and then in the pairings' order.
+
+    ``of`` gives a run's measures by name. A measure X of a run that never reached its target is absent, and then
+    ``X_bound`` is what the run had taken by its last test.
+    """
+    found = []
+    for name in measures:
+        for pairing in paired:
+            outcomes = [(_outcome(of(mine), name), _outcome(of(theirs), name)) for mine, theirs in pairing.runs]
+            there = [_known(mine) and _known(theirs) for mine, theirs in outcomes]
+            kept = np.array([pair for pair, had in zip(outcomes, there, strict=True) if had])
+            if len(kept):
+                runs = tuple(run for (run, _), had in zip(pairing.runs, there, strict=True) if had)
+                sides = Sides(*(Outcomes(kept[:, side, 0], kept[:, side, 1]) for side in (0, 1)))
+                found.append(Comparison(pairing, name, runs, sides))
+    return found
+
+
+def _known(outcome: tuple[float, float]) -> bool:
+    return not np.isnan(outcome).all()
+
+
+def _outcome(measures: Measures, name: str) -> tuple[float, float]:
+    value = measures.get(name, np.nan)
+    return value, measures.get(f"{name}_bound", np.nan) if np.isnan(value) else np.nan

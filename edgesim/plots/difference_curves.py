@@ -1,0 +1,72 @@
+"""Paired differences of accuracy over time: what a choice is ahead of the reference, seed by seed."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from edgesim.analysis.pairing import Pairing
+from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
+from edgesim.files.plain_text import figure_text
+from edgesim.plots import style
+from edgesim.plots.accuracy import HOUR_S, LABELS, Over, curve, longest_s
+from edgesim.plots.groups import Series, labels_of, panels_of
+from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
+
+
+def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str) -> Figure:
+    """A panel per choice, a line per deadline: accuracy minus that of the reference, mean over seeds.
+
+    Over rounds: those that both runs of every pair evaluated. Over seconds: each model holds until the next test. Bands
+    are the 95 % t interval of the paired differences at each point, not corrected, from three seeds on.
+    """
+    lines = panels_of([run for one in found for run, _ in one.runs])
+    partner = {run.folder: other for one in found for run, other in one.runs}
+    labels, titles = labels_of(lines), [line.title for line in lines]
+    several = len(lines) > 1
+    styles = style.line_styles(titles)
+    in_hours = over == "seconds" and longest_s(lines) >= HOUR_S
+    width, height = style.panel_size(len(labels), 1.55 if len(labels) > 3 else 2.0)
+    note = spread_note(lines, "95 % bands of the paired differences").removeprefix("\n")
+    legend = [*(titles if several else ()), *([note] if note else ())]
+    handles = [Line2D([], [], **styles[title].line()) for title in titles if several]
+    with style.figure(width, height, legend) as figure:
+        grid = dict(zip(labels, style.panel_grid(figure, labels), strict=True))
+        for axes in grid.values():
+            axes.sharex(grid[labels[0]])
+            axes.axhline(0, color="black", linewidth=0.7)
+            axes.xaxis.set_major_locator(MaxNLocator(5, integer=over == "rounds"))
+        for line in lines:
+            for series in line.series:
+                places, ahead = _ahead(series, [partner[run.folder] for run in series.runs], over)
+                places = places / HOUR_S if in_hours else places
+                bands = [drawn_interval(column) for column in ahead.T]
+                look, axes = styles[line.title], grid[series.label]
+                drawing = "default" if over == "rounds" else "steps-post"
+                axes.plot(places, [band.mean for band in bands], drawstyle=drawing, linewidth=1.0, **look.line())
+                if len(series.runs) >= LEAST_SEEDS:
+                    low, high = [band.low for band in bands], [band.high for band in bands]
+                    step: Literal["post"] | None = None if over == "rounds" else "post"
+                    axes.fill_between(places, low, high, color=look.color, alpha=0.18, linewidth=0, step=step)
+        axes_of = list(grid.values())
+        for axes in axes_of[:: style.abreast(len(axes_of))]:
+            axes.set_ylabel("difference of\naccuracy (1)")
+        across = style.abreast(len(axes_of))
+        for axes in axes_of[-across:]:
+            axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
+        axes_of[0].set_xlim(left=0)
+        figure.suptitle(f"against {figure_text(reference)}", fontsize=8)
+        if legend:
+            style.legend_below(figure, [*handles, *([Line2D([], [], linestyle="none")] if note else ())], legend)
+    return figure
+
+
+def _ahead(series: Series, partners: Sequence[Run], over: Over) -> tuple[Floats, Floats]:
+    """Positions on the x axis [p] and by how much each seed's run is ahead of its partner there [seeds, p]."""
+    places, values = curve(Series("", (*series.runs, *partners)), over)
+    mine, theirs = np.split(values, 2)
+    return places, mine - theirs
