@@ -31,6 +31,7 @@ from edgesim.runs.records import read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import explain as explaining
 from edgesim.terminal import new_command, trace_command
+from edgesim.terminal.compare_command import compare_command
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors, say
@@ -40,6 +41,7 @@ from edgesim.traces.models import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
+app.command("compare")(compare_command)
 
 
 def _print_version(wanted: bool) -> None:

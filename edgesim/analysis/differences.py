@@ -1,7 +1,8 @@
 """What one value of a knob is worth against another, seed by seed: the closing tables of a study."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -75,7 +76,7 @@ def _knobs(one: Comparison) -> dict[str, Knob]:
     return {name: both[name] for name in one.runs[0].knobs}
 
 
-def read(one: Comparison, row: dict[str, object]) -> str:
+def read(one: Comparison, row: Mapping[Any, Any]) -> str:
     """A row of `judge` in words, as `edgesim.analysis.statistics.reading`.
 
     Where a run never reached the target: by the more frequent order of the pairs, and never ``level``.

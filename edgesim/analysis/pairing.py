@@ -25,8 +25,8 @@ class Pairing:
     """The same of the second, the reference if there is one."""
     runs: tuple[tuple[Run, Run], ...]
     """The runs of each seed that both have."""
-    lone: tuple[Run, ...]
-    """Runs of either whose seed the other lacks."""
+    lone: tuple[tuple[Run, ...], tuple[Run, ...]]
+    """Runs of the first whose seed the second lacks, and the other way round."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +73,12 @@ def _pairing(mine: Mapping[int, Run], theirs: Mapping[int, Run], knob: str) -> P
     place = {name: value for name, value in one.items() if name != knob and name in other}
     own, of_other = ({name: value for name, value in of.items() if name not in place} for of in (one, other))
     shared = tuple((run, theirs[seed]) for seed, run in mine.items() if seed in theirs)
-    lone = [run for seed, run in mine.items() if seed not in theirs]
-    lone += [run for seed, run in theirs.items() if seed not in mine]
-    return Pairing(place, own, of_other, shared, tuple(lone))
+    lone = (_without(mine, theirs), _without(theirs, mine))
+    return Pairing(place, own, of_other, shared, lone)
+
+
+def _without(cell: Mapping[int, Run], other: Mapping[int, Run]) -> tuple[Run, ...]:
+    return tuple(run for seed, run in cell.items() if seed not in other)
 
 
 def comparisons(paired: Sequence[Pairing], measures: Sequence[str], of: Callable[[Run], Measures]) -> list[Comparison]:

@@ -17,6 +17,14 @@ from edgesim.runs.records import read_config, read_rows, read_run, read_table, s
 
 Knob = str | int | float | bool
 
+
+def value_text(value: Knob | None) -> str:
+    """A knob's value as text, empty for None."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 MORE_ROUNDS = (
     "give it more time (stop_at_s), or a world where enough devices are available (devices, availability, "
     "round.min_candidates)"

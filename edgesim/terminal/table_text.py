@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from edgesim.analysis.runs import value_text
+
 
 def print_whole(console: Console, table: Table) -> None:
     """Print a table in its full width: on a narrow terminal its lines wrap, but nothing is cut off."""
@@ -49,10 +51,8 @@ def add_in_sections(
 
 
 def plain(value: Any) -> str:
-    """A knob's value."""
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:g}"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    """A knob's value; empty for nan."""
+    return "" if isinstance(value, float) and np.isnan(value) else value_text(value)
 
 
 def number(value: Any, form: str) -> str:

@@ -1,0 +1,218 @@
+"""Whether one value of a knob really beats another in runs given by their folders: `edgesim compare`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from edgesim.analysis.differences import summarise_differences
+from edgesim.analysis.judgement import describe
+from edgesim.analysis.outcomes import outcomes
+from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
+from edgesim.analysis.runs import Knob, Run, read_study, runs_of, value_text
+from edgesim.analysis.variance import analyse
+from edgesim.errors import EdgesimError
+from edgesim.registry import did_you_mean
+from edgesim.runs.records import read_run
+
+PLACE = "place"
+"""Name of the factor of an analysis of variance that stands for the combinations of the other knobs."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What came of a comparison."""
+
+    found: list[Comparison]
+    table: pd.DataFrame
+    """One row per comparison: `summarise_differences` and `describe` side by side, with ``choice`` and ``against``."""
+    variances: dict[str, pd.DataFrame]
+    """`analyse` of each measure: over the compared knob and, if there are several, over the places."""
+    notes: list[str]
+
+
+def compare(
+    folders: Sequence[Path],
+    metrics: Sequence[str],
+    by: str,
+    reference: str | None = None,
+    within: Sequence[str] = (),
+    target: float | None = None,
+    difference: float | None = None,
+) -> Compared:
+    """Compare runs, or the finished runs of studies, by a knob, seed by seed and in each place.
+
+    A place is a combination of the knobs ``within``; runs may differ in no others, but for those that only some values
+    of ``by`` have, which belong to what is compared. With a ``reference`` every other value is compared with it; it is
+    the study's for policies. Without one every two are compared. All comparisons in all measures are corrected
+    together. ``difference`` is what `describe` counts seeds for. Raises `EdgesimError` for runs that are not pairs.
+    """
+    runs, studied_target, studied_reference = _runs(folders, target)
+    if reference is None and by == "policy":
+        reference = studied_reference
+    _check_knobs(runs, by, within)
+    value = None if reference is None else _reference(runs, by, reference)
+    paired = pairings(runs, by, value)
+    if not paired:
+        raise EdgesimError(f"--by {by}: no two runs differ in it alone; {_differing_by(runs, by, within)}")
+    for pairing in paired:
+        _check_seeds(pairing, by)
+    of = outcomes(runs, metrics, studied_target)
+    found = comparisons(paired, metrics, lambda run: of[run.folder])
+    table = summarise_differences(found)
+    named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
+                          "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
+    further = describe([one.sides for one in found], table["alpha"].tolist(), difference)
+    variances, notes = {}, _left_out(runs, paired)
+    for name in metrics:
+        values = pd.DataFrame(
+            {by: value_text(run.knobs.get(by)), PLACE: _place(run, within), "value": of[run.folder].get(name, np.nan)}
+            for run in runs
+        )
+        if reason := _no_variance(values, by):
+            notes.append(f"No analysis of variance of {name}: {reason}.")
+        else:
+            variances[name] = analyse(values, [by, PLACE] if values[PLACE].nunique() > 1 else [by])
+    return Compared(found, pd.concat([table, named, further], axis=1), variances, notes)
+
+
+def label(knobs: Knobs, by: str) -> str:
+    """A choice in words: the value of the compared knob, then knobs that it alone has."""
+    own = [value_text(knobs[by])] if by in knobs else [f"no {by}"]
+    return ", ".join(own + [f"{name} = {value_text(value)}" for name, value in knobs.items() if name != by])
+
+
+def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], float | None, str | None]:
+    """The runs, the target accuracy and the reference policy: of one study as in its plan."""
+    twice = [path for path, times in Counter(path.resolve() for path in folders).items() if times > 1]
+    if twice:
+        raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")
+    studies = {path: read_study(path) for path in folders if (path / "study.json").is_file()}
+    targets = {study.target for study in studies.values()}
+    if target is None and len(targets) > 1:
+        told = ", ".join(f"{path}: {study.target}" for path, study in studies.items())
+        raise EdgesimError(f"the studies have different targets ({told}); choose one with --target")
+    target = next(iter(targets), None) if target is None else target
+    references = {study.reference for study in studies.values()}
+    reference = references.pop() if len(references) == 1 else None
+    if len(studies) == len(folders) == 1:
+        runs = next(iter(studies.values())).finished
+        if not runs:
+            raise EdgesimError(f"{folders[0]}: no run of the study is finished; run it first")
+    else:
+        inside = {path: [run.folder for run in study.finished] for path, study in studies.items()}
+        runs = runs_of([folder for path in folders for folder in inside.get(path, [path])])
+    for run in runs:
+        if (status := read_run(run.folder)["status"]) != "finished":
+            raise EdgesimError(f"{run.folder}: is {status}, not finished; run it again, or leave it out")
+    seen: dict[tuple[object, ...], Run] = {}
+    for run in runs:
+        same = seen.setdefault((*sorted(run.knobs.items()), run.seed), run)
+        if same is not run:
+            raise EdgesimError(f"{same.folder} and {run.folder} have the same config and seed; give one of them")
+    known = {run.knobs.get("policy") for run in runs}
+    return runs, target, reference if reference in known else None
+
+
+def _values(runs: Sequence[Run], name: str) -> list[Knob]:
+    return list(dict.fromkeys(run.knobs[name] for run in runs if name in run.knobs))
+
+
+def _varying(runs: Sequence[Run]) -> list[str]:
+    """Knobs in which the runs differ; one that only some runs have does."""
+    names = dict.fromkeys(name for run in runs for name in run.knobs)
+    return [name for name in names if len({run.knobs.get(name) for run in runs}) > 1]
+
+
+def _check_knobs(runs: Sequence[Run], by: str, within: Sequence[str]) -> None:
+    """Refuse knobs that are unknown or have one value, and runs that differ in others."""
+    varying = _varying(runs)
+    for option, name in (("--by", by), *(("--within", name) for name in within)):
+        if not _values(runs, name):
+            hint = did_you_mean(name, varying) or f"; they differ in {', '.join(varying) or 'the seed alone'}"
+            raise EdgesimError(f"{option} {name}: the runs do not differ in a knob of this name{hint}")
+    if by in within:
+        raise EdgesimError(f"--within {by}: is what --by compares; leave it out")
+    if by not in varying:
+        raise EdgesimError(
+            f"--by {by}: all runs have {by} = {value_text(_values(runs, by)[0])}; expected two values or more"
+        )
+    others = [name for name in varying if name != by and name not in within and all(name in run.knobs for run in runs)]
+    if others:
+        told = ", ".join(f"{name} ({_some_values(runs, name)})" for name in others)
+        options = " ".join(f"--within {name}" for name in others)
+        raise EdgesimError(f"the runs differ in more than {by}: {told}; add {options} to compare at equal values")
+
+
+def _some_values(runs: Sequence[Run], name: str) -> str:
+    values = [value_text(value) for value in _values(runs, name)]
+    return ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
+
+
+def _reference(runs: Sequence[Run], by: str, text: str) -> Knob:
+    values = {value_text(value): value for value in _values(runs, by)}
+    if text not in values:
+        raise EdgesimError(f"--reference {text}: no run has {by} = {text}; the values are {', '.join(values)}")
+    return values[text]
+
+
+def _differing_by(runs: Sequence[Run], by: str, within: Sequence[str]) -> str:
+    """Which of the other knobs differ between the values of the compared one."""
+    differing = [
+        name
+        for name in _varying(runs)
+        if name != by and len({frozenset(_values([r for r in runs if r.knobs.get(by) == value], name))
+                               for value in _values(runs, by)}) > 1
+    ]  # fmt: skip
+    return f"its values differ in {', '.join(differing) or ', '.join(within)} as well"
+
+
+def _check_seeds(pairing: Pairing, by: str) -> None:
+    """Refuse a pairing of which a seed is missing, or which has fewer than two."""
+    one, other = (f"{by} = {label(knobs, by)}" for knobs in (pairing.choice, pairing.other))
+    where = f" at {knobs_text(pairing.place)}" if pairing.place else ""
+    if not pairing.runs:
+        seeds = " against ".join(_seeds(runs) for runs in pairing.lone)
+        raise EdgesimError(f"{one} and {other} have no seed in common{where} ({seeds})")
+    for runs, lacking, having in ((pairing.lone[0], other, one), (pairing.lone[1], one, other)):
+        if runs:
+            seeds = f"seed{'s' * (len(runs) > 1)} {_seeds(runs)}"
+            raise EdgesimError(f"{lacking} lacks {seeds}{where}, which {having} has; run what is missing")
+    if len(pairing.runs) < 2:
+        seed = pairing.runs[0][0].seed
+        raise EdgesimError(f"{one} and {other} have one seed in common{where} ({seed}); expected two or more")
+
+
+def _seeds(runs: Sequence[Run]) -> str:
+    return ", ".join(str(seed) for seed in sorted(run.seed for run in runs))
+
+
+def knobs_text(knobs: Knobs) -> str:
+    """Knobs with their values, separated by commas."""
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in knobs.items())
+
+
+def _place(run: Run, within: Sequence[str]) -> str:
+    return knobs_text({name: run.knobs[name] for name in within if name in run.knobs})
+
+
+def _left_out(runs: Sequence[Run], paired: Sequence[Pairing]) -> list[str]:
+    """A note about the combinations of knobs that were compared with nothing."""
+    compared = {run.folder for pairing in paired for pair in pairing.runs for run in pair}
+    alone = dict.fromkeys(knobs_text(run.knobs) for run in runs if run.folder not in compared)
+    return [f"Compared with nothing: {'; '.join(alone)}."] if alone else []
+
+
+def _no_variance(values: pd.DataFrame, by: str) -> str:
+    """Why there is no analysis of variance; empty if there is one."""
+    if values["value"].isna().any():
+        return "some runs never reached the target"
+    cells = values.groupby([by, PLACE]).size()
+    if len(cells) < values[by].nunique() * values[PLACE].nunique():
+        return f"not every {by} is in every place"
+    if cells.min() < 2 or np.ptp(values["value"]) == 0.0:
+        return "runs of one combination do not differ"
+    return ""

@@ -1,0 +1,113 @@
+"""``edgesim compare``: does one value of a knob really beat another, how sure is that, how many seeds would it take?"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgesim.analysis.compare import Compared, compare, knobs_text
+from edgesim.analysis.variance import SHARED_SEEDS
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
+from edgesim.runs.records import write_whole
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.sentences import sentence
+from edgesim.terminal.table_files import latex, markdown
+from edgesim.terminal.table_text import bare_table, number, p_value, print_whole
+
+_NOTES = (
+    "p: paired t test over seeds (sign: paired sign test, where a run never reached the target), corrected by Holm for "
+    "all comparisons of the table in which a pair differs. corrected: the interval at the level at which p was judged. "
+    "bootstrap: 95 %, BCa. d_z: mean over standard deviation of the differences; d_av: over the root mean of the two "
+    "variances. seeds: what the seen spread needs to tell the {} at that level in 8 of 10 studies."
+)
+
+
+@plain_errors
+def compare_command(
+    paths: Annotated[list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Run folders and study folders.")],
+    metric: Annotated[list[str], typer.Option(help="What to compare, such as rounds_to_target; may be repeated.")],
+    by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
+    reference: Annotated[
+        str | None, typer.Option(help="Value that all others are compared with; by policy the study's, else every two.")
+    ] = None,
+    within: Annotated[
+        list[str] | None, typer.Option(help="Knob at each value of which is compared separately; may be repeated.")
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(help="Accuracy of what is to a target; the study's when absent.")
+    ] = None,
+    difference: Annotated[
+        float | None, typer.Option(help="Difference that seeds are to be counted for; the seen one when absent.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="File for the table with all columns.")] = None,
+    markdown_: Annotated[Path | None, typer.Option("--markdown", help="File for the table in Markdown.")] = None,
+    latex_: Annotated[Path | None, typer.Option("--latex", help="File for the table in LaTeX.")] = None,
+) -> None:
+    """Say whether one value of a knob really beats another: paired tests over seeds, corrected for all comparisons."""
+    if difference == 0:
+        raise EdgesimError("--difference 0: expected a difference other than 0")
+    metrics = list(dict.fromkeys(metric))
+    made = compare(paths, metrics, by, reference, within or [], target, difference)
+    headings, rows = _cells(made)
+    written = {csv: made.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),
+               latex_: latex(headings, rows)}  # fmt: skip
+    for path, text in written.items():
+        if path is not None:
+            with system_errors(f"{path}: cannot be written"):
+                write_whole(path, text)
+    _print(made, headings, rows, difference)
+
+
+def _print(made: Compared, headings: list[str], rows: list[list[str]], difference: float | None) -> None:
+    console = PlainConsole()
+    texts = headings.index("pairs")
+    shown = bare_table("", headings[:texts], headings[texts:])
+    for row in rows:
+        shown.add_row(*row)
+    print_whole(console, shown)
+    for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
+        console.print(sentence(row, knobs_text(_varying(made, one.pairing.place)), difference), highlight=False)
+    for name, table in made.variances.items():
+        shown = bare_table(f"Analysis of variance of {name}", ["source"], ["squares", "df", "F", "p", "share"])
+        for source in table.to_dict("records"):
+            shown.add_row(source["source"], f"{source['sum_sq']:.4g}", f"{source['df']:g}",
+                          number(source["f"], "{:.3f}"), p_value(source["p"]), f"{source['share']:.1%}")  # fmt: skip
+        print_whole(console, shown)
+    if made.variances:
+        console.print(SHARED_SEEDS, highlight=False)
+    wanted = "seen difference" if difference is None else f"difference of {difference:g}"
+    for note in [_NOTES.format(wanted), *made.notes]:
+        console.print(note, highlight=False)
+
+
+def _varying(made: Compared, place: Any) -> dict[str, Any]:
+    """The knobs of a place in which places differ."""
+    places = [one.pairing.place for one in made.found]
+    return {name: value for name, value in place.items() if any(other.get(name) != value for other in places)}
+
+
+def _cells(made: Compared) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table that is read: knobs in which all agree are left out."""
+    knobs = list(dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place)))
+    headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]
+    headings += ["corrected p", "Wilcoxon p", "bootstrap", "d_z", "d_av", "log-rank p", "seeds"]
+    rows = []
+    for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
+        place = [knobs_text({name: one.pairing.place[name]}).partition(" = ")[2] if name in one.pairing.place else ""
+                 for name in knobs]  # fmt: skip
+        sign = " (sign)" if row["never"] else ""
+        rows.append(
+            [row["measure"], *place, row["choice"], row["against"], row["reading"], str(row["pairs"])]
+            + [number(row["difference"], "{:+.4g}"), _ends(row, "low", "high"), _ends(row, "low_holm", "high_holm")]
+            + [p_value(row["p"]) + sign, p_value(row["p_holm"]), p_value(row["wilcoxon_p"])]
+            + [_ends(row, "bootstrap_low", "bootstrap_high"), number(row["d_z"], "{:.2f}")]
+            + [number(row["d_av"], "{:.2f}"), p_value(row["log_rank_p"]), number(row["seeds_needed"], "{:.0f}")]
+        )
+    kept = [i for i, name in enumerate(headings) if name != "log-rank p" or any(row[i] for row in rows)]
+    return [headings[i] for i in kept], [[row[i] for i in kept] for row in rows]
+
+
+def _ends(row: dict[Any, Any], low: str, high: str) -> str:
+    return f"[{row[low]:.4g}, {row[high]:.4g}]" if row[low] == row[low] else ""
