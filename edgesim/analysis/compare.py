@@ -18,10 +18,6 @@ from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean
 from edgesim.runs.records import read_run
 
-PLACE = "place"
-"""Name of the factor of an analysis of variance that stands for the combinations of the other knobs."""
-
-
 @dataclass(frozen=True)
 class Compared:
     """What came of a comparison."""
@@ -30,7 +26,7 @@ class Compared:
     table: pd.DataFrame
     """One row per comparison: `summarise_differences` and `describe` side by side, with ``choice`` and ``against``."""
     variances: dict[str, pd.DataFrame]
-    """`analyse` of each measure: over the compared knob and, if there are several, over the places."""
+    """`analyse` of each measure: over the compared knob and, as one factor, the combinations of those ``within``."""
     notes: list[str]
 
 
@@ -66,16 +62,16 @@ def compare(
     named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
                           "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
     further = describe([one.sides for one in found], table["alpha"].tolist(), difference)
-    variances, notes = {}, _left_out(runs, paired)
+    variances, notes, place = {}, _left_out(runs, paired), " and ".join(within)
     for name in metrics:
         values = pd.DataFrame(
-            {by: value_text(run.knobs.get(by)), PLACE: _place(run, within), "value": of[run.folder].get(name, np.nan)}
+            {by: value_text(run.knobs.get(by)), place: _place(run, within), "value": of[run.folder].get(name, np.nan)}
             for run in runs
         )
-        if reason := _no_variance(values, by):
+        if reason := _no_variance(values, by, place):
             notes.append(f"No analysis of variance of {name}: {reason}.")
         else:
-            variances[name] = analyse(values, [by, PLACE] if values[PLACE].nunique() > 1 else [by])
+            variances[name] = analyse(values, [by, place] if values[place].nunique() > 1 else [by])
     return Compared(found, pd.concat([table, named, further], axis=1), variances, notes)
 
 
@@ -206,13 +202,13 @@ def _left_out(runs: Sequence[Run], paired: Sequence[Pairing]) -> list[str]:
     return [f"Compared with nothing: {'; '.join(alone)}."] if alone else []
 
 
-def _no_variance(values: pd.DataFrame, by: str) -> str:
+def _no_variance(values: pd.DataFrame, by: str, place: str) -> str:
     """Why there is no analysis of variance; empty if there is one."""
     if values["value"].isna().any():
         return "some runs never reached the target"
-    cells = values.groupby([by, PLACE]).size()
-    if len(cells) < values[by].nunique() * values[PLACE].nunique():
-        return f"not every {by} is in every place"
+    cells = values.groupby([by, place]).size()
+    if len(cells) < values[by].nunique() * values[place].nunique():
+        return f"not every {by} is at every {place}"
     if cells.min() < 2 or np.ptp(values["value"]) == 0.0:
         return "runs of one combination do not differ"
     return ""

@@ -112,7 +112,7 @@ class Run:
         """Table ``metrics``."""
         return read_table(self.folder, "metrics")
 
-    @property
+    @cached_property
     def tests(self) -> pd.DataFrame:
         """Rounds, instants and accuracies of the models tested, as `edgesim.analysis.metrics.tests`."""
         return tests(self.rounds, self.metrics)
