@@ -1,53 +1,105 @@
-"""The figure of paired differences: who counts, and what stands beside."""
+"""The forest plot of paired differences, and their curves over time."""
 
+import numpy as np
 import pytest
 
-from edgesim.analysis.differences import Difference
-from edgesim.analysis.runs import Run
+from edgesim.analysis.censored import Outcomes
+from edgesim.analysis.judgement import Sides
+from edgesim.analysis.pairing import Comparison, Pairing, pairings
+from edgesim.analysis.runs import Run, read_study
+from edgesim.plots.difference_curves import draw_difference_curves
 from edgesim.plots.differences import draw_differences
 
-
-def pair(folder, seed, policy, seconds, scheduled=1.0, censored=False) -> Difference:
-    run = Run(folder / f"{policy}-{seed}", {"policy": policy, "tmax_s": 1.0}, seed)
-    values = {"scheduled": scheduled, "arrived": 3 * scheduled}
-    if not censored:
-        values["seconds_to_target"] = seconds
-    return Difference(run, values, censored, {})
+NEVER = -1.0
+"""In place of the seconds of a run that never reached the target."""
 
 
-@pytest.fixture
-def found(tmp_path) -> list[Difference]:
-    some = [pair(tmp_path, s, "some", seconds, censored=s == 3) for s, seconds in enumerate((1.0, 2.0, 3.0, 500.0))]
-    return some + [pair(tmp_path, s, "none", 500.0 + s, censored=True) for s in range(4)]
+def compared(folder, policy, measure, mine, theirs) -> Comparison:
+    runs = tuple(Run(folder / f"{policy}-{seed}", {"policy": policy, "tmax_s": 1.0}, seed) for seed in range(len(mine)))
+    pairing = Pairing(
+        {"tmax_s": 1.0}, {"policy": policy}, {"policy": "random"}, tuple(zip(runs, runs, strict=True)), ((), ())
+    )
+    outcomes = []
+    for side in (mine, theirs):
+        values = np.array(side, dtype=float)
+        there = values != NEVER
+        outcomes.append(Outcomes(np.where(there, values, np.nan), np.where(there, np.nan, 50.0)))
+    return Comparison(pairing, measure, runs, Sides(*outcomes))
 
 
 def panel(figure, title):
     return next(axes for axes in figure.axes if axes.get_title().endswith(title))
 
 
-def test_pairs_of_which_a_run_never_reached_the_target_are_left_out_and_the_figure_says_so(found):
-    axes = panel(draw_differences(found, "random"), "time to the target")
-    points = [line.get_xdata()[0] for line in axes.get_lines() if line.get_linestyle() == "None"]
-    assert points == [2.0]
-    assert {text.get_text() for text in axes.texts} == {"3 of 4", "0 of 4"}
-    assert "5 of 8 pairs left out" in axes.get_xlabel()
-    # Nor do they stretch the scale.
+def marks(axes):
+    return [line for line in axes.get_lines() if line.get_linestyle() == "None"]
+
+
+def bars(axes):
+    return [segment[:, 0].tolist() for drawn in axes.collections for segment in drawn.get_segments() if len(segment)]
+
+
+REFERENCE = [10.0, 11.0, 12.0, 13.0]
+
+
+def test_a_row_has_its_mean_its_interval_and_the_one_corrected_for_all_comparisons(tmp_path):
+    far = compared(tmp_path, "far", "seconds_to_target", [30.0, 31.5, 32.0, 33.0], REFERENCE)
+    near = compared(tmp_path, "near", "seconds_to_target", [10.5, 10.0, 12.5, 13.0], REFERENCE)
+    axes = panel(draw_differences([far, near], "random"), "time to the target")
+    assert [line.get_xdata()[0] for line in marks(axes)] == pytest.approx([20.125, 0.0])
+    spread = np.std([20, 20.5, 20, 20], ddof=1) / 2
+    # t quantiles of 3 degrees of freedom: 0.9875, since the first of two is held against 0.025, and 0.975.
+    wide, narrow = 4.17653485 * spread, 3.18244631 * spread
+    ends = [[20.125 - half, 20.125 + half] for half in (wide, narrow)]
+    assert bars(axes)[:2] == [pytest.approx(ends[0]), pytest.approx(ends[1])]
+    # What is told is filled.
+    assert [line.get_markerfacecolor() == line.get_color() for line in marks(axes)] == [True, False]
+
+
+def test_where_a_run_never_reached_the_target_the_row_says_who_was_first_and_stretches_no_scale(tmp_path):
+    some = compared(tmp_path, "some", "seconds_to_target", [11.0, 12.0, 14.0, NEVER], REFERENCE)
+    other = compared(tmp_path, "other", "seconds_to_target", [11.0, 12.0, 14.0, 12.0], REFERENCE)
+    axes = panel(draw_differences([some, other], "random"), "time to the target")
+    assert [text.get_text() for text in axes.texts] == ["sooner in 0, later in 4 of 4"]
+    assert len(marks(axes)) == 1
     assert axes.get_xlim()[1] < 10
 
 
-def test_censored_pairs_count_in_what_needs_no_target(found):
-    axes = panel(draw_differences(found, "random"), "scheduled")
-    assert [line.get_xdata()[0] for line in axes.get_lines() if line.get_linestyle() == "None"] == [1.0, 1.0]
-    assert "left out" not in axes.get_xlabel()
-
-
-def test_devices_scheduled_and_arrived_share_a_scale(found):
+def test_devices_scheduled_and_arrived_share_a_scale(tmp_path):
+    found = [compared(tmp_path, "some", name, [1.0, 2.0, scale], [0.0, 0.0, 0.0])
+             for name, scale in (("scheduled", 3.0), ("arrived", 30.0))]  # fmt: skip
     figure = draw_differences(found, "random")
     assert panel(figure, "scheduled").get_xlim() == panel(figure, "arrived").get_xlim()
 
 
 def test_two_pairs_have_no_interval(tmp_path):
-    two = [pair(tmp_path, seed, "some", 1.0 + seed) for seed in range(2)]
-    axes = panel(draw_differences(two, "random"), "time to the target")
-    assert [line.get_xdata()[0] for line in axes.get_lines() if line.get_linestyle() == "None"] == [1.5]
-    assert not [segment for bars in axes.collections for segment in bars.get_segments() if len(segment)]
+    two = compared(tmp_path, "some", "seconds_to_target", [11.0, 13.0], REFERENCE[:2])
+    axes = panel(draw_differences([two], "random"), "time to the target")
+    assert [line.get_xdata()[0] for line in marks(axes)] == [1.5]
+    assert not bars(axes)
+
+
+GRID = [{"policy": policy, "tmax_s": tmax_s} for policy in ("random", "fedteddi", "oort") for tmax_s in (1.0, 2.0)]
+
+
+@pytest.mark.parametrize("over", ["rounds", "seconds"])
+def test_a_curve_is_the_mean_of_the_paired_differences_with_their_interval(tmp_path, study_writer, over):
+    folder = study_writer(tmp_path / "study", GRID, rounds=4, seeds=3)
+    study = read_study(folder)
+    figure = draw_difference_curves(pairings(study.finished, "policy", "random"), over, "random")
+    assert [axes.get_title() for axes in figure.axes] == ["(a) fedteddi", "(b) oort"]
+    of = {(run.knobs["policy"], run.knobs["tmax_s"], run.seed): run for run in study.finished}
+    each = np.array(
+        [
+            of["fedteddi", 1.0, seed].tests["accuracy"].to_numpy()
+            - of["random", 1.0, seed].tests["accuracy"].to_numpy()
+            for seed in range(3)
+        ]
+    )
+    line = figure.axes[0].get_lines()[1]
+    assert line.get_ydata()[1:].tolist() == pytest.approx(each.mean(axis=0).tolist())
+    half = 4.30265273 * each.std(axis=0, ddof=1) / np.sqrt(3)
+    band = figure.axes[0].collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == pytest.approx(
+        (min(0, (each.mean(axis=0) - half).min()), max(0, (each.mean(axis=0) + half).max()))
+    )
