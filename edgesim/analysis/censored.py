@@ -1,5 +1,6 @@
 """Times to a target that some runs never reached: such a run has no time, but a time that it certainly exceeds."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -44,14 +45,14 @@ def sign_test_p(signs: Integers) -> float:
 def log_rank_p(first: Outcomes, second: Outcomes) -> float:
     """Two-sided p of the log-rank test between two groups of runs, which takes no notice of the pairs.
 
-    NaN where no run of either got there.
+    NaN where the runs that got there did so when no other run could have.
     """
     # Imported here: the import takes a second.
     from statsmodels.duration.survfunc import survdiff
 
     values, bounds = np.concatenate([first.values, second.values]), np.concatenate([first.bounds, second.bounds])
     there = ~np.isnan(values)
-    if not there.any():
-        return np.nan
     group = np.repeat([0, 1], [len(first.values), len(second.values)])
-    return float(survdiff(np.where(there, values, bounds), there.astype(np.int64), group)[1])
+    with np.errstate(divide="ignore", invalid="ignore"), suppress(np.linalg.LinAlgError):
+        return float(survdiff(np.where(there, values, bounds), there.astype(np.int64), group)[1])
+    return np.nan

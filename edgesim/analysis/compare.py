@@ -18,6 +18,7 @@ from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean
 from edgesim.runs.records import read_run
 
+
 @dataclass(frozen=True)
 class Compared:
     """What came of a comparison."""

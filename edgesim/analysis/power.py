@@ -17,7 +17,10 @@ def power(difference: float, spread: float, seeds: int, alpha: float = 1 - LEVEL
     # Imported here: the import takes a second.
     from statsmodels.stats.power import TTestPower
 
-    return float(TTestPower().power(abs(difference) / spread, seeds, alpha))
+    effect = abs(difference) / spread
+    two_sided = float(TTestPower().power(effect, seeds, alpha))
+    # Far from zero the chance to err in the sign, which is next to nothing there, comes out as NaN.
+    return two_sided if two_sided >= 0 else float(TTestPower().power(effect, seeds, alpha / 2, alternative="larger"))
 
 
 def seeds_needed(difference: float, spread: float, alpha: float = 1 - LEVEL) -> float:

@@ -6,8 +6,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from edgesim.analysis.statistics import Interval, holm, holm_levels, mean_interval, pair_by_seed, paired_t_p, reading
+from edgesim.analysis.statistics import (
+    RESAMPLES,
+    Interval,
+    bootstrap_interval,
+    effect,
+    holm,
+    holm_levels,
+    mean_interval,
+    pair_by_seed,
+    paired_t_p,
+    reading,
+    wilcoxon_p,
+)
+from edgesim.streams import Streams
 
 
 def test_the_interval_of_five_values_uses_the_tabulated_t_quantile():
@@ -104,3 +118,74 @@ def test_holms_p_values_are_those_worked_out_by_hand():
 )
 def test_a_difference_is_level_only_where_its_whole_interval_lies_within_the_margin(interval, p, expected):
     assert reading(interval, p, 2.0, "fewer", "more") == expected
+
+
+FEDAVG, AFL = np.array([79.1, 80.2, 78.8, 79.9, 79.0]), np.array([84.2, 85.1, 84.9, 84.0, 85.3])
+
+
+def test_the_pairs_of_the_afl_page_have_its_statistics_to_1e_9():
+    """The made pairs of AFL's specification, T13."""
+    differences = AFL - FEDAVG
+    found = [differences.mean(), differences.std(ddof=1), paired_t_p(AFL, FEDAVG), *effect(AFL, FEDAVG)]
+    expected = [5.3, 0.9055385138, 1.9679676433e-4, 5.8528708820, 8.9586351001]
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert found[2] == pytest.approx(expected[2], rel=1e-9)
+    assert mean_interval(differences)[1:] == pytest.approx((4.17562543, 6.42437457), abs=5e-9)
+    assert wilcoxon_p(differences) == 0.0625
+    assert holm([0.001, 0.012, 0.03, 0.04]).tolist() == pytest.approx([0.004, 0.036, 0.06, 0.06], abs=1e-9)
+
+
+SAMPLES = st.lists(st.floats(-100, 100, width=32), min_size=2, max_size=9)
+TIED = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.one_of(SAMPLES, TIED))
+def test_wilcoxons_p_is_scipys_exact_one_with_and_without_ties(sample):
+    """Ranks whose differences SciPy takes for ties by rounding are left to it."""
+    sizes = np.sort(np.abs(sample))
+    if np.any(sample) and not np.any((np.diff(sizes) > 0) & (np.diff(sizes) < 1e-6)):
+        assert wilcoxon_p(sample) == pytest.approx(stats.wilcoxon(sample).pvalue, rel=1e-9)
+
+
+def test_wilcoxon_of_more_pairs_is_scipys_too_and_of_equal_ones_or_of_one_it_has_its_own_answer():
+    many = np.random.default_rng(3).integers(-9, 12, 30).astype(float)
+    assert wilcoxon_p(many) == stats.wilcoxon(many).pvalue
+    assert wilcoxon_p([0.0, 0.0, 0.0]) == 1.0
+    assert math.isnan(wilcoxon_p([2.0]))
+
+
+@given(SAMPLES, st.floats(0.1, 3))
+def test_d_z_is_t_over_the_root_of_n_and_d_av_that_of_statsmodels_for_equal_groups(sample, factor):
+    """Statsmodels pools two groups of equal size by the root mean of their variances."""
+    first = np.array(sample)
+    second = factor * first[::-1] + np.arange(len(sample))
+    found = effect(first, second)
+    if np.std(first - second) > 1e-3 and np.std(first) > 1e-3:
+        assert found.d_z == pytest.approx(stats.ttest_rel(first, second).statistic / np.sqrt(len(sample)), rel=1e-6)
+        compared = CompareMeans(DescrStatsW(first), DescrStatsW(second))
+        assert found.d_av == pytest.approx((first.mean() - second.mean()) / compared.std_meandiff_pooledvar
+                                           * np.sqrt(2 / len(sample)), rel=1e-6)  # fmt: skip
+
+
+def test_effects_without_spread_are_infinite_and_of_equal_pairs_undefined():
+    assert effect([2.0, 3.0], [1.0, 2.0]).d_z == np.inf
+    assert math.isnan(effect([2.0, 3.0], [2.0, 3.0]).d_z)
+    assert all(math.isnan(d) for d in effect([2.0], [1.0]))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.floats(-5, 5), min_size=4, max_size=12, unique=True))
+def test_the_bootstrap_interval_is_scipys_bca_on_the_named_stream(sample):
+    if np.ptp(sample) < 1e-3:
+        return
+    draws = Streams(0).generator("bootstrap")
+    theirs = stats.bootstrap((sample,), np.mean, n_resamples=RESAMPLES, method="BCa", random_state=draws)
+    found = bootstrap_interval(sample)
+    assert (found.low, found.high) == (theirs.confidence_interval.low, theirs.confidence_interval.high)
+    assert bootstrap_interval(sample) == found
+
+
+def test_a_bootstrap_of_equal_values_is_these_and_of_one_value_there_is_none():
+    assert bootstrap_interval([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
+    assert math.isnan(bootstrap_interval([2.0]).low)
