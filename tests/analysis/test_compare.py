@@ -1,0 +1,163 @@
+"""Runs and studies compared by a knob: what is paired, what is refused, and in which words."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from edgesim.analysis.compare import compare
+from edgesim.analysis.runs import read_study
+from edgesim.errors import EdgesimError
+
+ROUNDS = {"random": [10, 11, 12, 13, 14], "fedteddi": [4, 6, 5, 7, 9], "oort": [10, 12, 11, 13, 14]}
+
+
+def course(rounds: int) -> list[float]:
+    return [0.6] * (rounds - 1) + [0.8]
+
+
+def study_of(folder, study_writer, rounds=ROUNDS, **knobs):
+    runs = [
+        ({"policy": policy, **knobs}, seed, "finished", course(needed))
+        for policy, of_seeds in rounds.items()
+        for seed, needed in enumerate(of_seeds)
+    ]
+    configs = [{"selection": {"policy": of["policy"]}, "learning": {"lr": knobs.get("lr", 0.1)}} for of, *_ in runs]
+    return study_writer(folder, runs, configs=configs)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory, study_writer):
+    """Rounds to the target of three policies on five seeds; no test changes it."""
+    return study_of(tmp_path_factory.mktemp("compared") / "study", study_writer)
+
+
+def test_policies_are_compared_with_the_studys_reference_and_other_knobs_each_with_each(study):
+    table = compare([study], ["rounds_to_target"], "policy").table
+    assert table[["choice", "against"]].to_numpy().tolist() == [["fedteddi", "random"], ["oort", "random"]]
+    p = [stats.ttest_rel(ROUNDS[name], ROUNDS["random"]).pvalue for name in ("fedteddi", "oort")]
+    assert table["p"].tolist() == pytest.approx(p)
+    assert table["p_holm"].tolist() == pytest.approx([2 * p[0], p[1]])
+    asked = compare([study], ["rounds_to_target"], "policy", "oort").table
+    assert asked["against"].tolist() == ["oort", "oort"]
+    assert asked["difference"].tolist() == pytest.approx([0.0, -5.8])
+
+
+def test_run_folders_are_compared_as_their_study_is(study):
+    folders = [run.folder for run in read_study(study).finished]
+    from_study = compare([study], ["rounds_to_target"], "policy", "random").table
+    from_runs = compare(folders, ["rounds_to_target"], "policy", "random", target=0.75).table
+    assert from_runs["difference"].tolist() == from_study["difference"].tolist()
+    assert from_runs["p_holm"].tolist() == from_study["p_holm"].tolist()
+    every = compare(folders, ["rounds_to_target"], "policy", target=0.75).table
+    assert len(every) == 3
+
+
+def test_two_studies_are_compared_by_what_they_differ_in(tmp_path, study_writer):
+    slow = study_of(tmp_path / "slow", study_writer, {"random": [10, 11, 13]}, lr=0.1)
+    fast = study_of(tmp_path / "fast", study_writer, {"random": [5, 6, 7]}, lr=0.2)
+    (row,) = compare([slow, fast], ["rounds_to_target"], "lr").table.to_dict("records")
+    assert (row["choice"], row["against"], row["difference"]) == ("0.2", "0.1", pytest.approx(-16 / 3))
+
+
+def test_places_are_compared_separately_and_the_analysis_of_variance_has_both_factors(tmp_path, study_writer):
+    runs = []
+    for policy, tmax_s, rounds in (
+        ("random", 1.0, [9, 10, 12]),
+        ("fedteddi", 1.0, [5, 6, 7]),
+        ("random", 2.0, [8, 9, 9]),
+        ("fedteddi", 2.0, [7, 6, 9]),
+    ):
+        runs += [({"policy": policy, "tmax_s": tmax_s}, seed, "finished", course(n)) for seed, n in enumerate(rounds)]
+    made = compare(
+        [study_writer(tmp_path / "s", runs)], ["rounds_to_target", "final_accuracy"], "policy", within=["tmax_s"]
+    )
+    assert made.table["difference"].tolist()[:2] == pytest.approx([-13 / 3, -4 / 3])
+    assert made.variances["rounds_to_target"]["source"].tolist() == ["policy", "tmax_s", "policy x tmax_s", "residual"]
+    assert made.variances["rounds_to_target"]["df"].tolist() == [1, 1, 1, 8]
+    # Every run's last five tests have the same mean.
+    assert "final_accuracy" not in made.variances
+    assert "do not differ" in made.notes[0]
+
+
+def refused(*arguments, **options) -> str:
+    with pytest.raises(EdgesimError) as caught:
+        compare(*arguments, **options)
+    return str(caught.value)
+
+
+def test_a_measure_that_no_run_has_and_one_that_some_lack_are_refused_with_their_names(study, tmp_path, study_writer):
+    assert "--metric rounds_to_targt: no run has it, did you mean 'rounds_to_target'?" in refused(
+        [study], ["rounds_to_targt"], "policy"
+    )
+    assert "known: rounds_to_target, " in refused([study], ["zzz"], "policy")
+    assert "idp_points: no run has it" in refused([study], ["idp_points"], "policy")
+    runs = [({"policy": policy}, seed, "finished", [0.8, 0.9] if policy == "random" else [None, None])
+            for policy in ("random", "oort") for seed in range(2)]  # fmt: skip
+    partial = study_writer(tmp_path / "partial", runs)
+    told = refused([partial], ["final_accuracy"], "policy")
+    assert told == f"--metric final_accuracy: null in 2 of 4 runs: {partial}/run2, {partial}/run3"
+
+
+def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
+    lacking = study_of(tmp_path / "lacking", study_writer, {"random": [10, 11, 12, 13], "fedteddi": [4, 6]})
+    told = refused([lacking], ["rounds_to_target"], "policy")
+    assert told == "policy = fedteddi lacks seeds 2, 3, which policy = random has; run what is missing"
+    plan = json.loads((lacking / "study.json").read_text())
+    plan["runs"] = [
+        run for run in plan["runs"] if (run["knobs"]["policy"], run["seed"]) in {("random", 2), ("fedteddi", 1)}
+    ]
+    (lacking / "study.json").write_text(json.dumps(plan))
+    assert "have no seed in common (1 against 2)" in refused([lacking], ["rounds_to_target"], "policy")
+
+
+def test_one_seed_is_not_enough(tmp_path, study_writer):
+    one = study_of(tmp_path / "one", study_writer, {"random": [10], "fedteddi": [4]})
+    assert "have one seed in common (0); expected two or more" in refused([one], ["rounds_to_target"], "policy")
+
+
+def test_studies_that_differ_in_more_than_what_is_compared_are_refused_by_name(tmp_path, study_writer):
+    some = study_of(tmp_path / "some", study_writer, {"random": [10, 11]}, lr=0.1)
+    other = study_of(tmp_path / "other", study_writer, {"oort": [5, 6]}, lr=0.2)
+    told = refused([some, other], ["rounds_to_target"], "policy")
+    assert told.startswith("the runs differ in more than policy: lr (0.1, 0.2); add --within lr")
+    assert "no two runs differ in it alone" in refused([some, other], ["rounds_to_target"], "policy", within=["lr"])
+
+
+def test_a_knob_that_has_one_value_or_is_unknown_is_refused(study):
+    alone = [run.folder for run in read_study(study).finished][:5]
+    assert "--by policy: all runs have policy = random" in refused(alone, ["arrived"], "policy")
+    assert "--by polcy: the runs do not differ in a knob of this name, did you mean 'policy'?" in refused(
+        [study], ["arrived"], "polcy"
+    )
+    assert "--within lr: the runs do not differ" in refused([study], ["arrived"], "policy", within=["lr"])
+    assert "--within policy: is what --by compares" in refused([study], ["arrived"], "policy", within=["policy"])
+    told = refused([study], ["arrived"], "policy", "refl")
+    assert told == "--reference refl: no run has policy = refl; the values are random, fedteddi, oort"
+
+
+def test_what_is_given_twice_or_lacks_a_target_is_refused(study):
+    folders = [run.folder for run in read_study(study).finished]
+    assert "is given more than once" in refused([study, study], ["arrived"], "policy")
+    assert "needs a target accuracy" in refused(folders, ["rounds_to_target"], "policy")
+    assert "have the same config and seed" in refused([study, folders[0]], ["arrived"], "policy")
+
+
+def test_an_unfinished_run_is_refused(study, tmp_path, run_writer):
+    folders = [run_writer(tmp_path / f"run{seed}", [0.6], seed=seed) for seed in range(2)]
+    facts = json.loads((folders[1] / "run.json").read_text())
+    (folders[1] / "run.json").write_text(json.dumps(facts | {"status": "interrupted"}))
+    assert (
+        refused(folders, ["arrived"], "policy")
+        == f"{folders[1]}: is interrupted, not finished; run it again, or leave it out"
+    )
+
+
+def test_measures_of_tables_and_of_a_runs_own_scale_are_found(study):
+    made = compare([study], ["rounds_to_own_peak", "energy_j", "best_accuracy"], "policy")
+    energy = made.table[(made.table["measure"] == "energy_j") & (made.table["choice"] == "fedteddi")].iloc[0]
+    # Six joules a round.
+    assert energy["difference"] == pytest.approx(6 * np.mean(np.subtract(ROUNDS["fedteddi"], ROUNDS["random"])))
+    peak = made.table[made.table["measure"] == "rounds_to_own_peak"]
+    assert peak["difference"].tolist() == pytest.approx([-5.8, 0.0])
