@@ -22,7 +22,7 @@ from edgesim.runs.records import write_whole
 
 _PACKAGE = Path(records.__file__).parents[1]
 _SOURCES = ("analysis/*.py", "plots/*.py", "runs/records.py", "runs/run_schema.py", "runs/work_kinds.py")
-_LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy")
+_LIBRARIES = ("matplotlib", "numpy", "pandas", "pyarrow", "scipy", "statsmodels")
 _READ = (".parquet", ".arrow", ".toml", ".json")
 """Endings of the files of a run folder that analysis reads; it does not read trained models."""
 

@@ -15,13 +15,13 @@ def analyse(values: pd.DataFrame, factors: list[str]) -> pd.DataFrame:
     ``f``, ``p``, and ``share`` of all squares. F and p are NaN where nothing is left over to compare with.
     """
     # Imported here: the import takes seconds.
-    from statsmodels.formula.api import ols
+    from statsmodels.regression.linear_model import OLS
     from statsmodels.stats.anova import anova_lm
 
     coded = pd.DataFrame({"value": values["value"].astype(float)})
     for i, name in enumerate(factors):
         coded[f"f{i}"] = pd.factorize(values[name])[0]
-    fit = ols("value ~ " + " * ".join(f"C(f{i})" for i in range(len(factors))), coded).fit()
+    fit = OLS.from_formula("value ~ " + " * ".join(f"C(f{i})" for i in range(len(factors))), coded).fit()
     table = anova_lm(fit, typ=2)
     sources = [*factors, *([" x ".join(factors)] if len(factors) > 1 else []), "residual"]
     table = table.set_axis(["sum_sq", "df", "f", "p"], axis=1).reset_index(drop=True)
