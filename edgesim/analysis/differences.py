@@ -49,7 +49,8 @@ def differences(study_folder: Path, knob: str, reference: Knob) -> list[Comparis
 
     The partner is the finished run of the same seed that has ``reference`` as its ``knob`` and agrees with the run in
     all its other knobs. The run may have knobs that the partner lacks (such as the quantile of one way of planning).
-    Policies are compared in `OUTCOMES` alone, wherever accuracy is tested. Raises `EdgesimError`.
+    Policies are compared in `OUTCOMES` alone, wherever accuracy is tested. Where WE is compared final accuracy is not,
+    which is the same of other units. Raises `EdgesimError`.
     """
     study = read_study(study_folder)
     of = {run.folder: measure_rounds(run, study.target) for run in study.finished}
@@ -57,7 +58,8 @@ def differences(study_folder: Path, knob: str, reference: Knob) -> list[Comparis
     for run in study.finished if lost else []:
         of[run.folder] |= course_measures(run) | lost.get(run.folder, {})
     tested = any("final_accuracy" in measures for measures in of.values())
-    names = OUTCOMES if knob == "policy" and tested else MEASURES
+    names = tuple(name for name in MEASURES if not lost or name != "final_accuracy")
+    names = OUTCOMES if knob == "policy" and tested else names
     return comparisons(pairings(study.finished, knob, reference), names, lambda run: of[run.folder])
 
 

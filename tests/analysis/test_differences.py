@@ -158,8 +158,8 @@ def test_the_p_of_all_measures_are_corrected_together_but_for_those_in_which_no_
     same = timing | static & ((table["algorithm"] == "moon") | (table["measure"] == "id_points"))
     assert (table[same]["p"] == 1).all()
     made = table[~same]["p"].to_numpy()
-    # Final accuracy and WE of MIFA in both settings and of MOON under Markov; IDP and ID of both under Markov.
-    assert len(made) == 2 * 3 + 2 + 2
+    # WE of MIFA in both settings and of MOON under Markov; IDP and ID of both under Markov.
+    assert len(made) == 3 + 2 + 2
     assert np.sort(table[~same]["p_holm"]) == pytest.approx(np.sort(multipletests(made, method="holm")[1]))
     rows = table.set_index(["measure", "setting", "algorithm"])
     mifa = stats.ttest_1samp([-1.5, -2.5, -3.5], 0).pvalue
@@ -222,7 +222,7 @@ def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(par
     print_differences(table, "fedavg", Console(width=200))
     printed = capsys.readouterr().out
     heading = next(line for line in printed.splitlines() if line.startswith("setting"))
-    assert heading.split() == ["setting", "algorithm", "accuracy", "WE", "IDP", "ID"]
+    assert heading.split() == ["setting", "algorithm", "WE", "IDP", "ID"]
     assert "The same in all pairs: scheduled, arrived, missed." in printed
     assert "WE and IDP: one point" in printed
     # Of runs that are the same throughout, nothing is left out.
