@@ -171,9 +171,9 @@ def test_the_p_of_all_measures_are_corrected_together_but_for_those_in_which_no_
 
 
 def test_a_point_of_we_or_idp_is_level_but_of_id_a_tenth(tmp_path, study_writer):
-    """MOON is 0.5 points off FedAvg in all three, up to 0.1: ID of FedAvg is 1.6, of which a tenth is 0.16."""
+    """MOON is 0.5 points off FedAvg in all three, up to 0.12: ID of FedAvg is 1.6, of which a tenth is 0.16."""
     runs, configs = [], []
-    for name, moved in (("fedavg", [0, 0, 0]), ("moon", [0.4, 0.6, 0.5])):
+    for name, moved in (("fedavg", [0, 0, 0]), ("moon", [0.38, 0.62, 0.5])):
         for setting, law in (("static", {"model": "always"}), ("markov", DYNAMIC)):
             for seed, by in enumerate(moved):
                 swing = 1.8 + by if setting == "markov" else 0
