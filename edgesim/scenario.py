@@ -14,8 +14,7 @@ from rich.console import Console
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
-from edgesim.plots.album import Album
-from edgesim.plots.gallery import draw, draw_paired
+from edgesim.plots.gallery import draw, draw_against
 from edgesim.terminal import plain
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import start as start
@@ -170,4 +169,4 @@ def _compare(study_folder: Path, knob: str, reference: str, console: Console) ->
     table = differences_table(study_folder, knob, reference, write=True)
     if not table.empty:
         print_differences(table, reference, console)
-        draw_paired(study, knob, reference, Album(study_folder / "plots"))
+        draw_against(study, knob, reference, study_folder / "plots")

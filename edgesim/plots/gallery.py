@@ -195,6 +195,15 @@ def _compared_knob(study: Study) -> tuple[str, Knob] | None:
     return (texts[0], values[texts[0]][0]) if texts else None
 
 
+def draw_against(study: Study, knob: str, reference: Knob, out: Path) -> None:
+    """`draw_paired` into the folder ``out``, unless all that it draws is there and current."""
+    name, digest = f"figures of {knob}", digest_of_study(study, knob, reference)
+    if Made(out).current(name, digest) is None:
+        album = Album(out)
+        draw_paired(study, knob, reference, album)
+        Made(out).note(name, digest, album.files)
+
+
 def draw_paired(study: Study, knob: str, reference: Knob, album: Album) -> None:
     """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time."""
     found = pairings(study.finished, knob, reference)

@@ -75,6 +75,9 @@ def test_a_study_with_a_target_also_gets_rounds_to_accuracy(tmp_path, study_writ
         "accuracy_seconds",
         "final_accuracy",
         "rounds_to_target",
+        "differences-policy",
+        "difference_rounds-policy",
+        "difference_seconds-policy",
     }
 
 
