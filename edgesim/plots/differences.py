@@ -19,7 +19,7 @@ from edgesim.plots.intervals import LEAST_SEEDS
 _NAMES_IN = 1.65
 _HALF_SPREAD = 0.3
 """Distance from the middle of a row to the outermost of several deadlines, in rows."""
-_INTERVALS = "thick: 95 % interval; thin: corrected for all comparisons (Holm)"
+_INTERVALS = "thick: 95 % interval; thin: corrected for all comparisons (Holm); filled: told"
 
 
 def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
@@ -79,8 +79,8 @@ def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: style.Line
     if row["never"]:
         sooner = f"sooner in {row['below']}, later in {row['above']} of {row['pairs']}"
         box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
-        axes.annotate(sooner, (0, place), (0, 0), textcoords="offset points", fontsize=5, ha="center", va="center",
-                      bbox=box, color=look.color)  # fmt: skip
+        axes.text(0.5, place, sooner, transform=axes.get_yaxis_transform(), fontsize=5, ha="center", va="center",
+                  bbox=box, color=look.color)  # fmt: skip
         return
     if row["pairs"] >= LEAST_SEEDS:
         axes.hlines(place, row["low_holm"], row["high_holm"], color=look.color, linewidth=0.6)

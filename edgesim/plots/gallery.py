@@ -211,13 +211,13 @@ def draw_paired(study: Study, knob: str, reference: Knob, album: Album) -> None:
         return
     facts = (study.target, knob, reference)
     forest = partial(_forest, study.folder, knob, reference)
-    album.add(f"differences-{_slug(knob)}", forest, study.finished, *facts)
+    album.add(f"differences-{knob}", forest, study.finished, *facts)
     tested = [one for one in found if one.runs and not evaluations(one.runs[0][0].rounds).empty]
     panels = panels_of([run for one in tested for run, _ in one.runs])
     if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
         for over in get_args(Over):
             draws = partial(draw_difference_curves, tested, over, str(reference))
-            album.add(f"difference_{over}-{_slug(knob)}", draws, study.finished, *facts)
+            album.add(f"difference_{over}-{knob}", draws, study.finished, *facts)
 
 
 def _forest(study_folder: Path, knob: str, reference: Knob) -> Figure:
