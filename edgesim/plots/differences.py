@@ -19,7 +19,13 @@ from edgesim.plots.intervals import LEAST_SEEDS
 _NAMES_IN = 1.65
 _HALF_SPREAD = 0.3
 """Distance from the middle of a row to the outermost of several deadlines, in rows."""
-_INTERVALS = "thick: 95 % interval; thin: corrected for all comparisons (Holm); filled: told"
+_THICK, _THIN = 2.0, 0.6
+_LOOKS: dict[str, dict[str, Any]] = {
+    "95 % interval": {"linewidth": _THICK},
+    "corrected (Holm)": {"linewidth": _THIN},
+    "told": {"linestyle": "none", "marker": "o"},
+}
+"""What the legend says of bars and filled marks."""
 
 
 def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
@@ -45,7 +51,7 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
     names = [style.folded(row, _NAMES_IN) for row in rows]
     row_in = max(0.09 + 0.115 * max(name.count("\n") + 1 for name in names), 0.09 * len(panels) + 0.05)
     width, height = style.panel_size(len(measures), 0.85 + row_in * len(rows))
-    legend = [*(titles if several else ()), _INTERVALS]
+    legend = [*(titles if several else ()), *_LOOKS]
     with style.figure(width, height, legend) as figure:
         grid = dict(zip(measures, style.panel_grid(figure, [quantity(name).name for name in measures]), strict=True))
         shifts = dict(
@@ -71,7 +77,8 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
         for axes in every[:: style.abreast(len(every))]:
             axes.set_ylabel(f"against {figure_text(reference)}")
         marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles if several]
-        style.legend_below(figure, [*marks, Line2D([], [], linestyle="none")], legend)
+        looks = [Line2D([], [], color=style.PALETTE["slate"], **look) for look in _LOOKS.values()]
+        style.legend_below(figure, [*marks, *looks], legend)
     return figure
 
 
@@ -83,8 +90,8 @@ def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: style.Line
                   bbox=box, color=look.color)  # fmt: skip
         return
     if row["pairs"] >= LEAST_SEEDS:
-        axes.hlines(place, row["low_holm"], row["high_holm"], color=look.color, linewidth=0.6)
-        axes.hlines(place, row["low"], row["high"], color=look.color, linewidth=2.0)
+        axes.hlines(place, row["low_holm"], row["high_holm"], color=look.color, linewidth=_THIN)
+        axes.hlines(place, row["low"], row["high"], color=look.color, linewidth=_THICK)
     told = row["p_holm"] < 0.05
     axes.plot(row["difference"], place, linestyle="none", marker=look.marker, color=look.color,
               markerfacecolor=look.color if told else "white", markersize=4)  # fmt: skip
