@@ -38,13 +38,12 @@ SECONDS = {
 """Scenarios that take about a second each when they run quickly."""
 
 LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}
-FIGURES = dict.fromkeys(
-    ("async_vs_sync.py", "fading.py", "feddance.py", "fedteddi.py", "selectors_on_radio.py"), LEARNT
-)
+FIGURES = dict.fromkeys(("async_vs_sync.py", "fading.py", "feddance.py", "selectors_on_radio.py"), LEARNT)
 FIGURES |= {
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
-    "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm"},
+    "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm", "difference_rounds-algorithm"},
+    "fedteddi.py": LEARNT | {"differences-policy", "difference_rounds-policy", "difference_seconds-policy"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
