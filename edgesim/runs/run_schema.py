@@ -148,6 +148,8 @@ def _check_spans(rows: pd.DataFrame, path: Path, least_s: float) -> None:
 def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
     """Refuse rows of ``idle_j`` with a key that is not a device, or given twice; raises `EdgesimError`."""
     idle = metrics[metrics["name"] == "idle_j"]
+    if idle.empty:
+        return
     strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
     _refuse_value(path, idle["key"], strange, "a device or '' for 'idle_j'")
     twice = idle.assign(round=idle["round"].where(idle["key"] == "", 0)).duplicated(["round", "key"])
