@@ -50,5 +50,5 @@ def _advice(row: Mapping[Any, Any], wanted: float | None) -> str:
     needed = row["seeds_needed"]
     if np.isnan(needed) or (np.isinf(needed) and not row["difference"] and wanted is None):
         return ""
-    seeds = "more than 100,000" if np.isinf(needed) else f"about {needed:.0f}"
+    seeds = "more than 100,000" if np.isinf(needed) else f"about {needed:,.0f}"
     return f"; {seeds} would do" + ("" if wanted is None else f" for a difference of {wanted:g}")
