@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}"} | {
     character: f"\\{character}" for character in "&%$#_{}"
 }
 

@@ -116,4 +116,4 @@ def test_about_so_many_seeds_would_do():
 
 def test_signs_of_markdown_and_latex_are_escaped():
     assert markdown(["a|b"], [["1"]]) == "| a\\|b |\n| --- |\n| 1 |\n"
-    assert r"95 \% & \textbackslash{}x\_1 \\" in latex(["a", "b"], [["95 %", r"\x_1"]])
+    assert r"95 \% & \textless{}\textbackslash{}x\_1 \\" in latex(["a", "b"], [["95 %", r"<\x_1"]])
