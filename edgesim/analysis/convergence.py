@@ -1,16 +1,30 @@
 """How fast and how smoothly a run learned by its own measure, and how its time grows with the number of devices."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.stats import linregress, t
 
-from edgesim.analysis.metrics import Reached
+from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, evaluations
+from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 
 OF_PEAK = 0.95
+MEASURES = (
+    "final_macro_f1",
+    "final_roc_auc",
+    "best_round",
+    "rounds_to_own_peak",
+    "seconds_to_own_peak",
+    "loss_roughness",
+    "update_cosine",
+    "bits_down",
+)
+"""Names of `convergence_measures`."""
+_DEVICE_KNOBS = ("devices", "clients")
 
 
 def to_own_peak(tests: pd.DataFrame, share: float = OF_PEAK) -> Reached:
@@ -51,3 +65,67 @@ def growth(devices: Floats, seconds: Floats) -> Growth:
     freedom = len(devices) - 2
     reach = float(t.ppf(0.975, freedom)) * float(fit.stderr) if freedom else np.nan
     return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
+
+
+def convergence_measures(run: Run) -> dict[str, float]:
+    """Those of `MEASURES` that a run has.
+
+    Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
+    with the best accuracy; rounds and seconds are those `to_own_peak`; the cosine is the mean over the run's models;
+    ``bits_down`` are sent by the server in whole rounds. Best round, own peak and roughness need tests that are alike:
+    runs of several frames, whose tests differ, do not have them.
+    """
+    values = {"bits_down": float(run.rounds["bits_down"].sum(min_count=1))}
+    tested = evaluations(run.rounds)
+    if tested.empty:
+        return values
+    values["final_macro_f1"] = float(tested["macro_f1"].tail(FINAL_EVALUATIONS).mean())
+    of_metrics = {name: run.metrics.loc[run.metrics["name"] == name, "value"] for name in ("roc_auc", "update_cosine")}
+    values["final_roc_auc"] = float(of_metrics["roc_auc"].tail(FINAL_EVALUATIONS).mean())
+    values["update_cosine"] = float(of_metrics["update_cosine"].mean())
+    if tested["frame"].nunique() == 1:
+        peak = to_own_peak(run.tests)
+        values["best_round"] = float(tested.loc[tested["test_accuracy"].idxmax(), "round"])
+        values |= {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s}
+        values["loss_roughness"] = roughness(tested["test_loss"].to_numpy(np.float64))
+    return {name: value for name, value in values.items() if not np.isnan(value)}
+
+
+def _simulated_s(run: Run) -> float:
+    return float((run.rounds["t_end_s"] - run.rounds["t_start_s"]).mean())
+
+
+def _wall_s(run: Run) -> float:
+    timing = run.timing
+    return float(timing.loc[timing["part"] == "round", "wall_s"].median())
+
+
+CLOCKS: dict[str, Callable[[Run], float]] = {"simulated": _simulated_s, "wall": _wall_s}
+"""The time of a run's round in seconds: the mean simulated and the median wall time."""
+
+
+def growth_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """How the time of a round grows with the number of devices: a row per combination of all other knobs.
+
+    Columns: those knobs; ``runs``; ``fewest`` and ``most`` devices; the exponents ``simulated``, of the mean simulated
+    seconds of a round, and ``wall``, of its median wall seconds, with ``_low`` and ``_high`` (`growth`; NaN where a
+    round takes no time). Wall time means little where runs shared their cores. Empty unless runs that agree in all
+    other knobs, but for the seed, differ in their number of devices (`_DEVICE_KNOBS`).
+    """
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    names = [name for name in dict.fromkeys(name for run in runs for name in run.knobs) if name not in _DEVICE_KNOBS]
+    for run in runs:
+        groups.setdefault(tuple(run.knobs.get(name) for name in names), []).append(run)
+    rows = []
+    for key, group in groups.items():
+        if len({tuple(run.knobs.get(name) for name in _DEVICE_KNOBS) for run in group}) < 2:
+            continue
+        devices = np.array([run.device_count for run in group], dtype=np.float64)
+        row: dict[str, object] = dict(zip(names, key, strict=True))
+        row |= {"runs": len(group), "fewest": int(devices.min()), "most": int(devices.max())}
+        for name, seconds in CLOCKS.items():
+            each = np.array([seconds(run) for run in group])
+            found = growth(devices, each) if (each > 0).all() else Growth(np.nan, np.nan, np.nan)
+            row |= {name: found.exponent, f"{name}_low": found.low, f"{name}_high": found.high}
+        rows.append(row)
+    return pd.DataFrame(rows)

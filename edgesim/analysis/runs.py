@@ -112,6 +112,11 @@ class Run:
         """Table ``metrics``."""
         return read_table(self.folder, "metrics")
 
+    @property
+    def timing(self) -> pd.DataFrame:
+        """Table ``timing``."""
+        return read_table(self.folder, "timing")
+
     @cached_property
     def tests(self) -> pd.DataFrame:
         """Rounds, instants and accuracies of the models tested, as `edgesim.analysis.metrics.tests`."""
@@ -121,6 +126,11 @@ class Run:
     def bandwidth_hz(self) -> float:
         """Sum of the bands of all stations, in Hz."""
         return float(self.stations["bandwidth_hz"].sum())
+
+    @property
+    def device_count(self) -> int:
+        """Number of devices of the run."""
+        return int(self._number("devices.count"))
 
     @property
     def tmax_s(self) -> float:
@@ -136,6 +146,11 @@ class Run:
     def battery(self) -> tuple[float, float]:
         """Capacity of a battery in J, and the share of it that a device needs to check in."""
         return self._number("devices.battery_j"), self._number("devices.battery_reserve")
+
+    @property
+    def why_without_roc_auc(self) -> str:
+        """Why the run has no ROC-AUC though it was asked for; empty otherwise."""
+        return str(read_run(self.folder).get("roc_auc_notice", ""))
 
     @property
     def epsilon(self) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis import metrics
+from edgesim.analysis import convergence, metrics
 from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.made import Made, digest_of_study
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, course_measures, forgetting_names, why_undefined
@@ -55,6 +55,7 @@ def measure(run: Run, target: float | None) -> Measures:
         "noise_to_update": metrics.noise_to_update(run.metrics),
         "epsilon": run.epsilon,
         **course_measures(run),
+        **convergence.convergence_measures(run),
     }
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
@@ -108,7 +109,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     The columns of `COURSE_MEASURES` come last: those of `edgesim.analysis.participation.course_measures`, and
     ``idp_points`` of runs under dynamic participation that have a static run in the study
     (`edgesim.analysis.static_pairs.pairs`). ``id_degree`` and ``id_rounds`` (such as 51-100) say what ID was fitted to.
-    After them stands the forgetting of each class.
+    After them stands the forgetting of each class, and then `edgesim.analysis.convergence.MEASURES`.
     """
     study = read_study(study_folder)
     names = study.knob_names
@@ -141,7 +142,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
                 row |= _averages(group, name)
         if "id_points" in present:
             row |= _window(group)
-        for name in forgetting_names(present):
+        for name in (*forgetting_names(present), *(name for name in convergence.MEASURES if name in present)):
             row |= _averages(group, name)
         rows.append(row)
     return _whole_knobs(pd.DataFrame(rows), names)
@@ -204,7 +205,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
-    notes += _notes_of_participation(study, summary) + _notes_of_runs(study)
+    notes += _notes_of_convergence(study) + _notes_of_participation(study, summary) + _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
         notes.append(f"Not trained with the back end asked for: {_some(replaced)}; edgesim show RUN says why.")
@@ -212,6 +213,20 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
     return notes
+
+
+def _notes_of_convergence(study: Study) -> list[str]:
+    """What is measured by a run's own peak, and which runs have no ROC-AUC though it was asked for."""
+    if not any(run.rounds["test_accuracy"].notna().any() for run in study.finished):
+        return []
+    share = f"{convergence.OF_PEAK:.0%}"
+    told = [
+        f"Own peak: the first test with {share} of the run's best accuracy, which rewards a low peak. Roughness: mean "
+        "size of second differences of the test loss. Macro F1, AUC: means of the last "
+        f"{metrics.FINAL_EVALUATIONS} tests."
+    ]
+    without = [run for run in study.finished if run.why_without_roc_auc]
+    return told + ([f"No AUC of {_some(without)}: {without[0].why_without_roc_auc}."] if without else [])
 
 
 def _notes_of_participation(study: Study, summary: pd.DataFrame) -> list[str]:

@@ -29,7 +29,8 @@ def draw_fairness(panels: Sequence[Panel]) -> Figure:
                 axes.plot(devices, curve, **look.line())
                 if effective:
                     place = float(np.mean(effective))
-                    axes.plot(place, np.interp(place, devices, curve), look.marker, color=look.color, clip_on=False)
+                    height = np.interp(place, devices, curve)
+                    axes.plot(place, height, marker=look.marker, color=look.color, clip_on=False)
                 drawn.lines.setdefault(series.label, Line2D([], [], **look.marked(1)))
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from edgesim.algorithms import kpfl_settings
+from edgesim.analysis.convergence import convergence_measures, growth_table
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
 from edgesim.analysis.metrics import bits_up, tests
 from edgesim.analysis.participation import (
@@ -31,11 +32,21 @@ from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.migration import migrated
 from edgesim.runs import records
-from edgesim.terminal.show_differences import LEARNING, PARTICIPATION, TIMING, print_comparison
+from edgesim.terminal.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
 from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 
 #: Measures of learning, shown with their intervals.
-_WITH_INTERVALS = (*TO_TARGET, *TO_STAY, "final_accuracy", "we_percent", "idp_points", "id_points", "forgetting_points")
+_WITH_INTERVALS = (
+    *TO_TARGET,
+    *TO_STAY,
+    "final_accuracy",
+    "we_percent",
+    "idp_points",
+    "id_points",
+    "forgetting_points",
+    "rounds_to_own_peak",
+    "final_macro_f1",
+)
 #: Parts of the wall time of a run, by their names in the table ``timing``.
 _PARTS = {"train": "training", "server": "merges and training at the server", "evaluate": "evaluation"}
 _CLASSES_AT_ONCE = 10
@@ -116,6 +127,7 @@ def print_run(folder: Path, console: Console) -> None:
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
     if len(rounds) or len(activities):
         table.add_row("bits up", f"{bits_up(activities):.4g}")
+        table.add_row("bits down", f"{rounds['bits_down'].sum():.4g}")
         _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
         _add_cancelled(table, rounds, activities)
         _add_battery(table, metrics)
@@ -182,7 +194,20 @@ def _add_course(table: Table, run: Run) -> None:
     values = course_measures(run)
     if not values:
         return
-    table.add_row("best accuracy", f"{values['best_accuracy']:.4f}")
+    found = convergence_measures(run)
+    where = f" in round {found['best_round']:.0f}" if "best_round" in found else ""
+    table.add_row("best accuracy", f"{values['best_accuracy']:.4f}{where}")
+    if "rounds_to_own_peak" in found:
+        peak = f"in round {found['rounds_to_own_peak']:.0f}, at {found['seconds_to_own_peak']:,.3f} s"
+        table.add_row("95 % of it", peak)
+    if "loss_roughness" in found:
+        table.add_row("roughness of loss", f"{found['loss_roughness']:.4g}, mean size of second differences")
+    if "update_cosine" in found:
+        table.add_row("cosine of updates", f"{found['update_cosine']:+.4f} of the model's successive changes, mean")
+    if "final_roc_auc" in found:
+        table.add_row("ROC-AUC", f"{found['final_roc_auc']:.4f}, mean of the last tests")
+    elif run.why_without_roc_auc:
+        table.add_row("ROC-AUC", f"undefined: {run.why_without_roc_auc}")
     if reason := why_undefined(run):
         table.add_row("WE, ID, forgetting", f"undefined: {reason}")
         return
@@ -292,11 +317,31 @@ def print_study(folder: Path, console: Console) -> None:
             columns = {name: (label, "{:.1f}") for name, label in by_class[first : first + _CLASSES_AT_ONCE]}
             title = f"{folder}: forgetting by class, in points from its best accuracy to its last ({told})"
             print_whole(console, _table(title, summary, varied, columns))
+    if "final_accuracy" in summary:
+        print_whole(console, _table(f"{folder}: own peak, smoothness, bits ({told})", summary, varied, CONVERGENCE))
     title = f"{folder}: clients per round, shares (waste: of the joules), totals per run ({told})"
     print_whole(console, _table(title, summary, varied, TIMING))
+    print_growth(growth_table(study.finished), console)
     print_comparison(folder, console)
     for note in notes(summary, folder):
         console.print(note, highlight=False)
+
+
+def print_growth(table: pd.DataFrame, console: Console) -> None:
+    """Print a table as from `growth_table`; nothing for an empty one."""
+    if table.empty:
+        return
+    knobs = list(table.columns[: table.columns.get_loc("runs")])
+    varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1]
+    span_of = f"{table['fewest'].min()} to {table['most'].max()}"
+    title = (
+        f"Exponent b of seconds of a round = a devices^b, {span_of} devices: simulated and wall time, 95 % t interval"
+    )
+    shown = bare_table(title, [*varied, "runs"], ["simulated", "wall"])
+    for row in table.to_dict("records"):
+        cells = [with_interval(row, name, "{:.2f}") for name in ("simulated", "wall")]
+        shown.add_row(*(plain(row[knob]) for knob in varied), str(row["runs"]), *cells)
+    print_whole(console, shown)
 
 
 def print_frame(frame: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]], console: Console) -> None:

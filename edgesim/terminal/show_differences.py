@@ -40,6 +40,19 @@ PARTICIPATION = {
     "forgetting_points": ("forgetting", "{:.2f}"),
 }
 """As `TIMING`, of measures of how accuracy goes over rounds."""
+CONVERGENCE = {
+    "best_accuracy": ("best", "{:.3f}"),
+    "best_round": ("in round", "{:.1f}"),
+    "rounds_to_own_peak": ("rounds to\n95 % of it", "{:.1f}"),
+    "seconds_to_own_peak": ("seconds", "{:.1f}"),
+    "loss_roughness": ("roughness", "{:.3g}"),
+    "update_cosine": ("cosine", "{:+.2f}"),
+    "final_macro_f1": ("macro F1", "{:.3f}"),
+    "final_roc_auc": ("AUC", "{:.3f}"),
+    "bits_up": ("bits up", "{:.3g}"),
+    "bits_down": ("bits down", "{:.3g}"),
+}
+"""As `TIMING`, of how fast and how smoothly a run came to its own peak, and what it sent."""
 _DIFFERENCES = {
     name: (title, form.replace("+", "").replace(":", ":+"))
     for name, (title, form) in (TIMING | LEARNING | PARTICIPATION).items()

@@ -1,0 +1,62 @@
+"""Several measures of each method at once, every axis from 0 to 1, the best method's value."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from edgesim.arrays import Floats
+from edgesim.files.plain_text import figure_text
+from edgesim.plots import style
+
+AXES = {
+    "final_accuracy": ("accuracy", True),
+    "final_macro_f1": ("macro F1", True),
+    "final_roc_auc": ("ROC-AUC", True),
+    "rounds_to_target": ("few rounds\nto the target", False),
+    "loss_roughness": ("smooth loss", False),
+    "simulated_s": ("short rounds", False),
+    "bits_up": ("few bits up", False),
+}
+"""Columns of a study's summary, and whether more of them is better."""
+
+
+def radar_scores(table: pd.DataFrame, names: Sequence[str]) -> Floats:
+    """Scores [rows, names] of a study's summary: value over the greatest, or the least over the value, of its rows.
+
+    A value that a row does not have, such as rounds to a target that it never reached, scores 0.
+    """
+    columns = []
+    for name in names:
+        values = table[name].to_numpy(np.float64)
+        more = AXES[name][1]
+        scores = values / np.nanmax(values) if more else np.nanmin(values) / values
+        columns.append(np.nan_to_num(scores))
+    return np.transpose(columns)
+
+
+def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
+    """A panel per value of the knob ``panel``, a polygon per value of the knob ``series``: `radar_scores` of `AXES`.
+
+    Axes of measures that no row has are left out.
+    """
+    names = [name for name in AXES if name in summary and summary[name].notna().any()]
+    labels = list(dict.fromkeys(summary[series]))
+    styles = style.line_styles(labels)
+    panels = list(summary.groupby(panel, sort=False))
+    angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
+    with style.figure(style.PAGE_IN, 2.9, labels) as figure:
+        for place, (value, rows) in enumerate(panels, start=1):
+            axes = figure.add_subplot(1, len(panels), place, projection="polar")
+            axes.set_theta_offset(np.pi / 2)  # type: ignore[attr-defined]
+            for label, scores in zip(rows[series], radar_scores(rows, names), strict=True):
+                closed = np.append(scores, scores[0])
+                axes.plot(np.append(angles, angles[0]), closed, **styles[label].marked(1))
+            axes.set_xticks(angles, [AXES[name][0] for name in names])
+            axes.tick_params(axis="x", pad=8)
+            axes.set(ylim=(0, 1.02), yticks=[0.25, 0.5, 0.75, 1.0], yticklabels=["", "0.5", "", "1"])
+            axes.set_title(f"({style.letter(place - 1)}) {figure_text(str(value))}", pad=14)
+        style.legend_below(figure, [Line2D([], [], **styles[label].marked(1)) for label in labels], labels)
+    return figure
