@@ -16,6 +16,7 @@ scenarios/afl.md defines the figures and tells what was found.
 """
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,13 +24,14 @@ import typer
 
 from edgesim.analysis.afl import beside_afl
 from edgesim.analysis.convergence import growth_table
-from edgesim.analysis.runs import read_study
+from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
+from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.cost_curves import draw_cost_curves
-from edgesim.plots.groups import panels_of
+from edgesim.plots.groups import Panel, Series
 from edgesim.plots.radar import draw_radar
 from edgesim.plots.scaling import draw_scaling
 from edgesim.plots.spread import draw_spread
@@ -48,17 +50,13 @@ SCALING_SAMPLES = 40
 """Samples of each device where their number grows: more devices than the set has samples for share some."""
 
 
-def fedavg(percent: int) -> dict[str, Any]:
-    """Random devices, so many of a hundred."""
-    return {"share": percent / 100}
-
-
 AFL: dict[str, Any] = {"share": RATE, "selection": {"policy": "afl"}, "algorithm": {"server": "afl"}}
 METHODS: dict[str, dict[str, Any]] = {
-    "centralised": {"share": 0.5, "central": True},
-    **{f"fedavg-{percent}": fedavg(percent) for percent in (10, 30, 50, 100)},
+    **{f"fedavg-{percent}": {"share": percent / 100} for percent in (50, 10, 30, 100)},
     "afl": AFL,
+    "centralised": {"share": 0.5, "central": True},
 }
+"""The rate of participation, and what else is set; the reference comes first."""
 CONTROLS: dict[str, dict[str, Any]] = {
     "fedavg-35": {"share": RATE},
     "afl": AFL,
@@ -124,18 +122,32 @@ def compared(
     return runs
 
 
+def by_skew(runs: Sequence[Run]) -> list[Panel]:
+    """A panel per skew, a series per method."""
+    skews: dict[str, dict[str, list[Run]]] = {}
+    for run in runs:
+        skews.setdefault(str(run.knobs["skew"]), {}).setdefault(str(run.knobs["method"]), []).append(run)
+    return [
+        Panel(skew if len(skews) > 1 else "", tuple(Series(name, tuple(group)) for name, group in methods.items()))
+        for skew, methods in skews.items()
+    ]
+
+
 def beside_the_paper(out: Path, reference: str) -> None:
-    """Write and print the methods beside the paper's numbers, and draw figures 4 to 8 of its kind (3: accuracy)."""
+    """Write and print the methods beside the paper's numbers, and draw its figures but for that of scaling."""
     beside = beside_afl(out, reference)
     beside.to_csv(own_file(out / "beside-the-paper.csv"), index=False, lineterminator="\n")
     print_beside_afl(beside, reference)
     album = Album(out / "plots")
     runs = read_study(out).finished
-    album.add("spread", lambda: draw_spread(panels_of(runs)), runs)
+    foremost = [run for run in runs if run.knobs["method"] in (reference, "afl", "centralised")]
+    target = read_study(out).target
+    album.add("curves", lambda: draw_accuracy(by_skew(foremost), "rounds", target), foremost, target)
+    album.add("spread", lambda: draw_spread(by_skew(runs)), runs)
     # What sends nothing has neither a trade-off nor a throughput.
     runs = [run for run in runs if run.knobs["method"] != "centralised"]
     album.add("tradeoff", lambda: draw_cost_curves(runs, "skew", "method", ("afl", reference)), runs, reference)
-    album.add("throughput", lambda: draw_throughput(panels_of(runs)), runs)
+    album.add("throughput", lambda: draw_throughput(by_skew(runs)), runs)
     summary = summarise(out)
     summary = summary[(summary["method"] != "centralised") & (summary["seeds"] > 0)]
     album.add("radar", lambda: draw_radar(summary, "skew", "method"), runs)
@@ -158,7 +170,7 @@ def scale(
 
 
 QUICK = quick_option(
-    methods="centralised,fedavg-50,afl", skews="high", clients=10, rounds=6, seeds=2, out="runs/afl-quick"
+    methods="fedavg-50,afl,centralised", skews="high", clients=10, rounds=6, seeds=2, out="runs/afl-quick"
 )
 
 

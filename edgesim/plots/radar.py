@@ -55,8 +55,12 @@ def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
                 closed = np.append(scores, scores[0])
                 axes.plot(np.append(angles, angles[0]), closed, **styles[label].marked(1))
             axes.set_xticks(angles, [AXES[name][0] for name in names])
-            axes.tick_params(axis="x", pad=8)
+            for text, angle in zip(axes.get_xticklabels(), angles, strict=True):
+                # Angles run anticlockwise from the top.
+                sideways = np.round(np.sin(angle), 2)
+                text.set_horizontalalignment("center" if sideways == 0 else "right" if sideways > 0 else "left")
+            axes.tick_params(axis="x", pad=2)
             axes.set(ylim=(0, 1.02), yticks=[0.25, 0.5, 0.75, 1.0], yticklabels=["", "0.5", "", "1"])
-            axes.set_title(f"({style.letter(place - 1)}) {figure_text(str(value))}", pad=14)
+            axes.set_title(f"({style.letter(place - 1)}) {figure_text(str(value))}")
         style.legend_below(figure, [Line2D([], [], **styles[label].marked(1)) for label in labels], labels)
     return figure

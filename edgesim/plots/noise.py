@@ -1,0 +1,52 @@
+"""What noise for privacy costs: accuracy against the noise multiplier and against epsilon."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from edgesim.analysis.metrics import final_accuracy
+from edgesim.analysis.runs import Run
+from edgesim.plots import style
+from edgesim.plots.intervals import drawn_interval
+
+_PANELS = {"noise": "noise multiplier z (1)", "epsilon": "epsilon (1)"}
+
+
+def draw_noise(runs: Sequence[Run]) -> Figure:
+    """Final accuracy, mean over seeds with its 95 % t interval, a line per mechanism; runs by ``mechanism`` and
+    ``noise``.
+
+    The first panel is over the noise multiplier, the second over epsilon, the mean over seeds, of the settings that
+    have one. A grey line is the accuracy of clipping alone.
+    """
+    groups: dict[tuple[str, float], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((str(run.knobs["mechanism"]), float(run.knobs["noise"])), []).append(run)
+    noisy = list(dict.fromkeys(name for name, noise in groups if noise))
+    styles = style.line_styles(noisy)
+    clipped = [run for (_, noise), group in groups.items() if not noise for run in group]
+    texts = [*noisy, *(["clipping alone"] if clipped else [])]
+    with style.figure(style.PAGE_IN, 2.2, texts) as figure:
+        for axes, (place, label) in zip(style.panel_grid(figure, [""] * 2), _PANELS.items(), strict=True):
+            for name in noisy:
+                points = []
+                for (of, noise), group in groups.items():
+                    at = noise if place == "noise" else float(np.mean([run.epsilon for run in group]))
+                    if of == name and noise and not np.isnan(at):
+                        band = drawn_interval([final_accuracy(run.rounds) for run in group]).within(0, 1)
+                        points.append((at, *band))
+                if points:
+                    at, mean, low, high = np.array(sorted(points)).T
+                    axes.plot(at, mean, **styles[name].marked(1))
+                    axes.fill_between(at, low, high, color=styles[name].color, alpha=0.2, linewidth=0)
+            if clipped:
+                axes.axhline(
+                    float(np.mean([final_accuracy(run.rounds) for run in clipped])), color="grey", linewidth=0.8
+                )
+            axes.set(xscale="log", xlabel=label)
+        figure.axes[0].set_ylabel("final test accuracy (1)")
+        handles = [Line2D([], [], **styles[name].marked(1)) for name in noisy]
+        style.legend_below(figure, [*handles, *([Line2D([], [], color="grey")] if clipped else [])], texts)
+    return figure

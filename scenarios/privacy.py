@@ -1,0 +1,84 @@
+"""What does noise for privacy cost, and what epsilon does it buy?
+
+FedAvg on the world and the local training of `afl.py`: random devices, 35 % in a round, updates clipped to the length
+S. Noise of z S in each coordinate is added to every update on its device (``local``), or of z S times the largest
+weight to their mean at the server (``central``), for every z of ``--noise``; 0 is clipping alone, which protects
+nothing. Epsilon is exact, by the analytic Gaussian mechanism, without amplification by sampling: under ``local`` that
+of the device with most uploads, for each of its updates, also from the server; under ``central`` that of the sequence
+of models. With ``--afl`` devices are chosen and updates weighed by AFL, whose weights under ``central`` leave no
+epsilon.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from afl import AFL, RATE, SKEWS, config, dealt, world
+
+from edgesim.analysis.runs import read_study
+from edgesim.analysis.summary import summarise
+from edgesim.errors import EdgesimError
+from edgesim.plots.album import Album
+from edgesim.plots.noise import draw_noise
+from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
+from edgesim.study import PlannedRun, Study, grid, run_study
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.show import print_frame
+
+NOISE = "0,1e-4,3e-4,1e-3,3e-3,1e-2,3e-2,1e-1,1"
+COLUMNS = {
+    "final_accuracy": ("accuracy", "{:.3f}"),
+    "noise_to_update": ("noise / update", "{:.3g}"),
+    "epsilon": ("epsilon", "{:.4g}"),
+}
+QUICK = quick_option(noise="0,1e-2,1", clients=10, rounds=6, seeds=2, out="runs/privacy-quick")
+
+
+def mechanisms(noise: float, clip: float, delta: float, chosen: list[str]) -> dict[str, dict[str, Any]]:
+    """By name, the privacy sections of runs with a noise multiplier; those without noise are of both mechanisms."""
+    if noise == 0:
+        return {"clip": {"mechanism": "clip", "clip": clip}}
+    return {name: {"mechanism": name, "clip": clip, "noise": noise, "delta": delta} for name in chosen}
+
+
+@plain_errors
+def main(
+    noise: Annotated[str, typer.Option(help="Noise multipliers z; 0 is clipping alone.")] = NOISE,
+    mechanism: Annotated[str, typer.Option(help="local, central or both.")] = "local,central",
+    clip: Annotated[float, typer.Option(help="S, the longest update.")] = 1.0,
+    delta: Annotated[float, typer.Option(help="The delta for which epsilon is told.")] = 1e-5,
+    afl: Annotated[bool, typer.Option("--afl", help="AFL's choice and weights instead of FedAvg.")] = False,
+    skew: Annotated[str, typer.Option(help="Label skew: iid, moderate or high.")] = "iid",
+    clients: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 50,
+    rounds: Annotated[int, typer.Option(min=3, help="Rounds of each run.")] = 100,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
+    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    model: Annotated[str | None, typer.Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
+    quick: Annotated[bool, QUICK] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    fresh: Fresh = False,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/privacy-<data set> when absent.")] = None,
+) -> None:
+    """Compare mechanisms and amounts of noise."""
+    if skew not in SKEWS:
+        raise EdgesimError(f"--skew: unknown {skew!r}; known: {', '.join(SKEWS)}")
+    out = out or Path("runs") / f"privacy-{Path(dataset).stem}{'-afl' * afl}"
+    common, method = world(dataset, folder, rounds, model, clients), AFL if afl else {"share": RATE}
+    runs: list[PlannedRun] = []
+    for multiplier in dict.fromkeys(numbers(noise)):
+        for name, section in mechanisms(multiplier, clip, delta, names(mechanism)).items():
+            base = config(common, method | {"privacy": section}, dealt(SKEWS[skew]))
+            runs += grid(base, {}, range(seeds), labels={"mechanism": name, "noise": multiplier})
+    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+    conclude(out)
+    summary = summarise(out)
+    shown = ["mechanism", "noise", *(name for name in COLUMNS if name in summary)]
+    title = f"{out}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"
+    print_frame(summary[shown], title, {name: COLUMNS[name] for name in shown[2:]}, PlainConsole())
+    finished = read_study(out).finished
+    Album(out / "plots").add("noise", lambda: draw_noise(finished), finished)
+
+
+if __name__ == "__main__":
+    start(main)
