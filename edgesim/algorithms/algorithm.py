@@ -108,10 +108,15 @@ class Device:
     """Size of its data set."""
     round: int
     """Round of the run, from 1; without rounds, the model that is being made."""
-    total_samples: int
-    """Sizes of the data sets of all devices of the run, together."""
+    all_sizes: Integers
+    """Sizes of the data sets of all devices of the run, [N]."""
     batch: int
     """Samples of a full step, ``learning.batch_size``."""
+
+    @property
+    def total_samples(self) -> int:
+        """Sizes of the data sets of all devices of the run, together."""
+        return int(np.asarray(self.all_sizes).sum())
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,11 @@ class TorchRound(CountKnowledge):
         kinds = learning.momentum, learning.weight_decay, learning.clip_norm, learning.persist_momentum
         optimiser = Optimiser(rate_in(learning, self.round), *kinds, kind=learning.optimiser)
         held, sizes = self.held, self.held.sizes
-        total, accounts, velocities = int(sizes.sum()), self._learner.accounts, self._learner.velocities
+        accounts, velocities = self._learner.accounts, self._learner.velocities
         accounts.begin(new, self.round)
         rows = zip(new.tolist(), sizes[new].tolist(), held.class_counts[new], self._drawn(new), strict=True)
         for device, size, counts, (own, seed) in rows:
-            about = Device(device, size, self.round, total, int(self.work.batch[device]))
+            about = Device(device, size, self.round, sizes, int(self.work.batch[device]))
             state = self._states[int(self._learner.server[device])]
             kept = self._learner.kept.get(device, self._learner.first_kept)
             given = accounts.algorithm.given(state, kept, about, accounts.ledger)

@@ -26,7 +26,6 @@ def draw_spread(panels: Sequence[Panel]) -> Figure:
                 axes.plot(each, np.full(len(each), place + 0.15), "o", color=color, markersize=3, alpha=0.7)
                 reach = each.std(ddof=1) if len(each) > 2 else np.nan
                 axes.errorbar(each.mean(), place - 0.2, xerr=reach, fmt="|", color="black", elinewidth=0.8, capsize=2)
-        look = {"color": "black", "linestyle": "none"}
-        handles = [Line2D([], [], marker="o", markersize=3, **look), Line2D([], [], marker="|", **look)]
+        handles = [Line2D([], [], color="black", linestyle="none", marker=mark) for mark in ("o", "|")]
         style.legend_below(drawn.figure, handles, _TEXTS)
     return drawn.figure

@@ -134,9 +134,8 @@ class Play:
         sizes = np.array([each.samples for each in self.devices])
         self.algorithm.begin(Devices(np.array(ids, dtype=np.int64), counts, sizes), self.merged + 1, self.ledger)
         for device in ids:
-            total = sum(each.samples for each in self.devices)
             samples = self.devices[device].samples
-            about = Device(device, samples, self.merged + 1, total, samples)
+            about = Device(device, samples, self.merged + 1, sizes, samples)
             given = self.algorithm.given(self.state, self.kept.get(device, self.first_kept), about, self.ledger)
             own = Phase(np.full(self.steps, OWN), np.arange(self.steps + 1))
             public = self.bench.public if self.bench else np.empty(0, dtype=np.int64)

@@ -21,7 +21,7 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
     models = picked | (undrafted or {})
     ids = np.array(list(models), dtype=np.int64)
     starts = [
-        algorithm.given(state, {}, Device(device, int(sizes[device]), round, sum(sizes), 1), ledger)["start"]
+        algorithm.given(state, {}, Device(device, int(sizes[device]), round, np.asarray(sizes), 1), ledger)["start"]
         for device in models
     ]
     changes = [torch.as_tensor(model) - start for model, start in zip(models.values(), starts, strict=True)]
@@ -213,5 +213,5 @@ def test_the_sparse_cache_is_one_with_a_row_for_every_device(rounds, lag):
         assert abs(float(state.weights) - model) < 1e-9
     following = len(rounds) + 1
     for d in np.flatnonzero(ledger.tolerable(following)).tolist():
-        given = algorithm.given(state, {}, Device(d, int(sizes[d]), following, sum(sizes), 1), ledger)
+        given = algorithm.given(state, {}, Device(d, int(sizes[d]), following, np.asarray(sizes), 1), ledger)
         assert given["start"].tolist() == pytest.approx([local[d]])

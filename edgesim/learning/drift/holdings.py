@@ -1,17 +1,73 @@
 """The data sets of all devices at one instant."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from edgesim.arrays import Integers
 
 
+class ByDevice(NDArrayOperatorsMixin):
+    """Whole numbers of all devices, [N, ...]: index it by devices, or use it as an array.
+
+    They are worked out, once, for the devices that are asked about, since of a million one may begin a task.
+    """
+
+    def __init__(self, shape: tuple[int, ...], compute: Callable[[Integers], Integers]) -> None:
+        """``compute`` gives the rows of some devices, [n, ...]."""
+        self.shape = shape
+        self._compute = compute
+        self._is_whole = False
+        # Memory of rows that nobody asks about is never touched.
+        self._rows, self._known = np.empty(shape, dtype=np.int64), np.zeros(shape[0], dtype=bool)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, ids: Any) -> Any:
+        """Rows of a device, or of an array of devices; of all others it is an index into the whole array."""
+        if isinstance(ids, int | np.integer) and ids >= 0:
+            return self[np.array([ids])][0]
+        if not isinstance(ids, np.ndarray) or ids.dtype == bool or len(ids) >= len(self):
+            return self.whole()[ids]
+        missing = ids[~self._known[ids]]
+        if len(missing):
+            self._rows[missing] = self._compute(missing)
+            self._known[missing] = True
+        return self._rows[ids]
+
+    def whole(self) -> Integers:
+        """Those of all devices."""
+        if not self._is_whole:
+            self._rows, self._is_whole = self._compute(np.arange(len(self))), True
+            self._known[:] = True
+        return self._rows
+
+    def __getattr__(self, name: str) -> Any:
+        """What the whole array answers."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.whole(), name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self.whole(), dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **how: Any) -> Any:
+        arrays = (given.whole() if isinstance(given, ByDevice) else given for given in inputs)
+        return getattr(ufunc, method)(*arrays, **how)
+
+
 @dataclass(frozen=True, eq=False)
 class Holdings(ABC):
-    """How many samples of which class each device holds; which ones they are is worked out for the devices asked."""
+    """How many samples of which class each device holds; which ones they are is worked out for the devices asked.
+
+    The numbers are arrays, or are used as arrays (`ByDevice`).
+    """
 
     sizes: Integers
     """Samples of each device, [N]."""

@@ -48,8 +48,8 @@ def whole(rows: Floats, size: int) -> Integers:
 
 def hold(fleet: Fleet, rows: Floats, seen: Floats) -> Drawn:
     """What devices hold by mixes, [G, C]; ``seen`` are all mixes until now, [*, C]."""
-    counts = whole(rows, fleet.size)[np.arange(fleet.device_count) % len(rows)]
-    return by_class(fleet.pools, counts, np.flatnonzero(seen.any(axis=0)))
+    counts = whole(rows, fleet.size)
+    return by_class(fleet, lambda ids: counts[ids % len(rows)], np.flatnonzero(seen.any(axis=0)))
 
 
 def need(fleet: Fleet, *mixes: Floats) -> None:

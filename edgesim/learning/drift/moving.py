@@ -3,12 +3,12 @@
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from edgesim.arrays import Integers
 from edgesim.config import RunConfig
 from edgesim.learning.drift.held_out import NONE, HeldOut
-from edgesim.learning.drift.holdings import Holdings
+from edgesim.learning.drift.holdings import ByDevice, Holdings
 from edgesim.learning.drift.law import START, Setting, When
 from edgesim.learning.drift.pools import PoolKind, Pools, make_pools
 from edgesim.streams import Streams
@@ -114,9 +114,18 @@ class Moving:
         return self.warning
 
 
-def by_class(pools: Pools, counts: Integers, classes_seen: Integers) -> Drawn:
-    """Data sets of so many samples of each class, ``counts`` [N, C], each class in the device's own order."""
-    return Drawn(counts.sum(axis=1), counts, classes_seen, lambda device: pools.of_classes(device, counts[device]))
+def by_class(fleet: Fleet, deal: Callable[[Integers], Integers], classes_seen: Integers) -> Drawn:
+    """Data sets of as many samples of each class as ``deal`` says of some devices, [n, C], each class in the device's
+    own order.
+    """
+    counts = ByDevice((fleet.device_count, fleet.class_count), deal)
+    sizes = ByDevice((fleet.device_count,), lambda ids: counts[ids].sum(axis=1))
+    return Drawn(
+        cast(Integers, sizes),
+        cast(Integers, counts),
+        classes_seen,
+        lambda device: fleet.pools.of_classes(device, counts[device]),
+    )
 
 
 def aliases(cycles_per_round: float) -> str:

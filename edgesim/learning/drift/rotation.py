@@ -79,13 +79,17 @@ class Rotation(Law):
         return np.asarray(weight)
 
     def _deal(self, fleet: Fleet, turn: float) -> Holdings:
-        counts = np.empty((fleet.device_count, fleet.class_count), dtype=np.int64)
+        return by_class(fleet, partial(self._counts, fleet, turn), np.arange(fleet.class_count))
+
+    def _counts(self, fleet: Fleet, turn: float, ids: Integers) -> Integers:
+        """Samples of each class of some devices, [n, C]."""
+        counts = np.empty((len(ids), fleet.class_count), dtype=np.int64)
         # In pieces that fit into the processor's cache, unlike the numbers of a million devices.
-        for first in range(0, fleet.device_count, _AT_ONCE):
-            devices = np.arange(first, min(first + _AT_ONCE, fleet.device_count))
+        for first in range(0, len(ids), _AT_ONCE):
+            devices = ids[first : first + _AT_ONCE]
             held = fleet.pools.class_counts[fleet.pools.of(devices)]
-            counts[devices] = np.where(self._draws(fleet, turn, devices), held, 0)
-        return by_class(fleet.pools, counts, np.arange(fleet.class_count))
+            counts[first : first + _AT_ONCE] = np.where(self._draws(fleet, turn, devices), held, 0)
+        return counts
 
     def _draws(self, fleet: Fleet, turn: float, devices: Integers) -> Booleans:
         """Which classes each device draws, [n, C]."""
