@@ -40,6 +40,8 @@ SECONDS = {
 LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}
 FIGURES = dict.fromkeys(("async_vs_sync.py", "fading.py", "feddance.py", "selectors_on_radio.py"), LEARNT)
 FIGURES |= {
+    "afl.py": LEARNT | {"curves", "tradeoff", "throughput", "spread", "radar", "differences-method"},
+    "privacy.py": LEARNT | {"noise"},
     "availability_predictor.py": {"sensitivity", "over_time", "costs"},
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
     "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm", "difference_rounds-algorithm"},

@@ -333,14 +333,12 @@ def print_growth(table: pd.DataFrame, console: Console) -> None:
         return
     knobs = list(table.columns[: table.columns.get_loc("runs")])
     varied = [knob for knob in knobs if table[knob].nunique(dropna=False) > 1]
-    span_of = f"{table['fewest'].min()} to {table['most'].max()}"
-    title = (
-        f"Exponent b of seconds of a round = a devices^b, {span_of} devices: simulated and wall time, 95 % t interval"
-    )
-    shown = bare_table(title, [*varied, "runs"], ["simulated", "wall"])
+    title = "seconds of a round = a devices^b: b ± 95 % t interval"
+    shown = bare_table(title, [*varied, "devices", "runs"], ["simulated time", "wall time"])
     for row in table.to_dict("records"):
         cells = [with_interval(row, name, "{:.2f}") for name in ("simulated", "wall")]
-        shown.add_row(*(plain(row[knob]) for knob in varied), str(row["runs"]), *cells)
+        devices = f"{row['fewest']} to {row['most']}"
+        shown.add_row(*(plain(row[knob]) for knob in varied), devices, str(row["runs"]), *cells)
     print_whole(console, shown)
 
 

@@ -15,7 +15,9 @@ from edgesim.streams import Streams
 def test_the_start_teaches_from_the_second_round_on(round, counts):
     """Logits (2 log 3, 0) and T 2: the teacher gives 3/4 and 1/4. Own logits (0, 0) give 1/2 and 1/2: log 2 each."""
     algorithm = Flwf(Flwf.Options(alpha=3.0), Sizes(0.0, 0, 1), Streams(0))
-    given = algorithm.given(State(torch.zeros(1, dtype=torch.float64)), {}, Device(0, 1, round, np.ones(1, dtype=np.int64), 1), None)
+    given = algorithm.given(
+        State(torch.zeros(1, dtype=torch.float64)), {}, Device(0, 1, round, np.ones(1, dtype=np.int64), 1), None
+    )
     teacher = Outputs(torch.tensor([[2 * math.log(3), 0.0]], dtype=torch.float64))
     own = Outputs(torch.tensor([[0.0, 4 * math.log(2)]], dtype=torch.float64))
     step = Step(own, {"start": teacher}, torch.tensor([1]), torch.ones(1), {"teaches": given["teaches"]})

@@ -11,6 +11,7 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.drift.law import When
 from edgesim.learning.drift.moving import Drawn
+from edgesim.learning.drift.rotation import Rotation
 from edgesim.learning.federation import make_federation
 from edgesim.runs.records import read_run, read_table
 from edgesim.selection.pure_drift import PureDrift
@@ -237,3 +238,32 @@ def test_a_finished_run_is_found_again_by_its_own_config(play, tmp_path):
     folder = play("arrival", learning=TRAINING | {"training": "none"})
     again = simulation.run(parse(simulation.records.read_config(folder), "test"), folder)
     assert again.reused
+
+
+@pytest.mark.parametrize("law", ["rotation", "gradual"])
+def test_data_are_dealt_to_those_devices_that_are_asked_about(law):
+    config = parse({"rounds": 10, "devices": {"count": 40}, "drift": LAWS[law]}, "test").resolved()
+    every, few, when = np.arange(40), np.array([31, 4]), When(3, 1, 2.5)
+    drift = make_federation(config, Streams(1)).drift
+    whole = np.asarray(drift.at(when).class_counts)
+    held = make_federation(config, Streams(1)).drift.at(when)
+    asked = []
+    compute = held.class_counts._compute
+    held.class_counts._compute = lambda ids: asked.append(ids.tolist()) or compute(ids)
+    assert held.class_counts[few].tolist() == whole[few].tolist()
+    assert held.sizes[few].tolist() == whole[few].sum(axis=1).tolist()
+    assert len(held.samples_of(4)) == whole[4].sum()
+    assert asked == [[31, 4]]
+    assert held.class_counts[every].tolist() == whole.tolist()
+
+
+def test_without_rounds_a_task_on_moving_data_deals_them_to_its_own_device(play, monkeypatch):
+    """Data of all devices are dealt where the policy chooses among them, once for as many tasks as there are places."""
+    dealt, draws = [], Rotation._draws
+    monkeypatch.setattr(
+        Rotation, "_draws", lambda self, fleet, turn, ids: dealt.append(len(ids)) or draws(self, fleet, turn, ids)
+    )
+    drift = {"law": "rotation", "classes": [2, 3], "clock": "seconds"}
+    play({"rounds": 30, "devices": {"count": 60}, "drift": drift, "round": PROTOCOLS["asynchronous"]})
+    assert dealt.count(1) >= 20
+    assert dealt.count(60) < 20

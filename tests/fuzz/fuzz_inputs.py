@@ -24,7 +24,8 @@ from pydantic import BaseModel
 
 from edgesim.algorithms import ALGORITHMS
 from edgesim.config import RunConfig
-from edgesim.joining import LAWS
+from edgesim.joining import LAWS as JOINING_LAWS
+from edgesim.learning.drift import LAWS as DRIFT_LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.selection import SELECTORS
@@ -104,7 +105,7 @@ def plausible(kind: Any) -> st.SearchStrategy[Any]:
 
 NAMES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "availability": ("model", MODELS), "selection": ("policy", SELECTORS), "algorithm": ("name", ALGORITHMS),
-    "data": ("partition", PARTITIONS), "joining": ("law", LAWS),
+    "data": ("partition", PARTITIONS), "joining": ("law", JOINING_LAWS), "drift": ("law", DRIFT_LAWS),
 }  # fmt: skip
 
 
@@ -154,11 +155,11 @@ def combination(draw: Draw, folder: Path) -> list[str]:
     values, of = copied(BASE), sections()
     for section in draw(st.lists(st.sampled_from(sorted(NAMES)), unique=True, max_size=3)):
         named(draw, values, section)
-    if values["data"].get("partition"):
+    if values["data"].get("partition") or "drift" in values:
         values["data"]["dataset"] = draw(st.sampled_from(["none", "digits"]))
     for _ in range(draw(st.integers(0, 4))):
         section = draw(
-            st.sampled_from(["devices", "radio", "round", "staleness", "evaluation", "availability", "data"])
+            st.sampled_from(["devices", "radio", "round", "staleness", "evaluation", "availability", "data", "privacy"])
         )
         name = draw(st.sampled_from(sorted(of[section].model_fields)))
         # A data set is a matter of its own.
