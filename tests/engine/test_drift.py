@@ -258,7 +258,7 @@ def test_data_are_dealt_to_those_devices_that_are_asked_about(law):
 
 
 def test_without_rounds_a_task_on_moving_data_deals_them_to_its_own_device(play, monkeypatch):
-    """Data of all devices are dealt where the policy chooses among them, which it does for each model, and before all."""
+    """Data of all devices are dealt where the policy chooses among them: for each model, and before the first one."""
     dealt, draws = [], Rotation._draws
     monkeypatch.setattr(
         Rotation, "_draws", lambda self, fleet, turn, ids: dealt.append(len(ids)) or draws(self, fleet, turn, ids)
