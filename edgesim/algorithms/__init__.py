@@ -20,6 +20,7 @@ from edgesim.algorithms.fedgen import FedGen
 from edgesim.algorithms.fedmd import FedMd
 from edgesim.algorithms.fedproto import FedProto
 from edgesim.algorithms.fedprox import FedProx
+from edgesim.algorithms.fedstg import FedStg
 from edgesim.algorithms.fedyogi import FedYogi
 from edgesim.algorithms.flwf import Flwf
 from edgesim.algorithms.fpl import Fpl
@@ -47,6 +48,7 @@ _OWN: dict[str, type[Algorithm]] = {
     "fedmd": FedMd,
     "fedproto": FedProto,
     "fedprox": FedProx,
+    "fedstg": FedStg,
     "fedyogi": FedYogi,
     "flwf": Flwf,
     "fpl": Fpl,

@@ -428,6 +428,8 @@ class Algorithm:
 
     weighs_norms: bool = False
     """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
+    weighs_classes: bool = False
+    """Whether `weigh` looks at which classes devices hold, so that one device's data change what all others count."""
     equal_weights: bool = False
     """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
     sends_models: bool = True

@@ -132,6 +132,8 @@ def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, fram
         return None
     if algorithm.weighs_norms:
         return "weights that look at the updates have no bounded sensitivity under central noise"
+    if algorithm.weighs_classes:
+        return "weights that look at the classes of all devices have no bounded sensitivity under central noise"
     if config.staleness.weight == "refl":
         return "weights of stale updates that look at the updates (staleness.weight) have no bounded sensitivity"
     return None

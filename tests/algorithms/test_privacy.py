@@ -237,6 +237,14 @@ def test_afl_without_lambda_has_weights_that_look_at_nothing(tmp_path):
     assert told["epsilon"] > 0
 
 
+@pytest.mark.parametrize("rarity", [True, False])
+def test_weights_that_look_at_the_classes_of_all_devices_leave_no_epsilon(tmp_path, rarity):
+    """FedStg's, unless rarity is left out."""
+    told, *_ = run(tmp_path, "run", "central", algorithm={"name": "fedstg", "rarity": rarity})
+    assert (told["epsilon"] is None) == rarity
+    assert ("the classes of all devices" in told.get("reason", "")) == rarity
+
+
 def with_batch_norm(image_shape, class_count):
     size = int(np.prod(image_shape))
     return nn.Sequential(nn.Flatten(), nn.Linear(size, 8), nn.BatchNorm1d(8), nn.Linear(8, class_count))

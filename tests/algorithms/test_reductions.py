@@ -49,6 +49,7 @@ def gap(one, other):
         ("fedavgm", {"beta": 0.0}),
         ("afl", {"sensitivity": 0.0}),
         ("afl", {"sensitivity": 0.0, "delta_norm": "median"}),
+        ("fedstg", {"rarity": False, "speeds": [1.0]}),
         ("fedadam", {"b1": 0.0, "b2": 1.0, "tau": 0.3, "lr": 0.6}),
         ("fedyogi", {"b1": 0.0, "b2": 1.0, "tau": 0.002, "lr": 0.004}),
     ],
@@ -92,6 +93,23 @@ def test_the_first_round_is_that_of_fedavg(kind, other, pattern):
     found, plain = models(kind, pattern), models(other, pattern)
     assert gap(found[:1], plain[:1]) < 1e-12
     assert gap(found, plain) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["afl", "fedstg"])
+def test_where_one_device_arrives_weights_do_not_matter(name):
+    options = {"sensitivity": 3.0} if name == "afl" else {}
+    found, plain = (models(kind, PATTERNS["one"]) for kind in ((name, options), AVERAGE))
+    assert gap(found, plain) < 1e-14
+
+
+def test_fedstg_with_equal_classes_and_speeds_is_fedavg():
+    """Of the same two devices of both classes in every round."""
+    devices = [THREE[0], Holder([(-1, 1), (2, -1)], [1, 0]), Holder([(0.5, -1), (1, 1), (0, 1)], [0, 1, 1])]
+    made = []
+    for name, options in (("fedstg", {"speeds": [0.9]}), AVERAGE):
+        play = Play(ALGORITHMS[name], devices, options, START, lr=0.5)
+        made.append([play.round(*ids) for ids in PATTERNS["mixed"]])
+    assert made[0] == pytest.approx(made[1], abs=1e-14)
 
 
 def test_scaffold_with_one_step_and_mifa_are_fedavg_of_equals_where_all_take_part():
