@@ -463,6 +463,29 @@ class AlgorithmConfig(OpenSection):
     """KPFL's options (`edgesim.algorithms.kpfl_settings.KpflOptions`), if its server is around the algorithm's."""
 
 
+class MergingConfig(Section):
+    """Which rounds make a model (FedStg, SAC 2026)."""
+
+    rule: Literal["every", "stagnation"] = "stagnation"
+    """``every``: all rounds, as without this table; ``stagnation``: every second round, and all while accuracy does not
+    improve (`edgesim.engine.stagnation`). The other rounds are skipped."""
+    signal: Literal["validation", "test"] | None = None
+    """The accuracy that it goes by: on the images that the server keeps to validate on (``data.validation_per_class``),
+    or on the test images; ``validation`` when absent."""
+    skip: Literal["discard", "carry", "sent"] | None = None
+    """What devices do in a round that is skipped. ``discard``: they train, and what comes of it is lost; ``carry``: a
+    device keeps its weights and goes on from them if it takes part again before the next model is made; ``sent``: as in
+    any round, but the server drops the updates. ``discard`` when absent. Unless updates are sent, a device that has the
+    server's model already is not sent it again."""
+
+    @model_validator(mode="after")
+    def _of_the_rule(self) -> Self:
+        for key in ("signal", "skip"):
+            if self.rule == "every" and getattr(self, key) is not None:
+                raise ValueError(f"{key} is for rule = 'stagnation'; remove it, or set that rule")
+        return self
+
+
 class PrivacyConfig(Section):
     """Clipping of updates and Gaussian noise (`edgesim.algorithms.privacy`)."""
 
@@ -552,6 +575,8 @@ class RunConfig(Section):
     """All candidates join when absent."""
     learning: LearningConfig = LearningConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
+    merging: MergingConfig | None = None
+    """Every round makes a model when absent."""
     privacy: PrivacyConfig = PrivacyConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     selection: SelectionConfig = SelectionConfig()
@@ -600,6 +625,8 @@ class RunConfig(Section):
             raise ValueError("staleness is for updates that come late; give round.late = 'keep'")
         if self.staleness.weight == "refl" and self.learning.training == "none":
             raise ValueError("staleness.weight = 'refl' needs updates, which learning.training = 'none' does not have")
+        if self.merging is not None and self.merging.rule != "every":
+            self._with_skipped_rounds(self.merging)
         if self.round.min_candidates > self.devices.count:
             raise Contradiction("round.min_candidates must not be above devices.count", "devices.count")
         if self.round.count is not None and self.round.count > self.devices.count:
@@ -624,6 +651,49 @@ class RunConfig(Section):
         if self.data.dataset == "none":
             raise Contradiction(f"{law} needs classes, which data.dataset = 'none' does not have", "data.dataset")
 
+    def _with_skipped_rounds(self, merging: MergingConfig) -> None:
+        """Refuse what a schedule of merges cannot do without, or does not go with."""
+        validates = merging.signal in (None, "validation")
+        for wrong, told, field in (
+            (
+                self.round.protocol != "synchronous",
+                "is for rounds; set round.protocol = 'synchronous'",
+                "round.protocol",
+            ),
+            (
+                self.round.late != "drop",
+                "does not go with late updates, which would arrive in skipped rounds; set round.late = 'drop'",
+                "round.late",
+            ),
+            (
+                self.topology.aggregation != "flat",
+                "is for one server; set topology.aggregation = 'flat'",
+                "topology.aggregation",
+            ),
+            (
+                self.learning.training == "none",
+                "goes by accuracy, which learning.training = 'none' does not have; train, or remove [merging]",
+                "learning.training",
+            ),
+            (
+                validates and self.data.validation_per_class is None,
+                "needs images to validate on; give data.validation_per_class, or set merging.signal = 'test'",
+                "data.validation_per_class",
+            ),
+            (
+                self.algorithm.kpfl is not None,
+                "does not go with KPFL, whose pool ages with every round; remove algorithm.kpfl",
+                "algorithm.kpfl",
+            ),
+            (
+                merging.skip == "carry" and self.learning.persist_momentum,
+                "with skip = 'carry' keeps weights alone; set learning.persist_momentum = false",
+                "learning.persist_momentum",
+            ),
+        ):
+            if wrong:
+                raise Contradiction(f"merging.rule = {merging.rule!r} {told}", "merging.rule", field)
+
     def resolved(self) -> "RunConfig":
         """The same run with every default that depends on another value filled in."""
         devices, learning, round_, evaluation = self.devices, self.learning, self.round, self.evaluation
@@ -637,7 +707,12 @@ class RunConfig(Section):
             round_ = _filled(round_, {"plan_quantile": 0.95})
         if evaluation.every_s is None:
             evaluation = _filled(evaluation, {"every": 1})
-        sections: dict[str, Section] = {
+        merging = self.merging
+        if merging is not None:
+            defaults = {"signal": "validation", "skip": "discard"}
+            merging = None if merging.rule == "every" else _filled(merging, defaults)
+        sections: dict[str, Section | None] = {
+            "merging": merging,
             "devices": devices,
             "learning": learning,
             "round": round_,

@@ -139,6 +139,13 @@ def check_fit(config: RunConfig) -> None:
         parts.append(("kpfl", kpfl.Kpfl, kpfl_settings.options_of(config.algorithm.kpfl)))
     for name, half, own in parts:
         half.check(own, config)
+        if config.merging is not None and not half.skips_rounds:
+            raise EdgesimError(
+                f"merging.rule: algorithm {name!r} has work of its own in every round, so that none can be skipped; "
+                "remove [merging]",
+                "merging.rule",
+                "algorithm.name",
+            )
         _check_public(half, config)
         takes_time = config.round.download_s != 0 or config.topology.file is not None
         if half.bits_from_training and config.learning.training == "none" and takes_time:
@@ -166,8 +173,20 @@ def check_fit(config: RunConfig) -> None:
                 allowed = " or ".join(map(repr, sorted(fit)))
                 raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {_REASONS[value]}")
 
+    if config.merging is not None and config.merging.skip == "carry" and _looks_at_start(local):
+        raise EdgesimError(
+            f"merging.skip: devices of algorithm {config.algorithm.name!r} train with terms or records of the model "
+            "that they were sent, so that they cannot go on from weights of their own; use 'discard' or 'sent'",
+            "merging.skip",
+            "algorithm.name",
+        )
     if config.privacy.mechanism == "central":
         _check_central(config)
+
+
+def _looks_at_start(local: type[Algorithm]) -> bool:
+    """Whether a local half does more than train on cross-entropy from wherever it starts."""
+    return any(getattr(local, method) is not getattr(Algorithm, method) for method in LOCAL_METHODS)
 
 
 def _check_central(config: RunConfig) -> None:
@@ -208,7 +227,15 @@ def _check_public(half: type[Algorithm], config: RunConfig) -> None:
 
 
 def check_frames(config: RunConfig, frames: int) -> None:
-    """Refuse to keep the best model of frames where the server's state belongs to the last; raises `EdgesimError`."""
+    """Refuse what does not go with so many frames: rounds that are skipped, and to keep the best model of a frame where
+    the server's state belongs to the last. Raises `EdgesimError`.
+    """
+    if frames > 1 and config.merging is not None:
+        raise EdgesimError(
+            f"merging.rule: the data have {frames} frames, and a best accuracy on one says nothing of the next; remove "
+            "[merging]",
+            "merging.rule",
+        )
     name = config.algorithm.name if config.algorithm.server == "own" else config.algorithm.server
     kind: type[Algorithm] = ALGORITHMS[name]
     if config.algorithm.kpfl is not None:

@@ -389,6 +389,9 @@ class Algorithm:
     """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False
     """Whether a round in which no update arrived makes a model, too."""
+    skips_rounds: ClassVar[bool] = True
+    """Whether rounds may pass in which nothing is merged (``merging``): what it sends and keeps hangs on merges alone,
+    not on the number of the round."""
     keeps_state: ClassVar[bool] = False
     """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
     with the best model of the one before."""

@@ -102,6 +102,7 @@ class Cfed(Algorithm):
     public_images: ClassVar[PublicImages] = "devices"
     settled_at_begin: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
     teachers: ClassVar[tuple[str, ...]] = ("teacher",)
 
     @classmethod

@@ -84,6 +84,7 @@ class FedMd(Algorithm):
     public_images: ClassVar[PublicImages] = "devices"
     keeps_state: ClassVar[bool] = True
     settled_at_begin: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
 
     def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)

@@ -55,6 +55,7 @@ class FedProto(WithPrototypes):
     Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
     model_is_mean: ClassVar[bool] = True
     keeps_state: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
 
     def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
         super().__init__(options, sizes, streams, sends_models=options.average_weights)

@@ -77,6 +77,7 @@ class Safa(Algorithm):
     merges_unpicked: ClassVar[bool] = True
     merges_empty_rounds: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
     tables = 1
 
     def ledger(self, round: int) -> Versions:

@@ -155,13 +155,14 @@ def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:
 def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.DataFrame:
     """Which devices were scheduled: one row per ``round`` and ``device``, with ``share``, how certain that is.
 
-    A device that uploaded, was late or has computing ``done`` was certainly scheduled: share 1 (computing of a device
-    that was not ends as ``unscheduled``). A device that dropped out before its upload may or may not have been
-    scheduled: the drop-outs of a round share equally the number of ``selected`` that the certain ones leave, so that
-    the shares of a round add up to ``selected``. Work that the end of the run cancelled belongs to no round.
+    A device that uploaded, was late or has computing ``done``, ``skipped`` or ``kept`` was certainly scheduled: share 1
+    (computing of a device that was not ends as ``unscheduled``). A device that dropped out before its upload may or may
+    not have been scheduled: the drop-outs of a round share equally the number of ``selected`` that the certain ones
+    leave, so that the shares of a round add up to ``selected``. Work that the end of the run cancelled belongs to no
+    round.
     """
     activities = activities[activities["round"].isin(rounds["round"])]
-    computed = (activities["activity"] == "compute") & (activities["outcome"] == "done")
+    computed = (activities["activity"] == "compute") & activities["outcome"].isin(["done", "skipped", "kept"])
     sure = (activities["activity"] == "upload") | computed | activities["outcome"].isin(["late", "cancelled"])
     who = activities[["round", "device"]].assign(
         sure=sure.astype(float), left=(activities["outcome"] == "dropped").astype(float)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from edgesim.arrays import Integers
+from edgesim.arrays import Booleans, Integers
 from edgesim.runs import work_kinds
 from edgesim.runs.work_kinds import KINDS, WASTED
 
@@ -27,6 +27,7 @@ def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> NDArray[np.object_
     rows = _keys(activities["task" if numbered else "round"], activities["device"])
     keys, task = np.unique(rows, return_inverse=True)
     used = np.isin(keys, _keys(updates["task"], updates["device"]) if numbered else _used_over_rounds(updates))
+    used |= _used_later(activities, updates, keys)
     is_upload = (activities["activity"] == "upload").to_numpy()
     return work_kinds.kinds(task, is_upload, activities["outcome"].to_numpy(dtype=object), used)
 
@@ -60,6 +61,18 @@ def wasted_share_j(work: pd.DataFrame) -> float:
     joules = totals(work)["joules"]
     spent = float(joules.sum())
     return float(joules[list(WASTED)].sum()) / spent if spent else float("nan")
+
+
+def _used_later(activities: pd.DataFrame, updates: pd.DataFrame, keys: Integers) -> Booleans:
+    """Which of the tasks of these keys ended with weights that the device kept and that are part of the next model."""
+    kept = activities[activities["outcome"] == "kept"]
+    if kept.empty:
+        return np.zeros(len(keys), dtype=bool)
+    merges = np.unique(updates["round"])
+    place = np.searchsorted(merges, kept["round"], side="right")
+    following = np.append(merges, np.iinfo(np.int32).max)[place]
+    later = np.isin(_keys(following, kept["device"]), _keys(updates["round"], updates["device"]))
+    return np.isin(keys, _keys(kept["task"], kept["device"])[later])
 
 
 def _used_over_rounds(updates: pd.DataFrame) -> Integers:

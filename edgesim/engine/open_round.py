@@ -40,6 +40,7 @@ class OpenRound:
     selected: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Devices taken, in the order of the decision."""
     arrived: set[int] = field(default_factory=set)
+    """Devices whose updates have arrived or, where nothing is sent, that have computed."""
     closes_with: int | None = None
     """Number of arrivals that closes it; None where only the deadline does."""
     infeasible_share: float | None = None

@@ -113,6 +113,8 @@ class Report:
     holds_rows: bool
     """Whether the row of a model that is not tested yet waits until the model is replaced: it may be tested by then."""
     totals: Totals = field(default_factory=Totals)
+    _kept: list[Task] = field(default_factory=list)
+    """Tasks since the last merge whose devices kept their weights: whether in vain, the next merge tells."""
     _waiting: dict[str, list[Any]] = field(default_factory=dict)
     """The row of ``rounds`` that waits, if there is one."""
     _told: int = 0
@@ -132,6 +134,10 @@ class Report:
     def start(self, evaluation: Evaluation | None) -> None:
         """The start model, as round 0 of ``metrics``."""
         self._metrics(0, evaluation)
+
+    def values(self, number: int, values: Mapping[tuple[str, str], float]) -> None:
+        """Rows of ``metrics`` by (name, key), beside those that `round` writes."""
+        self._write_metrics(number, values.items())
 
     def round(
         self,
@@ -163,7 +169,7 @@ class Report:
         self._told, self._told_until_s = row.round, row.t_end_s
         idle_j = self._idle_j(row.t_end_s)
         used = {(task.device, task.number) for task in origin.tasks}
-        told = {**values, **_wasted(work, used), **self._supply(row.t_end_s, idle_j)}
+        told = {**values, **self._wasted(work, used), **self._supply(row.t_end_s, idle_j)}
         self._write_metrics(row.round, told.items())
         self._waiting = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
@@ -198,17 +204,26 @@ class Report:
                 },
             )
 
-    def _activities(self, number: int, ended: list[Task]) -> Work:
-        """Write the rows of ``activities`` of some tasks."""
+    def _wasted(self, work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
+        """As `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
+        kept = [task for task in work.tasks if any(span.outcome == "kept" for span in task.spans)]
+        if not kept and not self._kept:
+            return _wasted_by_kind(work, used)
+        decided = [task for task in work.tasks if task not in kept]
+        self._kept += kept
+        if used:
+            devices = {device for device, _ in used}
+            decided += [task for task in self._kept if task.device not in devices]
+            self._kept = []
+        return _wasted_by_kind(self._work(decided), used)
+
+    def _work(self, ended: list[Task]) -> Work:
+        """What some tasks did."""
         tasks = sorted((task for task in ended if task.spans), key=lambda task: task.device)
-        spans = [span for task in tasks for span in task.spans]
-        devices = [task.device for task in tasks for _ in task.spans]
-        # As arrays, since rows wait in memory: numbers that lie scattered there take long to be read again.
-        starts_s = np.array([span.t_start_s for span in spans], dtype=np.float64)
-        ends_s = np.array([span.t_end_s for span in spans], dtype=np.float64)
         energy_j = [
-            activity_energy_j(self.population, device, span.activity, span.t_end_s - span.t_start_s)
-            for device, span in zip(devices, spans, strict=True)
+            activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
+            for task in tasks
+            for span in task.spans
         ]
         # Computing of a device that is not to upload is unscheduled, finished or not.
         outcome = [
@@ -216,7 +231,16 @@ class Report:
             for task in tasks
             for span in task.spans
         ]
-        work = Work(tasks, spans, outcome, energy_j)
+        return Work(tasks, [span for task in tasks for span in task.spans], outcome, energy_j)
+
+    def _activities(self, number: int, ended: list[Task]) -> Work:
+        """Write the rows of ``activities`` of some tasks."""
+        work = self._work(ended)
+        tasks, spans = work.tasks, work.spans
+        devices = [task.device for task in tasks for _ in task.spans]
+        # As arrays, since rows wait in memory: numbers that lie scattered there take long to be read again.
+        starts_s = np.array([span.t_start_s for span in spans], dtype=np.float64)
+        ends_s = np.array([span.t_end_s for span in spans], dtype=np.float64)
         self.totals.add_work(work)
         away_s = self.interruptions.away_s(devices, starts_s, ends_s)
         self.writer.write(
@@ -228,10 +252,10 @@ class Report:
                 "activity": [span.activity for span in spans],
                 "t_start_s": starts_s,
                 "t_end_s": ends_s,
-                "outcome": outcome,
+                "outcome": work.outcome,
                 "bits": np.array([span.bits for span in spans], dtype=np.float64),
                 "bandwidth_hz": np.array([span.bandwidth_hz for span in spans], dtype=np.float64),
-                "energy_j": np.array(energy_j, dtype=np.float64),
+                "energy_j": np.array(work.energy_j, dtype=np.float64),
                 "away_s": away_s,
             },
         )
@@ -245,8 +269,9 @@ class Report:
         """
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
-        if t_s > self._told_until_s or work.spans:
-            self._write_metrics(number, (_wasted(work, set()) | self._supply(t_s, idle_j)).items())
+        if t_s > self._told_until_s or work.spans or self._kept:
+            wasted = _wasted_by_kind(self._work(work.tasks + self._kept) if self._kept else work, set())
+            self._write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
         if self._idle_of_devices_j is not None:
             by_device = enumerate(self._idle_of_devices_j.tolist())
             self._write_metrics(self._told, [(("idle_j", str(device)), joules) for device, joules in by_device])
@@ -335,7 +360,7 @@ def _received_bits(task: Task) -> float:
     return sum(received) if received else task.download_bits
 
 
-def _wasted(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
+def _wasted_by_kind(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
     """Seconds, bits and joules that led nowhere, by (name, kind); kinds that did not occur are left out.
 
     ``used`` are the tasks, as (device, number), whose updates were merged.

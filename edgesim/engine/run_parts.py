@@ -68,7 +68,8 @@ class RunParts:
         down_bits, up_bits = accounts.download_bits(ids, round), accounts.upload_bits(ids, round)
         broadcast_s = self.backhaul.download_s(station, down_bits, from_cloud)
         down_s = world.download_s(ids, down_bits, accounts.model_bits)
-        backhaul_s = self.backhaul.upload_s(station, up_bits)
+        # Wires delay even a message of 0 bits, but there is none in a round in which nothing is sent.
+        backhaul_s = self.backhaul.upload_s(station, up_bits) * accounts.sends
         columns = (column.tolist() for column in (ids, down_bits, up_bits, down_s, station, broadcast_s, backhaul_s))
         devices, down, up, receive_s, at, *wires_s = columns
         rows = zip(devices, down, up, receive_s, compute_s, leaves_s, at, *wires_s, numbers, strict=True)

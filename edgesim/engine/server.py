@@ -10,6 +10,7 @@ import simpy
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.protocol import RoundNumber, RunProtocol
 from edgesim.engine.run_parts import RunParts
+from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.synchronous import Synchronous
 from edgesim.engine.unsynchronised import Unsynchronised
 from edgesim.errors import EdgesimError
@@ -42,7 +43,8 @@ class Server:
         config = self.parts.world.config
         if config.round.protocol == "synchronous":
             never = np.zeros(config.devices.count, dtype=np.int64)
-            self.protocol = Synchronous(self.parts, never, Deadlines(config.round.tmax_s))
+            schedule = None if config.merging is None else Stagnation()
+            self.protocol = Synchronous(self.parts, never, Deadlines(config.round.tmax_s), schedule)
         else:
             self.protocol = Unsynchronised(self.parts, next_task=np.ones(config.devices.count, dtype=np.int64))
 

@@ -21,6 +21,7 @@ from edgesim.engine.open_round import OpenRound, Working
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
+from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
@@ -36,6 +37,8 @@ class Synchronous:
     times_selected: Integers
     """Rounds in which each device was taken, [devices]."""
     deadlines: Deadlines
+    schedule: Stagnation | None = None
+    """Which rounds make a model; all do when absent."""
     carried: dict[int, Working] = field(default_factory=dict)
     """Latecomers by device."""
     merged_in_cloud: bool = True
@@ -62,6 +65,10 @@ class Synchronous:
         ids = yield from check_in(parts.clock, parts.world, parts.batteries, parts.report.totals, self._meet_slot)
         if ids is None:
             return too_few_left(config, parts.world.search), None
+        if self.schedule is not None:
+            if number.round == 1:
+                parts.report.values(0, self._hear_accuracy(0, is_new=True))
+            parts.learner.accounts.is_due = self.schedule.is_due(number.round)
         evaluation = yield from self._round(number, ids, time.perf_counter() - started)
         return None, evaluation
 
@@ -111,9 +118,12 @@ class Synchronous:
             self._decide_at_once(this)
         yield this.closed
         this.over = self._end_or_carry(this)
-        arrived, updates = self._updates(this)
         accounts = parts.learner.accounts
-        server_s = accounts.algorithm.server_s(len(accounts.used([update for _, update in updates])))
+        if self.schedule is not None:
+            self._settle_work(this)
+        arrived, updates = self._updates(this)
+        merging = accounts.used([update for _, update in updates]) if accounts.is_due else []
+        server_s = accounts.algorithm.server_s(len(merging))
         with this.timed("evaluate"):
             # Until the server has computed and the cloud averaged edge servers' models, the model before is in force.
             tested = parts.evaluations.before_merge(clock.now + server_s + self._to_cloud_s(number))
@@ -293,9 +303,15 @@ class Synchronous:
         return over
 
     def _updates(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
-        """Devices whose updates arrived in time, and all updates that have arrived, those not picked last."""
-        world, number = self.parts.world, this.number
+        """Devices whose updates arrived in time, and all updates that have arrived, those not picked last.
+
+        In a round that is skipped, the devices that have sent any, and what all have trained.
+        """
+        world, number, accounts = self.parts.world, this.number, self.parts.learner.accounts
         arrived = np.array([device for device in this.selected.tolist() if device in this.arrived], dtype=np.int64)
+        if not accounts.is_due:
+            trained = [this.working[device] for device in arrived.tolist()]
+            return arrived[: len(arrived) * accounts.sends], [(one.task, Arrived(one.promise)) for one in trained]
         limit = world.config.staleness.limit
         ages = {late.task.device: number.round - late.task.number for late in this.over}
         kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.device] <= limit)]
@@ -312,11 +328,14 @@ class Synchronous:
         return arrived, updates
 
     def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
-        """Merge the updates that are picked, and tell the selector; also where they came from."""
+        """Merge the updates that are picked, or none in a round that is skipped, and tell the selector; also where they
+        came from.
+        """
         parts, world, number = self.parts, self.parts.world, this.number
         with this.timed("train"):
-            began = np.array(list(this.working), dtype=np.int64)
-            merged = parts.learner.merge([update for _, update in updates], began)
+            began, brought = np.array(list(this.working), dtype=np.int64), [update for _, update in updates]
+            is_due = parts.learner.accounts.is_due
+            merged = parts.learner.merge(brought, began) if is_due else parts.learner.skip(brought)
             self._learn()
         if merged.server_wall_s:
             this.wall_s["train"] -= merged.server_wall_s
@@ -333,6 +352,29 @@ class Synchronous:
                 )
             )
         return merged, Origin(tasks, [number.round - task.number for task in tasks])
+
+    def _settle_work(self, this: OpenRound) -> None:
+        """Note which devices have the model now, and what becomes of work whose update nobody wanted."""
+        accounts, merging = self.parts.learner.accounts, self.parts.world.config.merging
+        accounts.received([device for device, one in this.working.items() if one.task.has_received])
+        if accounts.sends or merging is None:
+            return
+        for one in this.working.values():
+            if one.task.fate == "done":
+                one.task.spans[-1].outcome = "kept" if merging.skip == "carry" else "skipped"
+
+    def _hear_accuracy(self, round: int, is_new: bool) -> dict[tuple[str, str], float]:
+        """Tell the schedule how good the model is after a round, which made it where it ``is_new``.
+
+        Answers with rows of ``metrics`` by (name, key).
+        """
+        learner, merging = self.parts.learner, self.parts.world.config.merging
+        assert self.schedule is not None
+        assert merging is not None
+        assert merging.signal is not None
+        self.schedule.hear(round, learner.signal(merging.signal) if is_new else None)
+        due = {("due", ""): float(learner.accounts.is_due)} if round else {}
+        return due | {("schedule_accuracy", ""): self.schedule.accuracy}
 
     def _learn(self) -> None:
         """Devices remember how they have trained, also those whose updates do not arrive."""
@@ -375,7 +417,7 @@ class Synchronous:
         parts, number, now_s = self.parts, this.number, self.parts.clock.now
         with this.timed("evaluate"):
             evaluation = parts.evaluations.of_row(number, now_s)
-        tasks, fates = [one.task for one in this.working.values()], this.fates
+        tasks, fates, accounts = [one.task for one in this.working.values()], this.fates, parts.learner.accounts
         row = RoundRow(
             round=number.round,
             frame=number.frame,
@@ -383,7 +425,7 @@ class Synchronous:
             t_end_s=now_s,
             candidates=len(this.candidates),
             selected=len(fates),
-            arrived=fates.count("done"),
+            arrived=fates.count("done") * accounts.sends,
             late=fates.count("late"),
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
@@ -393,10 +435,16 @@ class Synchronous:
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
         )
         values = {} if this.infeasible_share is None else {("infeasible_share", ""): this.infeasible_share}
-        model_bits = parts.learner.accounts.model_bits if self.merged_in_cloud else 0.0
         values |= {} if this.answers is None else this.answers.values()
-        values |= bits_on_wires(parts.backhaul, origin.tasks, model_bits)
+        model_bits = accounts.model_bits if self.merged_in_cloud else 0.0
+        crossed = origin.tasks
+        if not accounts.is_due and accounts.sends:
+            crossed = [task for task in tasks if task.fate == "done"]
+        values |= bits_on_wires(parts.backhaul, crossed, model_bits)
         values |= merged.metrics
+        if self.schedule is not None:
+            with this.timed("evaluate"):
+                values |= self._hear_accuracy(number.round, is_new=len(merged.ids) > 0)
         parts.report.round(row, self._ended(this), merged, origin, evaluation, values)
         return evaluation
 

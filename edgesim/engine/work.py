@@ -11,7 +11,7 @@ from edgesim.engine.clock import Callback, Clock, Kind
 from edgesim.engine.uplink import Band, Upload
 
 Phase = Literal["planned", "broadcast", "download", "compute", "wait", "upload", "backhaul", "away", "ended"]
-Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused"]
+Outcome = Literal["done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept"]
 
 
 @dataclass(slots=True)
@@ -72,6 +72,14 @@ class Task:
     carried: bool = False
     """Whether its upload went on after the round's close."""
     spans: list[Span] = field(default_factory=list)
+
+    @property
+    def has_received(self) -> bool:
+        """Whether the device has begun to compute, or could have: it has the model."""
+        return any(
+            span.activity == "compute" or (span.activity == "download" and span.outcome == "done")
+            for span in self.spans
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,10 @@ class Accounts:
         """What devices held then."""
         self.before: Holdings = federation.frames[0]
         """What policies compare that with."""
+        self.is_due = True
+        """Whether the round in flight makes a model (``merging``)."""
+        self.has_model = np.zeros(config.devices.count, dtype=bool)
+        """Devices that have the server's model and are not sent it again, [N]."""
         self._first = self.before
         """What devices held when the round was opened for the first time."""
 
@@ -104,13 +108,25 @@ class Accounts:
         if self.algorithm.settled_at_begin:
             self.algorithm.begin(self._devices(ids), round, self.ledger)
 
+    @property
+    def sends(self) -> bool:
+        """Whether devices send their updates in the round in flight."""
+        return self.is_due or self._config.merging is None or self._config.merging.skip == "sent"
+
+    def received(self, ids: Sequence[int]) -> None:
+        """Devices have received the model; with ``merging`` it is not sent to them again, unless updates always are."""
+        merging = self._config.merging
+        if merging is not None and merging.skip != "sent":
+            self.has_model[list(ids)] = True
+
     def download_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device receives, [n]."""
-        return self._bits_of("download_bits", ids, round)
+        bits = self._bits_of("download_bits", ids, round)
+        return np.where(self.has_model[ids], 0.0, bits) if self.has_model.any() else bits
 
     def upload_bits(self, ids: Integers, round: int) -> Floats:
         """Bits that each device sends, [n]."""
-        return self._bits_of("upload_bits", ids, round)
+        return self._bits_of("upload_bits", ids, round) if self.sends else np.zeros(len(ids))
 
     def _bits_of(self, method: str, ids: Integers, round: int) -> Floats:
         """What a method of the algorithm answers, [n]; raises `EdgesimError` for anything but a number of bits each."""
@@ -189,7 +205,9 @@ class Accounts:
     def note(self, arrived: Arrivals) -> None:
         """A round was merged."""
         self.algorithm.note(self.ledger, arrived)
-        self.models += len(arrived.ids) > 0
+        if len(arrived.ids):
+            self.models += 1
+            self.has_model[:] = False
 
     def privacy(self, uploads: Mapping[int, int], has_buffers: bool) -> dict[str, Any]:
         """What ``run.json`` says of privacy, for so many uploads by device; empty without `edgesim.config`'s table."""

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from edgesim.arrays import Floats, Integers
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.selection.view import Gradients, Knowledge
+
+Signal = Literal["validation", "test"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,15 @@ class Learner(Protocol):
         ``began`` are the devices that began to work since the last merge. Jobs of updates that the policy did not pick
         do not run, unless the algorithm merges those too. Where every update makes a model, the jobs of those that are
         on their way (``sending`` lists them) may run along with the one that arrived, which changes no result.
+        """
+
+    def skip(self, trained: Sequence[Arrived]) -> Merged:
+        """End a round that makes no model, whose due jobs run if anything is to come of them; nothing is merged."""
+
+    def signal(self, of: Signal) -> float:
+        """Accuracy of the global model, on test images or those that the server validates on, by which rounds are due.
+
+        Only with ``merging``, and of the classes seen so far.
         """
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:

@@ -163,6 +163,15 @@ class Promise:
     """Size of the device's data set as the job began."""
     class_counts: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Samples of each class in it, [C]."""
+    sent: Tensor | None = None
+    """The model that the device was sent, [P], where the job starts from weights that the device kept."""
+
+    @property
+    def origin(self) -> Tensor | None:
+        """The model to which the update is added, [P]: that which the device was sent; None in timing-only runs."""
+        if self.sent is not None or self.job is None:
+            return self.sent
+        return self.job.start
 
 
 class Arrived(NamedTuple):

@@ -29,7 +29,7 @@ from edgesim.learning.drift.law import When
 from edgesim.learning.evaluation import evaluate, predictions, worked_out
 from edgesim.learning.federation import Federation
 from edgesim.learning.flat import FlatModel
-from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged
+from edgesim.learning.interface import MODEL_FILE, Evaluation, Merged, Signal
 from edgesim.learning.jobs import Arrived, Promise, Result, known, wanted
 from edgesim.learning.judging import Judge
 from edgesim.learning.lone_samples import refuse_lone_samples
@@ -116,6 +116,8 @@ class TorchLearner:
         """What each device keeps before that; of the model with which the first round opened."""
         self.velocities: dict[int, Tensor] = {}
         """With ``learning.persist_momentum`` the velocity of each device after its last job that was merged."""
+        self.carried: dict[int, Tensor] = {}
+        """With ``merging.skip = "carry"`` the weights, [P], that devices kept of rounds since the last merge."""
         self._merged: set[int] = set()
         """Devices of which an update was ever merged."""
         self._start: StartModel | None = None
@@ -147,6 +149,7 @@ class TorchLearner:
     def _hand_out(self, weights: Tensor) -> None:
         """All servers go on from one model, [P]."""
         self._made_in = self._round
+        self.carried.clear()
         self.global_weights = weights
         self.states = [replace(state, weights=weights) for state in self.states]
         self._counted = np.zeros(len(self._counted))
@@ -207,8 +210,7 @@ class TorchLearner:
         accounts = self.accounts
         used = accounts.used(arrived)
         promises = [one.promise for one in used]
-        if early := [promise.device for promise in promises if not promise.due]:
-            raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
+        self._refuse_early(promises)
         if accounts.rule.one_by_one:
             self._run_along(promises, sending())
         results, self._server_wall_s = self.results(promises), 0.0
@@ -240,6 +242,8 @@ class TorchLearner:
         for promise, result in zip(promises, results, strict=True):
             self._keep(promise, result)
         self._last_merged = rows.ids.tolist() or self._last_merged
+        if len(rows.ids):
+            self.carried.clear()
         if not bool(self.global_weights.isfinite().all()):
             raise Diverged(f"round {self._round}: the merged model is not finite; lower learning.lr")
         return Merged(
@@ -268,7 +272,7 @@ class TorchLearner:
             arrived.rows(places),
             updates=torch.stack(updates) if updates else self.global_weights.new_empty((0, len(self.global_weights))),
             separate=updates,
-            starts=[job.start for job in jobs if job is not None],
+            starts=[of for place in places.tolist() if (of := promises[place].origin) is not None],
             up={name: [of[name] for of in ups] for name in (ups[0] if ups else ())},
         )
         alpha = accounts.weigh(rows)
@@ -320,7 +324,7 @@ class TorchLearner:
     def _loss_drops(self, promises: list[Promise], results: list[Result]) -> Floats:
         """By how much training lowered the loss of each device on its whole data set as it is now, [S]."""
         held = self.accounts.held
-        starts = [promise.job.start for promise in promises if promise.job is not None]
+        starts = [promise.origin for promise in promises if promise.origin is not None]
         own = [held.samples_of(promise.device) for promise in promises]
         return loss_drops(self.model, self.data, starts, [result.update for result in results], own, self.cores)
 
@@ -354,11 +358,51 @@ class TorchLearner:
         finally:
             # Where one fails, those before it have run.
             self.jobs_trained += sum(promise.result is not None for promise in waiting)
+        for promise in waiting:
+            self._add_kept(promise)
         return [promise.result for promise in promises if promise.result is not None]
 
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
         """See `Learner`; raises `Diverged`."""
         return [result.epoch_accuracies for result in self.results(list(promises))]
+
+    def _add_kept(self, promise: Promise) -> None:
+        """Make the update of a job that started from kept weights one of the model that the device was sent."""
+        if promise.sent is None or promise.job is None or promise.result is None:
+            return
+        update = promise.result.update + (promise.job.start - promise.sent)
+        promise.result = replace(promise.result, update=update, update_norm=norm(update[: self.model.trainable]))
+
+    def skip(self, trained: Sequence[Arrived]) -> Merged:
+        """See `Learner`: with ``merging.skip = "carry"`` jobs run, whose weights devices keep.
+
+        Raises ValueError for a device whose job is not due.
+        """
+        if self.config.merging is not None and self.config.merging.skip == "carry":
+            promises = [one.promise for one in trained]
+            self._refuse_early(promises)
+            for promise, result in zip(promises, self.results(promises), strict=True):
+                assert promise.origin is not None
+                self.carried[promise.device] = promise.origin + result.update
+        nothing = np.empty(0)
+        return Merged(np.empty(0, dtype=np.int64), nothing, nothing, nothing, nothing, nothing)
+
+    def _refuse_early(self, promises: Sequence[Promise]) -> None:
+        if early := [promise.device for promise in promises if not promise.due]:
+            raise ValueError(f"jobs of devices {early} are not due: their simulated work is not finished")
+
+    def signal(self, of: Signal) -> float:
+        """See `Learner`."""
+        samples = self._test_samples()
+        if of == "validation":
+            samples, seen = self.federation.validation, self.accounts.held.classes_seen
+            samples = samples[np.isin(self.dataset.train_labels[samples], seen)]
+        with reproducible(self.torch_device):
+            self.model.load(self.global_weights)
+            if of == "test":
+                return self._evaluation(samples, self.dataset.test_labels[samples]).accuracy
+            _, predicted = predictions(self.model, self.data, samples, False, self.cores)
+        return float((predicted == self.dataset.train_labels[samples]).mean())
 
     def evaluate(self, frame: int) -> Evaluation:
         """Test the global model of a frame on the classes seen until the last round was opened.

@@ -71,10 +71,16 @@ def server_memory(
         making += 3 * model.weights.nbytes
         least, most = pass_bytes(model, data.image_shape, made.at_once, devices)
     budget = learning.memory_budget_mib << 20
-    room = budget - device * devices - making
+    kept = _carries(config) * model.weights.nbytes
+    room = budget - (device + kept) * devices - making
     if room < least:
-        _refuse(device, devices, making + least, algorithm, config)
+        _refuse(device + kept, devices, making + least, algorithm, config)
     return ServerMemory(device, devices, making, min(most, room), room)
+
+
+def _carries(config: RunConfig) -> bool:
+    """Whether devices keep their weights over rounds that are skipped."""
+    return config.merging is not None and config.merging.skip == "carry"
 
 
 def _most_merged(config: RunConfig, rule: MergeRule, frames: int) -> float:
@@ -97,6 +103,7 @@ def _refuse(device: int, devices: int, more: int, algorithm: Algorithm, config: 
     kinds = [f"{tables} x the model"] * bool(tables)
     kinds += ["what is sent beside it"] * (algorithm.has_model_pool and algorithm.pooled_numbers() > 0)
     kinds += ["learning.persist_momentum's velocity"] * learning.persist_momentum
+    kinds += ["the weights that merging.skip = 'carry' keeps"] * _carries(config)
     those = f"all {count}" if devices == count else f"the {devices} of {count} that its rounds can merge"
     made = f" and {more / 2**20:,.4g} MiB for made images and a pass of one model over them" * (more > 0)
     raise EdgesimError(

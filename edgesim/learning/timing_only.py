@@ -10,7 +10,7 @@ from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import Federation
-from edgesim.learning.interface import Evaluation, Merged
+from edgesim.learning.interface import Evaluation, Merged, Signal
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.knowledge import CountKnowledge
 from edgesim.learning.payload import is_known, known_network
@@ -96,6 +96,14 @@ class TimingOnlyLearner:
     def epoch_accuracies(self, promises: Sequence[Promise]) -> list[tuple[float, ...]]:
         """Refused."""
         _refuse("accuracies of local epochs")
+
+    def skip(self, trained: Sequence[Arrived]) -> Merged:
+        """No round is skipped: the config refuses it."""
+        raise AssertionError("rounds are skipped by accuracy, which is not known without training")
+
+    def signal(self, of: Signal) -> float:
+        """There is no model to test."""
+        raise AssertionError("without training there is no accuracy")
 
     def evaluate(self, frame: int) -> Evaluation | None:
         """There is no model to test."""

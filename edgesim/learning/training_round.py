@@ -63,6 +63,9 @@ class TorchRound(CountKnowledge):
                     f"did not answer with for device {device} (got {', '.join(sorted(given))})"
                 )
             given = {name: of for name, of in given.items() if of.numel() or name not in accounts.algorithm.teachers}
+            sent = None
+            if device in self._learner.carried:
+                sent, given["start"] = given["start"], self._learner.carried[device]
             samples = Samples(held.samples_of(device), self.federation.public, partial(self._epochs, device))
             phases = accounts.algorithm.phases(own, about, samples, accounts.ledger)
             passed = accounts.algorithm.passes_over(about, samples)
@@ -70,7 +73,9 @@ class TorchRound(CountKnowledge):
             more = passed, velocities.get(device), held_out
             job = Job(device, self.round, seed, phases, given, optimiser, *more)
             task = int(self.tasks[device])
-            self._promises[device] = Promise(device, self.round, job, task, samples=size, class_counts=counts)
+            self._promises[device] = Promise(
+                device, self.round, job, task, samples=size, class_counts=counts, sent=sent
+            )
         return [self._promises[device] for device in ids.tolist()]
 
     def _epochs(self, device: int, name: str, samples: Integers, count: int) -> Phase:

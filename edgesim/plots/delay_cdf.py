@@ -72,7 +72,7 @@ def _durations(run: Run) -> dict[str, tuple[Floats, Floats]]:
 def _seen_to_its_end(activities: pd.DataFrame) -> Booleans:
     # An unscheduled row ends at its own finish or at the close, whichever is first.
     finished = (activities["outcome"] == "unscheduled") & (activities["t_end_s"] < activities["close_s"])
-    return np.asarray((activities["outcome"] == "done") | finished, dtype=bool)
+    return np.asarray(activities["outcome"].isin(["done", "skipped", "kept"]) | finished, dtype=bool)
 
 
 def cdf(whole_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:

@@ -18,7 +18,14 @@ _COLORS = {
     "compute": style.PALETTE["orange"],
     "upload": style.PALETTE["blue"],
 }
-_HATCHES = {"late": "////", "dropped": "xxxx", "cancelled": "....", "unscheduled": ""}
+_HATCHES = {
+    "late": "////",
+    "dropped": "xxxx",
+    "cancelled": "....",
+    "skipped": "\\\\\\\\",
+    "kept": "++++",
+    "unscheduled": "",
+}
 
 
 def draw_gantt(run: Run, round: int | None = None) -> Figure:
@@ -47,7 +54,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
                 color=_COLORS[str(activity)],
                 alpha=0.3 if outcome == "unscheduled" else 1.0,
                 hatch=_HATCHES.get(outcome, ""),
-                edgecolor="white" if outcome in ("late", "dropped", "cancelled") else "none",
+                edgecolor="white" if _HATCHES.get(outcome) else "none",
                 linewidth=0,
             )
         axes.axvline(run.tmax_s, color=style.PALETTE["vermilion"], linestyle="--", linewidth=1)

@@ -69,7 +69,7 @@ _FAR = 1e300
 _NOT_NEGATIVE = {"bits", "bits_up", "bits_down", "bandwidth_hz", "energy_j", "away_s", "wall_s", "a_s"}
 _SHARES = {"test_accuracy", "macro_f1", "accuracy"}
 _ACTIVITIES = ("download", "compute", "upload")
-_OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused")
+_OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
 _TWICE = " is in an earlier row; expected it once"
 

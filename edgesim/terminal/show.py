@@ -109,10 +109,10 @@ def print_run(folder: Path, console: Console) -> None:
         parts_s = records.read_table(folder, "timing").groupby("part")["wall_s"].sum()
         told = [f"{parts_s[part]:.1f} s {what}" for part, what in _PARTS.items() if part in parts_s]
         table.add_row("wall time", f"{run['wall_s']:.1f} s" + (f" ({', '.join(told)})" if told else ""))
-    table.add_row("rounds", f"{len(rounds)}")
     activities, metrics, updates = (
         _of_the_run(run, rounds, records.read_table(folder, name)) for name in ("activities", "metrics", "updates")
     )
+    table.add_row("rounds", f"{len(rounds)}{_skipped(metrics, updates)}")
     for note in run.get("notes", {}).values():
         table.add_row("note", note)
     if run["status"] != "running" and rounds.empty:
@@ -143,6 +143,17 @@ def print_run(folder: Path, console: Console) -> None:
 def _of_the_run(run: Mapping[str, Any], rounds: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     """The rows to show: of a run that goes on or was killed those of finished rounds, otherwise all."""
     return rows if run["status"] != "running" else rows[rows["round"] <= rounds["round"].max()]
+
+
+def _skipped(metrics: pd.DataFrame, updates: pd.DataFrame) -> str:
+    """How many rounds made a model and how many did not, where a schedule says which do."""
+    due = metrics.loc[metrics["name"] == "due", "value"]
+    if due.empty:
+        return ""
+    merged, skipped = updates["round"].nunique(), int((due == 0).sum())
+    without = len(due) - merged - skipped
+    told = f", {without} due but without an update" if without else ""
+    return f" ({merged} merged, {skipped} skipped{told})"
 
 
 def _add_cancelled(table: Table, rounds: pd.DataFrame, activities: pd.DataFrame) -> None:
