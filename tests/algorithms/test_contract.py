@@ -33,7 +33,7 @@ from edgesim.learning.jobs import Arrived
 from edgesim.runs.saved import pack, unpack
 
 OF_LEARNER = (
-    "global_weights", "states", "kept", "first_kept", "velocities", "server", "jobs_trained",
+    "global_weights", "states", "kept", "first_kept", "velocities", "carried", "server", "jobs_trained",
     "_counted", "_best", "_merged", "_last_merged", "_made_in",
 )  # fmt: skip
 """What a learner remembers from round to round, its ledger and open promises apart."""
