@@ -82,8 +82,12 @@ ODD = st.one_of(
 
 def sections() -> dict[str, type[BaseModel]]:
     """The models of the config's sections, by name."""
-    found = {name: field.annotation for name, field in RunConfig.model_fields.items()}
-    return {name: kind for name, kind in found.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
+    found: dict[str, type[BaseModel]] = {}
+    for name, field in RunConfig.model_fields.items():
+        for kind in (field.annotation, *typing.get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                found[name] = kind
+    return found
 
 
 def plausible(kind: Any) -> st.SearchStrategy[Any]:
