@@ -104,6 +104,19 @@ def test_without_keeping_a_skipped_round_leaves_no_trace(skip):
     assert torch.equal(learner.global_weights, other.global_weights)
 
 
+def test_memory_for_the_weights_of_all_devices_is_asked_for_before_anything_is_written(tmp_path):
+    """115 devices of 9,640 bytes each, 1.057 MiB."""
+    config = make_config(("fedavg", "own"), memory_budget_mib=1)
+    data = config.data.model_copy(update={"samples_per_device": 11})
+    devices = config.devices.model_copy(update={"count": 115})
+    many = config.model_copy(update={"devices": devices, "data": data, "rounds": 1})
+    for merging in (None, CARRY.model_copy(update={"skip": "discard"})):
+        new_learner(many.model_copy(update={"merging": merging})).close()
+    with pytest.raises(EdgesimError, match=r"the weights that merging.skip = 'carry' keeps\), 1.057 MiB of all 115"):
+        simulation.run(many.model_copy(update={"merging": CARRY}), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_job_must_be_due_before_its_weights_are_kept():
     learner = learner_of()
     promise = learner.open_round(1, 1).start(np.array([3]))[0]
