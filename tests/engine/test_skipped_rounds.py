@@ -19,6 +19,7 @@ from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import load_shared
 from edgesim.plots.gantt import draw_gantt
 from edgesim.runs.records import read_table
+from edgesim.selection import SELECTORS
 
 MODEL_BITS = 77_120.0
 LINK_BPS = (1e6, 5e5, 2e6)
@@ -54,7 +55,8 @@ def config(tmp_path):
             "merging": {} if skip is None else {"skip": skip},
         }
         for section, own in more.items():
-            values[section] = values.get(section, {}) | own if isinstance(own, dict) else own
+            merges = isinstance(own, dict) and section != "availability"
+            values[section] = values.get(section, {}) | own if merges else own
         return parse({name: value for name, value in values.items() if value is not None}, "test")
 
     return make
@@ -260,7 +262,7 @@ def test_the_work_of_a_skipped_round_is_unused(config, tables, skip):
 
 def test_kept_work_is_useful_where_the_next_model_has_it(config, tables):
     """That of round 5 is; of round 7 that of device 2, but not of device 0, which is away in round 8."""
-    found = tables(config("carry", rounds=9, availability={"file": None} | presence(config, "8")))
+    found = tables(config("carry", rounds=9, availability=presence(config, "8")))
     work = kinds_of_work(found)
     assert set(work.loc[5].index) == {"useful"}
     assert set(work.loc[7].index) == {"useful", "unused"}
@@ -283,7 +285,7 @@ def presence(config, round):
     path = values["file"].replace("presence.csv", "other.csv")
     with open(path, "w") as file:
         file.write(text)
-    return {"file": path}
+    return {"model": "table", "file": path, "slots": "rounds"}
 
 
 def test_show_tells_how_many_rounds_were_merged_and_skipped(config, tables, tmp_path):
@@ -370,3 +372,62 @@ def test_rows_of_a_run_without_a_schedule_say_nothing_of_it(config, tables, tmp_
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
     assert isinstance(found["rounds"], pd.DataFrame)
     assert np.all(found["rounds"]["arrived"] > 0)
+
+
+ON_A_BAND = {
+    "devices": {"count": 8, "profile": None, "mu_samples_per_s": 2000.0},
+    "radio": {"sharing": "reserved", "bandwidth_hz": 4e5},
+    "round": {"tmax_s": 1.0, "download_s": 0.02},
+}
+WORLDS = {
+    "tested by seconds": {"evaluation": {"every_s": 0.25}},
+    "decided on reports": {"round": {"delay_knowledge": "reported", "report_by_s": 0.5, "tmax_s": 1.0}},
+    "planned": {"round": {"delay_knowledge": "planned", "plan_quantile": 0.5}},
+    "over-committed": {"round": {"admission": "count", "count": 3, "over_commitment": 1.5}},
+    "on batteries": {"devices": {"battery_j": 3.0, "recharge_w": 0.3}},
+    "paused": {"availability": {"model": "markov", "slot_s": 0.07, "interruption": "pause"}},
+    "over wires": {"topology": {"file": "three-cells"}},
+    "behind a closing deadline": {"round": {"close": "deadline", "computes": "selected"}},
+}
+
+
+@pytest.mark.parametrize("policy", sorted(SELECTORS))
+@pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
+def test_every_policy_goes_on_over_skipped_rounds(config, tables, policy, skip):
+    """Skipped are rounds 5 and 7, as accuracy is made to rise."""
+    with pytest.MonkeyPatch.context() as patch:
+        rising = iter(np.linspace(0.1, 0.9, 20).tolist())
+        patch.setattr("edgesim.learning.learner.TorchLearner.signal", lambda learner, of: next(rising))
+        found = tables(config(skip, availability=None, selection={"policy": policy}, **ON_A_BAND))
+    merged = sorted(set(found["updates"]["round"]))
+    # REFL lets those rest that have taken part, which here are all, and rounds without updates stagnate.
+    assert merged == ([1, 7] if policy == "refl" else [1, 2, 3, 4, 6, 8])
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("skip", ["discard", "carry", "sent"])
+def test_rows_add_up_in_any_world(config, tables, world, skip):
+    """Joules and bits of rounds are those of activities, kinds of work add up, nobody sends in a silent round."""
+    more = {section: ON_A_BAND.get(section, {}) | own for section, own in WORLDS[world].items()}
+    found = tables(config(skip, **{"availability": None} | ON_A_BAND | more, rounds=14))
+    acts, rounds = found["activities"], found["rounds"].set_index("round")
+    of_round = acts[acts["round"].isin(rounds.index)].groupby("round")
+    up = acts[acts["activity"] == "upload"].groupby("round")["bits"].sum().reindex(rounds.index, fill_value=0.0)
+    assert rounds["energy_j"].to_numpy() == pytest.approx(of_round["energy_j"].sum().to_numpy(), rel=1e-9)
+    assert rounds["bits_up"].to_numpy() == pytest.approx(up.to_numpy(), rel=1e-9)
+    skipped = [round for round, due in of_metrics(found, "due").items() if not due]
+    assert skipped
+    assert not set(skipped) & set(found["updates"]["round"])
+    silent = acts[acts["round"].isin(skipped)]
+    assert (silent["activity"] == "upload").any() == (skip == "sent")
+    assert skip == "sent" or not rounds.loc[skipped, "arrived"].any()
+    ends = {"discard": {"skipped"}, "carry": {"kept"}, "sent": {"done"}}[skip]
+    assert ends <= set(silent["outcome"])
+    assert ends == {"done"} or not ends & set(acts[~acts["round"].isin(skipped)]["outcome"])
+    taken = rounds[["arrived", "late", "dropped"]].sum(axis=1)
+    computed = silent[silent["outcome"].isin(ends) & (silent["activity"] == "compute")].groupby("round").size()
+    both = taken.add(computed if skip != "sent" else 0, fill_value=0)
+    assert (both <= rounds["selected"]).all()
+    work = work_by_kind(acts, found["updates"])
+    told = found["metrics"].query("name == 'wasted_j'")["value"].sum()
+    assert told == pytest.approx(work.loc[work["kind"] != "useful", "joules"].sum(), rel=1e-9, abs=1e-12)
