@@ -30,6 +30,7 @@ QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
 SECONDS = {
     "async_vs_sync.py",
     "feddance.py",
+    "fedstg.py",
     "replay.py",
     "selectors_on_radio.py",
     "tmax_bandwidth.py",
@@ -46,6 +47,7 @@ FIGURES |= {
     "cells.py": LEARNT | {"cell_map-one-cell", "cell_map-three-cells", "differences-aggregation"},
     "dpfl.py": LEARNT | {"participation_loss", "differences-algorithm", "difference_rounds-algorithm"},
     "fedteddi.py": LEARNT | {"differences-policy", "difference_rounds-policy", "difference_seconds-policy"},
+    "fedstg.py": LEARNT | {"figure_1", "differences-method"},
     "partitions.py": {"iid-s0", "fedteddi-s0", "dirichlet-alpha0.1-s0"},
     "radio_cost.py": LEARNT | {"cost_curves"},
     "tmax_bandwidth.py": {"heat_map-arrived", "heat_map-scheduled"},
@@ -65,7 +67,7 @@ def check_tables(tmp_path, script):
     for run in tmp_path.rglob("run.json"):
         assert read_run(run.parent)["status"] == "finished"
     beside = tmp_path / "out/beside-the-paper.csv"
-    assert beside.exists() == (script in {"feddance.py", "dpfl.py", "kpfl_ablation.py"})
+    assert beside.exists() == (script in {"feddance.py", "dpfl.py", "fedstg.py", "kpfl_ablation.py"})
     assert not beside.exists() or len(tables[beside]) == len(tables[tmp_path / "out/summary.csv"])
 
 

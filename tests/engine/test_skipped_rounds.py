@@ -379,6 +379,31 @@ ON_A_BAND = {
     "radio": {"sharing": "reserved", "bandwidth_hz": 4e5},
     "round": {"tmax_s": 1.0, "download_s": 0.02},
 }
+
+
+def test_devices_that_join_by_how_they_train_train_in_skipped_rounds_too(config, tables, monkeypatch):
+    """Jobs of round 5 run for their accuracies, which change who joins in round 6; with a number instead none run.
+
+    In the code's form: chance / decay is .5 (.7 + accuracy), in rounds 5 and 6 of decays .95 and .94.
+    """
+    law = {"law": "fedstg", "form": "code", "capability": [1.0], "floor": 0.0, "base": 0.5}
+    for measured in (True, False):
+        joining = law if measured else law | {"performance": 1.0}
+        rising = iter(np.linspace(0.1, 0.9, 20).tolist())
+        monkeypatch.setattr("edgesim.learning.learner.TorchLearner.signal", lambda _, of, up=rising: next(up))
+        found = tables(config("discard", availability=None, joining=joining, **ON_A_BAND), f"run {measured}")
+        rounds = found["rounds"].set_index("round")
+        assert of_metrics(found, "due")[5] == 0
+        assert rounds.loc[5, "selected"] > 0
+        assert rounds.loc[5, "jobs_trained"] == (rounds.loc[5, "selected"] if measured else 0)
+        told = found["metrics"].query("name == 'join_chance'").set_index(["round", "key"])["value"]
+        joined = set(found["activities"].query("round == 5")["device"].astype(str))
+        grown = (told[6] / 0.94) / (told[5] / 0.95)
+        changed = {device for device, of in grown.items() if abs(of - 1) > 1e-9}
+        assert changed <= joined
+        assert bool(changed) == measured
+
+
 WORLDS = {
     "tested by seconds": {"evaluation": {"every_s": 0.25}},
     "decided on reports": {"round": {"delay_knowledge": "reported", "report_by_s": 0.5, "tmax_s": 1.0}},
