@@ -28,7 +28,9 @@ def flat(found):
     }
 
 
-@pytest.mark.parametrize(("mode", "dataset"), itertools.product(("paper", "code"), ("digits", "cifar10", "cifar100")))
+@pytest.mark.parametrize(
+    ("mode", "dataset"), [*itertools.product(("paper", "code"), ("digits", "cifar10", "cifar100"))]
+)
 def test_methods_differ_in_what_they_are_named_for_alone(mode, dataset):
     found = {name: flat(simulation.as_toml(config(name, mode, dataset))) for name in METHODS}
     own = found["fedstg"]
