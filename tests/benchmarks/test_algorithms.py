@@ -23,7 +23,6 @@ from edgesim.learning.drift.holdings import Frame
 from edgesim.learning.federation import Federation
 from edgesim.learning.jobs import Arrived, Promise
 from edgesim.learning.learner import TorchLearner, make_learner
-from edgesim.learning.norms import norm
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
@@ -259,55 +258,3 @@ def test_a_server_step_beside_one_weighted_sum(benchmark, updates):
             done = measure(options) if table else benchmark.pedantic(measure, args=(options,), rounds=1)
             table[name] = {"ms": 1e3 * done[0], "one sum, ms": 1e3 * done[1], "ratio": done[0] / done[1]}
     show(benchmark, f"merging {UPDATES} updates of {PARAMETERS:,} parameters", table)
-
-
-MANY_UPDATES = 500
-
-
-def test_afls_aggregation_beside_one_weighted_sum(benchmark):
-    """Aims: at most 2.5 times the sum, since it reads all updates twice; 1.5 times where their norms are known.
-
-    With less memory than 500 updates take twice, fewer updates.
-    """
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    count = min(MANY_UPDATES, int(free / (2 * 4 * PARAMETERS)))
-    base = torch.randn(PARAMETERS, generator=torch.Generator().manual_seed(0)).mul_(1e-3)
-    updates = torch.stack([base] * count)
-    ids, samples = np.arange(count), np.random.default_rng(0).integers(100, 600, count)
-    sizes = Sizes(32.0 * PARAMETERS, PARAMETERS, count, CLASSES, FEATURES, 1, (PARAMETERS,))
-    afl = make_algorithm(AlgorithmConfig(name="afl"), sizes, Streams(0))
-    state, shares = afl.start(base), np.full(count, 1 / count)
-    arrived = Arrivals(
-        ids=ids,
-        samples=samples,
-        round=1,
-        staleness=np.zeros(count, dtype=np.int64),
-        age_weight=np.ones(count),
-        picked=np.ones(count, dtype=bool),
-        lr=np.full(count, 0.1),
-        began=ids,
-        all_samples=samples,
-        class_counts=np.ones((count, CLASSES), dtype=np.int64),
-        round_lr=0.1,
-        updates=updates,
-        starts=[base] * count,
-    )
-
-    def norms() -> np.ndarray:
-        return np.array([norm(update) for update in updates])
-
-    known = norms()
-    contenders: dict[str, Callable[[], object]] = {
-        "one sum": lambda: updates.new_tensor(shares) @ updates,
-        "norms known": lambda: merge(known),
-        "whole": lambda: merge(norms()),
-    }
-
-    def merge(lengths: np.ndarray) -> None:
-        rows = replace(arrived, norms=lengths)
-        afl.merge(state, rows, afl.weigh(rows), None)
-
-    with reproducible(updates.device):
-        least = benchmark.pedantic(least_seconds, args=(contenders, 30.0), rounds=1)
-    table = {name: {"ms": 1e3 * s, "ratio": s / least["one sum"]} for name, s in least.items()}
-    show(benchmark, f"AFL's aggregation of {count} updates of {PARAMETERS:,} parameters", table)
