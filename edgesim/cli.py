@@ -6,7 +6,7 @@ import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tomli_w
 import typer
@@ -27,7 +27,7 @@ from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
 from edgesim.runs import named_code
-from edgesim.runs.records import read_table, write_whole
+from edgesim.runs.records import read_config, read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import explain as explaining
 from edgesim.terminal import new_command, trace_command
@@ -42,6 +42,10 @@ from edgesim.traces.models import MODELS
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
 app.command("compare")(compare_command)
+
+
+NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
+CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,19 +78,50 @@ def run(
     config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run again even if it is finished.")] = False,
-    no_user_code: Annotated[
-        bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")
-    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
+    no_user_code: NoUserCode = False,
+    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
 ) -> None:
-    """Simulate one run."""
+    """Simulate one run, or go on with it where it was stopped."""
     settings = load(config, set_ or [])
-    folder = out or Path("runs") / config.stem
-    console = PlainConsole()
+    _tell_user_code(settings, config, no_user_code)
+    _simulate(settings, out or Path("runs") / config.stem, fresh=fresh, checkpoint_s=checkpoint_s)
+
+
+@app.command()
+@plain_errors
+def resume(
+    run: Annotated[Path, typer.Argument(help="Folder of a run that was stopped.")],
+    other_machine: Annotated[
+        bool, typer.Option("--allow-other-machine", help="Go on where results may differ in their last bits.")
+    ] = False,
+    no_user_code: NoUserCode = False,
+    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+) -> None:
+    """Go on with a run where it was stopped."""
+    if (run / "study.json").is_file():
+        raise EdgesimError(f"{run}: is a study; start it again as it was started, and its runs go on")
+    values, path = read_config(run), run / "config.toml"
+    if migrated(values) != values:
+        raise EdgesimError(f"{run}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere")
+    settings = parse(values, str(path))
+    _tell_user_code(settings, path, no_user_code)
+    if simulation.why_run(run, simulation.complete(settings)) != simulation.UNFINISHED:
+        raise EdgesimError(f"{run}: is finished, so nothing is left to go on with")
+    _simulate(settings, run, strict=True, other_machine=other_machine, checkpoint_s=checkpoint_s)
+
+
+def _tell_user_code(settings: RunConfig, path: Path, is_refused: bool) -> None:
+    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
     if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
-        if no_user_code:
-            raise EdgesimError(f"{config}: names code outside edgesim, {foreign}; --no-user-code refuses it")
-        console.print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
+        if is_refused:
+            raise EdgesimError(f"{path}: names code outside edgesim, {foreign}; --no-user-code refuses it")
+        PlainConsole().print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
+
+
+def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
+    """Simulate one run, ``how`` as `simulation.run` says, and print what it did."""
+    console = PlainConsole()
     with bar(console, transient=True) as progress:
         task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
         result = simulation.run(
@@ -95,7 +130,7 @@ def run(
             on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
             on_start=lambda what: progress.update(task, text=what),
             on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
-            fresh=fresh,
+            **how,
         )
     if result.status != "finished":
         kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"

@@ -4,12 +4,12 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,13 +18,15 @@ import simpy
 
 from edgesim import algorithms, joining
 from edgesim.config import RunConfig
-from edgesim.devices.topology import make_backhaul
+from edgesim.devices.topology import Backhaul, make_backhaul
 from edgesim.engine.clock import Kind, drift_s, rounding_s
 from edgesim.engine.make_world import make_world
 from edgesim.engine.protocol import RoundNumber, stopped
 from edgesim.engine.report import write_devices, write_stations
 from edgesim.engine.run_parts import RunParts
+from edgesim.engine.run_state import go_on
 from edgesim.engine.server import ALL_DONE, Progress, Server
+from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.learning import drift
@@ -32,7 +34,7 @@ from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
 from edgesim.registry import blamed, plug_ins_named
-from edgesim.runs import feasibility, named_code, processes, records
+from edgesim.runs import feasibility, named_code, processes, records, resumption
 from edgesim.runs.inputs import VERSION, input_digests
 from edgesim.runs.notes import end_notes, start_notes
 from edgesim.runs.run_schema import SCHEMAS
@@ -42,6 +44,12 @@ from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
+
+UNFINISHED = "was unfinished"
+"""Why a run begins again, or goes on."""
+
+CHECKPOINT_S = 10.0
+"""Least wall time between two checkpoints of a run."""
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -55,7 +63,9 @@ class Result:
     reason: str
     reused: bool = False
     restarted: str = ""
-    """Why a run that was in the folder was run again from the start; empty if there was none."""
+    """Why a run that was in the folder was run again from the start; empty if there was none, or if it went on."""
+    went_on_from: int = 0
+    """The round behind which a run that was in the folder went on; 0 if it did not."""
 
 
 def complete(config: RunConfig) -> RunConfig:
@@ -96,22 +106,34 @@ def run(
     cores: int | None = None,
     on_note: Callable[[str, str], None] = lambda about, note: None,
     fresh: bool = False,
+    checkpoint_s: float = CHECKPOINT_S,
+    strict: bool = False,
+    other_machine: bool = False,
 ) -> Result:
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
-    is run again. ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note``
-    before the first round with the subject and text of each note. ``target`` is an accuracy that the start model must
-    not have reached. ``cores`` is the number of processor cores that the run may use, all of this process's when
-    absent.
+    goes on from its last checkpoint. That is written at the end of a round, at most every ``checkpoint_s`` seconds of
+    wall time, and when SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine
+    the run begins again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another
+    machine, by which results may differ in their last bits. All finished tables but ``timing`` and the model are the
+    same bytes, however often a run was stopped.
+
+    ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
+    round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
+    ``cores`` is the number of processor cores that the run may use, all of this process's when absent.
 
     Raises `EdgesimError` for bad input before anything is written, and if the start model reaches the target, training
     fails or not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
-    raised again. In all these cases the finished rounds are kept.
+    raised again, as `processes.Stopped` where the process was asked to end. In all these cases the finished rounds are
+    kept.
     """
     config = complete(config)
     restarted = why_run(folder, config, fresh)
     if restarted is None:
+        with suppress(OSError):
+            # Of a process that was killed when the run had just finished.
+            records.remove_streams(folder)
         return Result(folder, "finished", "finished before", reused=True)
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     digests = input_digests(config, digest_when_loaded)
@@ -142,31 +164,43 @@ def run(
         notes = start_notes(world, backhaul, accounts, charged)
         for about, note in notes.items():
             on_note(about, note)
-        learner.prepare(on_start)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
+        hangs_on = resumption.about(as_toml(config), facts)
+        found = None
+        if restarted == UNFINISHED and not fresh:
+            modules = named_code.own_files(config)
+            found = resumption.find(folder, hangs_on, modules, on_note, strict, other_machine)
+        if found is None:
+            learner.prepare(on_start)
+            facts |= _facts(learner)
+        else:
+            restarted, facts = "", facts | found.facts
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
+        asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        writer = records.RunWriter(folder, as_toml(config), facts)
+        writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about)
         parts = RunParts(world, selector, learner, writer, backhaul, joiners)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
-        started = time.perf_counter()
+        started = time.perf_counter() - (0.0 if found is None else found.about.wall_s)
         status: Status = "failed"
         reason, cut = "an error in the program", True
         try:
             with processes.let_in(signals):
-                sizes = [frame.sizes for frame in federation.frames]
-                counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
                 named_code.keep_code(config, folder)
-                write_stations(writer, world, backhaul)
-                write_devices(writer, config, world.population, sizes, counts)
-                start = learner.evaluate(1)
-                report.start(start)
-                if start is not None and target is not None and start.accuracy >= target:
-                    had = f"the start accuracy {start.accuracy:g}"
-                    raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
-                reason, cut = _advance(server, _round_numbers(numbers)), False
+                if found is None:
+                    _begin_tables(writer, world, backhaul, federation)
+                    start = learner.evaluate(1)
+                    report.start(start)
+                    if start is not None and target is not None and start.accuracy >= target:
+                        had = f"the start accuracy {start.accuracy:g}"
+                        raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
+                else:
+                    go_on(server, found.state)
+                server.at_end = resumption.Saver(server, folder, hangs_on, checkpoint_s, asked, started, on_note)
+                done = 0 if found is None else found.about.round
+                reason, cut = _advance(server, islice(_round_numbers(numbers), done, None)), False
                 if not report.totals.rounds:
                     raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
                 learner.save(folder)
@@ -179,9 +213,11 @@ def run(
         except Exception as error:
             reason = blamed(error) or reason
             raise
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             status, reason = "interrupted", "stopped by Ctrl-C or SIGTERM"
-            raise
+            if asked.came is None or isinstance(interrupt, processes.Stopped):
+                raise
+            raise resumption.stopped(folder) from None
         finally:
             report.tell_row()
             wall_s = round(time.perf_counter() - started, 3)
@@ -194,7 +230,16 @@ def run(
                 | ({} if empty is None else {"empty_slots": empty})
             )
             writer.close(status, cut, reason=reason, wall_s=wall_s, t_end_s=t_end_s, **counted, notes=notes)
-    return Result(folder, status, reason, restarted=restarted)
+    went_on_from = 0 if found is None else found.about.round
+    return Result(folder, status, reason, restarted=restarted, went_on_from=went_on_from)
+
+
+def _begin_tables(writer: records.RunWriter, world: World, backhaul: Backhaul, federation: Federation) -> None:
+    """The tables that hold no rounds."""
+    sizes = [frame.sizes for frame in federation.frames]
+    counts = None if federation.class_count == 0 else [frame.class_counts for frame in federation.frames]
+    write_stations(writer, world, backhaul)
+    write_devices(writer, world.config, world.population, sizes, counts)
 
 
 def _other_rates(config: RunConfig) -> str:
@@ -298,14 +343,14 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     there = records.read_config(folder)
     if migrated(there) != there:
         raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
-    if (key := _first_difference(there, as_toml(config))) is not None:
+    if (key := resumption.first_difference(there, as_toml(config))) is not None:
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
     if run.get("status") != "finished":
-        return "was unfinished"
+        return UNFINISHED
     if fresh:
         return "finished before"
     files = [f"{name}.parquet" for name in SCHEMAS]
@@ -343,19 +388,6 @@ def _facts(learner: Learner) -> dict[str, Any]:
         "cpu": _cpu(),
         **learner.facts(),
     }
-
-
-def _first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """The first key, as ``section.key``, in which two nested mappings differ; None if they are equal."""
-    for key in sorted({*one, *other}):
-        mine, theirs = one.get(key), other.get(key)
-        if isinstance(mine, dict) and isinstance(theirs, dict):
-            inner = _first_difference(mine, theirs)
-            if inner is not None:
-                return f"{key}.{inner}"
-        elif mine != theirs:
-            return key
-    return None
 
 
 _version = cache(metadata.version)

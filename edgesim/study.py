@@ -215,7 +215,10 @@ def run_study(
     alone = Alone(out)
     for reason, count in reasons.items():
         if reason:
-            console.print(f"{count} of {len(study.runs)} runs: {reason}, run again from the start", highlight=False)
+            again = "run again from the start"
+            if reason == simulation.UNFINISHED:
+                again = f"gone on with behind their last checkpoints, or {again}"
+            console.print(f"{count} of {len(study.runs)} runs: {reason}, {again}", highlight=False, soft_wrap=True)
     endings: dict[str, Ending] = {}
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
     try:

@@ -348,7 +348,9 @@ def test_an_output_path_that_cannot_be_a_folder_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_again(number, tmp_path, monkeypatch):
+def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_again_or_goes_on(
+    number, tmp_path, monkeypatch
+):
     begin = RunWriter._begin
     monkeypatch.setattr(RunWriter, "_begin", lambda *given: (begin(*given), signal.raise_signal(number)))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -359,7 +361,9 @@ def test_a_run_that_is_stopped_as_it_makes_its_folder_is_interrupted_and_run_aga
         signal.signal(signal.SIGTERM, before)
     assert read_run(tmp_path)["status"] == "interrupted"
     monkeypatch.undo()
-    assert simulation.run(config(training="none"), tmp_path).restarted == "was unfinished"
+    again = simulation.run(config(training="none"), tmp_path)
+    # SIGTERM waits for the end of the first round, which is saved.
+    assert (again.restarted, again.went_on_from) == (("", 1) if number == signal.SIGTERM else ("was unfinished", 0))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -380,7 +384,8 @@ def test_a_signal_that_comes_while_a_run_ends_leaves_no_run_that_counts_as_runni
     finally:
         assert signal.signal(signal.SIGTERM, before) is signal.default_int_handler
     assert read_run(tmp_path)["status"] == first
-    assert not list(tmp_path.glob("*.arrow"))
+    is_saved = (number, first) == (signal.SIGTERM, "interrupted")
+    assert bool(list(tmp_path.glob("*.arrow"))) == bool(list(tmp_path.glob("checkpoint-*"))) == is_saved
 
 
 def test_a_run_killed_before_its_status_was_written_is_run_again(tmp_path):

@@ -1,6 +1,7 @@
 """Batteries: charging, the draw of work and idling, and when the charge suffices to check in."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ class Batteries:
     lost. A battery runs empty only if its device draws more than the charger feeds. A device with an empty battery
     idles on what the charger feeds, at most ``idle_w``.
     """
+
+    LASTING: ClassVar = ("charge_j", "since_s", "draw_w", "_idle_before_j")
 
     capacity_j: float
     reserve_j: float

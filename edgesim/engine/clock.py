@@ -61,6 +61,15 @@ class Clock(simpy.Environment):
         """Have ``callback`` called, with the event, at ``t_s``, which must not lie in the past."""
         self.at(t_s, kind, device).callbacks.append(callback)
 
+    def set_forward(self, t_s: float) -> None:
+        """Let a new clock, on which nothing lies yet, begin at an instant."""
+        self._now = t_s
+
+    @property
+    def is_between_events(self) -> bool:
+        """Whether all that is still to happen at this instant lies there by `at`, and can be put there again."""
+        return not self._queue or self._queue[0][:2] >= (self.now, 2)
+
     def soon(self, callback: Callback) -> None:
         """Have ``callback`` called, with the event, at this instant: before all other events, but not at once."""
         event = Instant(self)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from edgesim.config import RunConfig
 from edgesim.engine.clock import drift_s
@@ -23,6 +24,8 @@ class Evaluations:
     if an instant has passed in the meantime: the server still has it then, and no event of the simulation is needed for
     it. The last model of a frame is always tested, at its row's end; until the next merge it counts as in force.
     """
+
+    LASTING: ClassVar = ("_passed", "_frame", "_untested")
 
     config: RunConfig
     learner: Learner

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from edgesim.traces.availability import Availability
 @dataclass
 class IdleDevices:
     """Devices without work; a device that is known to be away until an instant is not looked at before then."""
+
+    LASTING: ClassVar = ("looked_at", "away")
 
     availability: Availability
     batteries: Batteries | None

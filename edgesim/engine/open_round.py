@@ -1,4 +1,4 @@
-"""One synchronous round in flight, and the devices at work under any protocol."""
+"""One synchronous round in flight."""
 
 import time
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ import numpy as np
 import simpy
 
 from edgesim.arrays import Integers
+from edgesim.engine.at_work import Working
 from edgesim.engine.protocol import RoundNumber
-from edgesim.engine.work import Outcome, Task, Work
+from edgesim.engine.work import Outcome
 from edgesim.joining.joiners import Answers
 from edgesim.learning.interface import TrainingRound
-from edgesim.learning.jobs import Promise
 
 
 @dataclass
@@ -33,7 +33,7 @@ class OpenRound:
     closed: simpy.Event
     decision: simpy.Event
     all_reported: simpy.Event
-    working: dict[int, "Working"] = field(default_factory=dict)
+    working: dict[int, Working] = field(default_factory=dict)
     """Devices that began to work in it."""
     reports: set[int] = field(default_factory=set)
     """Devices whose computing is done."""
@@ -49,7 +49,7 @@ class OpenRound:
     wall_s: dict[str, float] = field(default_factory=dict)
     checked_in: Integers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Candidates, devices that do not join, and those still at work for an earlier round, ascending."""
-    over: list["Working"] = field(default_factory=list)
+    over: list[Working] = field(default_factory=list)
     """Latecomers of earlier rounds whose work ended in this one; filled at its close."""
     fates: list[Outcome | None] = field(default_factory=list)
     """Outcomes at the close of the devices taken."""
@@ -62,17 +62,3 @@ class OpenRound:
         started = time.perf_counter()
         yield
         self.wall_s[part] = self.wall_s.get(part, 0.0) + time.perf_counter() - started
-
-
-@dataclass(slots=True)
-class Working:
-    """A device at work."""
-
-    task: Task
-    promise: Promise
-    """The job of the task."""
-    work: Work
-    version: int = 0
-    """Without rounds, models made before the one that it started from."""
-    arrived: bool = False
-    """Whether an upload has arrived that went on after the close of the round in which it began."""

@@ -36,6 +36,12 @@ class RunProtocol(Protocol):
     def step(self, number: RoundNumber) -> Step:
         """Make the next model and write its rows."""
 
+    def lasting(self) -> dict[str, Any]:
+        """What it remembers from one model to the next, as records that `edgesim.runs.saved` can pack."""
+
+    def go_on(self, remembered: dict[str, Any]) -> None:
+        """Go on, in a run set forward to that instant, with what the protocol of another remembered."""
+
     def break_off(self) -> list[Task]:
         """End all work, since the run is over; tasks that have no rows yet."""
 

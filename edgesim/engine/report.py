@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -103,6 +103,8 @@ class Totals:
 @dataclass
 class Report:
     """Turns what happened into rows."""
+
+    LASTING: ClassVar = ("totals", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
 
     writer: RunWriter
     population: Population

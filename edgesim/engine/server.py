@@ -36,6 +36,10 @@ class Server:
 
     parts: RunParts
     on_round: Callable[[Progress], None]
+    accuracy: float | None = None
+    """The last evaluated one."""
+    at_end: Callable[[RoundNumber], None] = lambda _: None
+    """Called at the end of each round, where the run can be saved."""
     protocol: RunProtocol = field(init=False)
     """What makes the models."""
 
@@ -50,13 +54,12 @@ class Server:
 
     def run(self, numbers: Iterator[RoundNumber]) -> Generator[simpy.Event, Any, str]:
         """Process of the server; returns why the run ended."""
-        accuracy = None
         for number in numbers:
             reason, evaluation = yield from self.protocol.step(number)
             if reason is not None:
                 return reason
             if evaluation is not None:
-                accuracy = evaluation.accuracy
+                self.accuracy = evaluation.accuracy
             if self.parts.clock.now > LAST_S:
                 raise EdgesimError(
                     f"round {number.round} ended at {self.parts.clock.now:.4g} s, beyond the {LAST_S:g} s (317 years) "
@@ -64,7 +67,9 @@ class Server:
                 )
             if number.last_of_frame:
                 self.parts.learner.end_frame()
-            self.on_round(Progress(number.round, self.parts.clock.now, accuracy))
+            self.on_round(Progress(number.round, self.parts.clock.now, self.accuracy))
+            if self.parts.clock.is_between_events:
+                self.at_end(number)
         return ALL_DONE
 
     def stop(self) -> None:

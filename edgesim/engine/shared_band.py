@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ class SharedBand:
     What is left to send is carried over. With reservations that sum to at most the band, no share is below its own.
     Only the next end is planned, so a change costs array operations over the active uploads.
     """
+
+    LASTING: ClassVar = ("_slack_s",)
 
     clock: Clock
     bandwidth_hz: float

@@ -4,12 +4,13 @@ import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import simpy
 
 from edgesim.arrays import Floats, Integers
+from edgesim.engine.at_work import Working, taken_up, written_down
 from edgesim.engine.check_in import check_in
 from edgesim.engine.clock import Kind, drift_s, rounding_s, succeed_once
 from edgesim.engine.deadlines import Deadlines
@@ -17,7 +18,7 @@ from edgesim.engine.decision import admit, exceed, make_timeline, share
 from edgesim.engine.estimates import feedback
 from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
-from edgesim.engine.open_round import OpenRound, Working
+from edgesim.engine.open_round import OpenRound
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -25,6 +26,7 @@ from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.learning.interface import Evaluation, Merged
 from edgesim.learning.jobs import Arrived, Promise
+from edgesim.runs.saved import give_back, lasting
 from edgesim.selection.column import Column
 from edgesim.selection.view import Drafter, RoundReport
 
@@ -32,6 +34,8 @@ from edgesim.selection.view import Drafter, RoundReport
 @dataclass
 class Synchronous:
     """The synchronous protocol; its state: who was selected how often, when rounds are due, whose upload goes on."""
+
+    LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed")
 
     parts: RunParts
     times_selected: Integers
@@ -181,17 +185,7 @@ class Synchronous:
         if compute_s is None or accounts.algorithm.settled_at_begin:
             compute_s = parts.world.compute_s(ids, number, accounts.charged_samples(ids, number))
         tolerance_s = rounding_s(this.tmax_s, this.deadline_s)
-        signals = RoundSignals(
-            parts.bands,
-            this.decision,
-            this.deadline_s,
-            tolerance_s,
-            self._on_computed,
-            self._on_arrived,
-            lambda _: None,
-            parts.interruptions.back_s,
-            parts.empty_s,
-        )
+        signals = self._signals(this.decision, this.deadline_s, tolerance_s)
         # Work that may go on after the deadline has to be told when its device leaves, however late that is.
         horizon_s = this.deadline_s - tolerance_s if parts.world.config.round.late == "drop" else math.inf
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
@@ -200,6 +194,12 @@ class Synchronous:
         for task, promise in zip(tasks, promises, strict=True):
             this.working[task.device] = Working(task, promise, Work(clock, task, signals))
         return compute_s
+
+    def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
+        parts = self.parts
+        heard = self._on_computed, self._on_arrived, lambda _: None
+        others = parts.interruptions.back_s, parts.empty_s
+        return RoundSignals(parts.bands, decision, deadline_s, tolerance_s, *heard, *others)
 
     def _decide(
         self, this: OpenRound, ids: Integers, delay_s: Floats | Column, decided_s: float | None = None
@@ -451,6 +451,18 @@ class Synchronous:
     def _ended(self, this: OpenRound) -> list[Task]:
         """Tasks whose rows are those of a round that is closed."""
         return [late.task for late in this.over] + [one.task for one in this.working.values() if not one.task.carried]
+
+    def lasting(self) -> dict[str, Any]:
+        """As `RunProtocol.lasting`."""
+        return lasting(self) | {"carried": written_down(self.parts.bands, self.carried)}
+
+    def go_on(self, remembered: dict[str, Any]) -> None:
+        """As `RunProtocol.go_on`."""
+        clock, carried = self.parts.clock, remembered.pop("carried")
+        give_back(self, remembered)
+        self.carried = taken_up(
+            clock, carried, lambda one: self._signals(clock.event(), one.deadline_s, one.tolerance_s)
+        )
 
     def break_off(self) -> list[Task]:
         """As `RunProtocol.break_off`."""

@@ -10,16 +10,18 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+import simpy
 
 from edgesim.arrays import Integers
+from edgesim.engine.at_work import Working, taken_up, written_down
 from edgesim.engine.clock import Kind, succeed_once
 from edgesim.engine.decision import admit, make_timeline
 from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
-from edgesim.engine.open_round import Working
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
 from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
 from edgesim.engine.run_parts import RunParts
@@ -27,6 +29,7 @@ from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.errors import EdgesimError
 from edgesim.learning.interface import Evaluation, Merged, TrainingRound
 from edgesim.learning.jobs import Arrived, Promise
+from edgesim.runs.saved import give_back, lasting
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundReport
 
@@ -50,6 +53,8 @@ class Chosen:
 class Unsynchronised:
     """Both protocols without rounds; the draws of a device's tasks are numbered by the device's own tasks."""
 
+    LASTING: ClassVar = ("next_task", "line", "version", "jobs_told", "_alarm_s")
+
     parts: RunParts
     next_task: Integers
     """Number of each device's next task, from 1, [devices]."""
@@ -67,13 +72,15 @@ class Unsynchronised:
     in_training: set[int] = field(default_factory=set)
     jobs_told: int = 0
     """Jobs that had been trained by the last row."""
+    _alarm_s: float = -math.inf
+    _alarms_s: list[float] = field(default_factory=list)
+    """Instants at which the server is still to look again."""
 
     def __post_init__(self) -> None:
         parts, knobs = self.parts, self.parts.world.config.round
         assert knobs.count is not None
         self._places = knobs.count
         self._wake = parts.clock.event()
-        self._alarm_s = -math.inf
         idle = np.ones(len(self.next_task), dtype=bool)
         self._idle = IdleDevices(parts.world.availability, parts.batteries, idle, search_s=parts.world.search.limit_s)
         self._signals = RoundSignals(
@@ -227,7 +234,15 @@ class Unsynchronised:
         if self.parts.clock.now < self._alarm_s <= t_s:
             return
         self._alarm_s = t_s
-        self.parts.clock.call_at(t_s, Kind.WAKE, lambda _: succeed_once(self._wake))
+        self._put_alarm(t_s)
+
+    def _put_alarm(self, t_s: float) -> None:
+        def ring(_: simpy.Event) -> None:
+            self._alarms_s.remove(t_s)
+            succeed_once(self._wake)
+
+        self._alarms_s.append(t_s)
+        self.parts.clock.call_at(t_s, Kind.WAKE, ring)
 
     def _absorb(self, number: RoundNumber, length_s: float) -> tuple[Merged, Origin]:
         """Make the next model of the buffer, which took ``length_s``, and tell the selector; also its origin."""
@@ -261,6 +276,20 @@ class Unsynchronised:
     def _checked_in(self) -> Integers:
         everyone = np.arange(len(self.next_task))
         return np.flatnonzero(self.parts.world.availability.available(everyone, self.parts.clock.now))
+
+    def lasting(self) -> dict[str, Any]:
+        """As `RunProtocol.lasting`; the buffer is empty then, and no training is open."""
+        at_work = written_down(self.parts.bands, self.at_work)
+        return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
+
+    def go_on(self, remembered: dict[str, Any]) -> None:
+        """As `RunProtocol.go_on`."""
+        at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
+        give_back(self, remembered)
+        give_back(self._idle, idle)
+        self.at_work = taken_up(self.parts.clock, at_work, lambda _: self._signals)
+        for t_s in alarms_s:
+            self._put_alarm(t_s)
 
     def break_off(self) -> list[Task]:
         """As `RunProtocol.break_off`."""

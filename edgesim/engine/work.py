@@ -120,6 +120,11 @@ class Work:
         if task.phase != "ended":
             _PLAY[task.phase](self)
 
+    @property
+    def due(self) -> tuple[float, float]:
+        """The deadline of its upload, and how close to that an end counts as the deadline itself."""
+        return self._signals.deadline_s, self._signals.tolerance_s
+
     def break_off(self, outcome: Outcome | None = None) -> None:
         """End the task in the middle of anything; without an ``outcome`` it is late, or was not taken."""
         task = self._task

@@ -66,6 +66,7 @@ class Accounts:
         """Devices that have the server's model and are not sent it again, [N]."""
         self._first = self.before
         """What devices held when the round was opened for the first time."""
+        self._first_when = START
 
     def facts(self) -> dict[str, Any]:
         """What ``run.json`` says about the algorithm and the public images where the config does not."""
@@ -79,10 +80,23 @@ class Accounts:
         """A round begins, or goes on with other data; the ledger of a frame is made with its first one."""
         if when[:2] != self.when[:2]:
             self.before = self._federation.drift.before(when, self._first)
-            self._first = self._federation.drift.at(when)
+            self._first, self._first_when = self._federation.drift.at(when), when
         self.when, self.held = when, self._federation.drift.at(when)
         if not self._is_open:
             self._is_open, self.ledger = True, self.algorithm.ledger(when.round)
+
+    def lasting(self) -> dict[str, Any]:
+        """What is remembered from one round to the next."""
+        of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
+        return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_data}
+
+    def go_on(self, remembered: Mapping[str, Any]) -> None:
+        """Go on with what other accounts of the run remembered after a round."""
+        self.ledger, self.models, self._is_open = (remembered[name] for name in ("ledger", "models", "is_open"))
+        self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
+        drift = self._federation.drift
+        # What devices hold now comes last: laws remember their last answer.
+        self._first, self.held = drift.at(self._first_when), drift.at(self.when)
 
     @property
     def data_move(self) -> bool:

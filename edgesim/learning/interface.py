@@ -79,6 +79,16 @@ class Learner(Protocol):
     def prepare(self, notice: Callable[[str], None]) -> None:
         """Make the start model, before the first round; ``notice`` hears of work that takes long."""
 
+    def lasting(self) -> dict[str, Any]:
+        """What it remembers from one round to the next; `edgesim.runs.saved` can pack it."""
+
+    def go_on(self, remembered: dict[str, Any]) -> None:
+        """In place of `prepare`: go on with what another learner of the run remembered after a round."""
+
+    @property
+    def most_remembered_bytes(self) -> int:
+        """How many bytes of models the learner may come to remember."""
+
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> TrainingRound:
         """Open a round (counted over the run, from 1) of a frame (from 1) at an instant of simulated time.
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
 from edgesim.learning.workbench import TorchWorkbench
+from edgesim.runs.saved import give_back, lasting
 from edgesim.streams import Streams
 
 _BEST_MODEL_SAMPLES = 2000
@@ -59,6 +60,11 @@ def make_learner(config: RunConfig, federation: Federation, streams: Streams, co
 
 class TorchLearner:
     """A `Learner` that trains."""
+
+    LASTING: ClassVar = (
+        "global_weights", "states", "kept", "first_kept", "velocities", "jobs_trained", "_counted", "_merged", "_start",
+        "_in_frame", "_round", "_made_in", "_last_merged", "_best", "_without_auc", "_last_change",
+    )  # fmt: skip
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams, cores: int) -> None:
         dataset = federation.dataset
@@ -171,6 +177,21 @@ class TorchLearner:
             first = self.accounts.algorithm.first_model(self.global_weights, self._bench())
         if first is not self.global_weights:
             self._hand_out(first)
+
+    def lasting(self) -> dict[str, Any]:
+        """See `Learner`."""
+        return lasting(self) | {"accounts": self.accounts.lasting()}
+
+    def go_on(self, remembered: dict[str, Any]) -> None:
+        """See `Learner`."""
+        self.accounts.go_on(remembered.pop("accounts"))
+        give_back(self, remembered)
+
+    @property
+    def most_remembered_bytes(self) -> int:
+        """See `Learner`: models of servers, the best one and the last change, and what is remembered of devices."""
+        models, memory = len(self._counted) + 3, self.memory
+        return models * self.global_weights.nbytes + memory.device * memory.devices + memory.making
 
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> "TorchRound":
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` and ``t_s`` as in `Learner`."""

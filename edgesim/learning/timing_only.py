@@ -75,6 +75,16 @@ class TimingOnlyLearner:
     def prepare(self, notice: Callable[[str], None]) -> None:
         """There is no start model."""
 
+    def lasting(self) -> dict[str, Any]:
+        """The accounts'."""
+        return self.accounts.lasting()
+
+    def go_on(self, remembered: dict[str, Any]) -> None:
+        """Go on with accounts after a round."""
+        self.accounts.go_on(remembered)
+
+    most_remembered_bytes = 0
+
     def open_round(self, round: int, frame: int, tasks: Integers | None = None, t_s: float = 0.0) -> TimingOnlyRound:
         """Open a round (counted over the run, from 1) of a frame (from 1); ``tasks`` and ``t_s`` as in `Learner`."""
         accounts = self.accounts

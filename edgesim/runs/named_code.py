@@ -51,13 +51,17 @@ def keep_code(config: RunConfig, folder: Path) -> None:
     with system_errors(f"{kept}: cannot be written"):
         if kept.is_dir() and not kept.is_symlink():
             shutil.rmtree(kept)
-        own = modules(config)
-        for key in foreign(config):
-            for name, file in source_files(own[key]).items():
-                inner = Path(*name.split("."))
-                copy = kept / (inner / file.name if file.stem == "__init__" else inner.with_name(file.name))
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, copy)
+        for name, file in own_files(config).items():
+            inner = Path(*name.split("."))
+            copy = kept / (inner / file.name if file.stem == "__init__" else inner.with_name(file.name))
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+
+
+def own_files(config: RunConfig) -> dict[str, Path]:
+    """Files of the user's own modules that a complete config names, and of those that they import, by module."""
+    own = modules(config)
+    return {name: file for key in foreign(config) for name, file in source_files(own[key]).items()}
 
 
 def _named(config: RunConfig) -> dict[str, tuple[Registry[Any], str]]:

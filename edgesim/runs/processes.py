@@ -1,5 +1,6 @@
 """Processor cores, child processes, signals, and the lock of a folder that one process writes to."""
 
+import _thread
 import os
 import signal
 import sys
@@ -22,14 +23,83 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_ENDING = (signal.SIGINT, signal.SIGTERM)
-"""Signals that ask a process to end: Ctrl-C, and what `kill`, batch systems and containers send."""
+_SOON = (signal.SIGTERM, signal.SIGUSR1) if sys.platform != "win32" else (signal.SIGTERM,)
+"""What `kill`, batch systems and containers send to a process that is to end soon."""
+_ENDING = (signal.SIGINT, *_SOON)
+"""Signals that ask a process to end: Ctrl-C too."""
+_PATIENCE_S = 5.0
+"""How long a run that is asked to end has for coming to a round's end: batch systems and studies kill it later."""
+
+
+class Stopped(KeyboardInterrupt):
+    """A run ended as it was asked to, and can go on; the message says from where."""
+
+    status = 75
+    """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
 
 
 def sigterm_interrupts() -> None:
-    """From now on SIGTERM raises KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles it."""
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """From now on SIGTERM and SIGUSR1 raise KeyboardInterrupt, as Ctrl-C does, unless this process ignores or handles
+    them."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in _SOON:
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+class Request:
+    """Whether this process was asked to end soon, by SIGTERM or SIGUSR1."""
+
+    def __init__(self) -> None:
+        self.came: int | None = None
+        """The signal."""
+        self._timer: threading.Timer | None = None
+
+    def hear(self, number: int, _: FrameType | None) -> None:
+        """It is asked now; KeyboardInterrupt follows if it is asked once more, or has not ended after `_PATIENCE_S`."""
+        if self.came is not None:
+            raise KeyboardInterrupt
+        self.came = number
+        self._timer = threading.Timer(_PATIENCE_S, self._ask_again)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _ask_again(self) -> None:
+        """From another thread; what the system is doing for the main one (a wait for a process) ends with it."""
+        if sys.platform == "win32":
+            _thread.interrupt_main()
+        elif self.came is not None and (main := threading.main_thread().ident) is not None:
+            signal.pthread_kill(main, self.came)
+
+    def over(self) -> None:
+        """Nothing follows any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+@contextmanager
+def asked_to_end() -> Iterator[Request]:
+    """Within this context SIGTERM and SIGUSR1 ask, where handlers of Python's would raise KeyboardInterrupt.
+
+    Those get them at its end, unless an error ends it.
+    """
+    request = Request()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+    before = {number: signal.getsignal(number) for number in _SOON}
+    heard = [number for number, was in before.items() if callable(was)]
+    for number in heard:
+        signal.signal(number, request.hear)
+    try:
+        yield request
+    finally:
+        request.over()
+        for number in heard:
+            signal.signal(number, before[number])
+    if request.came is not None:
+        signal.raise_signal(request.came)
 
 
 class Held:

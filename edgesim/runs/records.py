@@ -2,10 +2,12 @@
 
 Rows stream to disk as Arrow IPC while a run goes on, so that a killed run keeps every round that finished before its
 last half second; the Parquet files are written when the run closes. Readers take the Parquet file, or else the stream.
+The streams stay while the folder has checkpoints (`edgesim.runs.checkpoints`), from which the run can go on.
 """
 
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file, system_errors
 from edgesim.files.text_file import read_json, read_toml
+from edgesim.runs import checkpoints
 from edgesim.runs.processes import Alone, uninterrupted
 from edgesim.runs.run_schema import SCHEMAS, checked
 
@@ -53,7 +56,14 @@ _KIND_NAMES = {str: "a text", int: "a number", float: "a number", dict: "an obje
 class RunWriter:
     """Writes one run folder; `close` turns the streams into Parquet and records how the run ended."""
 
-    def __init__(self, folder: Path, config: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, Any],
+        run: Mapping[str, Any],
+        go_on_from: checkpoints.About | None = None,
+    ) -> None:
+        """Begin the tables, or go on with them as they were at a checkpoint."""
         # Arrow takes a leading tilde for the home folder, so it gets absolute paths.
         self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
@@ -61,7 +71,7 @@ class RunWriter:
             folder.mkdir(parents=True, exist_ok=True)
             self._alone = Alone(folder)
             try:
-                self._begin(config)
+                self._begin(config, go_on_from)
             except BaseException:
                 self._alone.release()
                 raise
@@ -70,14 +80,30 @@ class RunWriter:
         self._whole = True
         """Whether no batch of a stream was written in part."""
 
-    def _begin(self, config: Mapping[str, Any]) -> None:
-        """Write the first files, replacing those of an unfinished run that is run again."""
+    def _begin(self, config: Mapping[str, Any], go_on_from: checkpoints.About | None) -> None:
+        """Write the first files, replacing those of an unfinished run that is run again.
+
+        Raises `EdgesimError` where streams are no longer what they were at the checkpoint that the run goes on from.
+        """
+        paths = {name: own_file(self.folder / f"{name}.arrow") for name in SCHEMAS}
+        sizes = {} if go_on_from is None else go_on_from.streams
+        for name, size in sizes.items():
+            if not paths[name].is_file() or paths[name].stat().st_size < size:
+                raise EdgesimError(f"{paths[name]}: another process has changed it; start again")
+        # Before the streams change on which they hang.
+        checkpoints.remove(self.folder, after=0 if go_on_from is None else go_on_from.round)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
         self._write_run()
-        self._sinks = {name: pa.OSFile(str(own_file(self.folder / f"{name}.arrow")), "wb") for name in SCHEMAS}
-        self._streams = {name: pa.ipc.new_stream(self._sinks[name], _versioned(name)) for name in SCHEMAS}
+        for name, size in sizes.items():
+            os.truncate(paths[name], size)
+        self._sinks = {name: pa.OSFile(str(path), "ab" if sizes else "wb") for name, path in paths.items()}
+        if not sizes:
+            for name, sink in self._sinks.items():
+                sink.write(_versioned(name).serialize())
+        self._unsynced = set(SCHEMAS)
+        """Tables with rows that may not be on the disk yet."""
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
         """Append rows to a table, given as one sequence or array per column (missing columns are null).
@@ -109,30 +135,55 @@ class RunWriter:
             pending = self._pending[name]
             if pending:
                 arrays = [_column(field, pending) for field in schema]
-                self._streams[name].write_batch(pa.record_batch(arrays, schema=_versioned(name)))
+                # Not by a stream writer of Arrow's, which cannot go on with a stream.
+                self._sinks[name].write(pa.record_batch(arrays, schema=_versioned(name)).serialize())
                 self._sinks[name].flush()
                 pending.clear()
+                self._unsynced.add(name)
         self._flushed_s = time.monotonic()
+
+    def save(self, about: Mapping[str, Any], record: checkpoints.Packed) -> None:
+        """Write a checkpoint: the rows until now, and behind them a record; ``about`` is that of it without streams.
+
+        All of it is on the disk then. Raises `EdgesimError` where that is full, or fails.
+        """
+        with self._writing():
+            self._flush()
+            paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
+            sizes = {name: path.stat().st_size for name, path in paths.items()}
+            unsynced = [paths[name] for name in sorted(self._unsynced)]
+            checkpoints.write(self.folder, checkpoints.About(**about, streams=sizes), record, unsynced)
+            self._unsynced.clear()
+
+    def note(self, **facts: Any) -> None:
+        """Further facts for ``run.json``."""
+        self._run |= facts
+        with self._writing():
+            self._write_run()
 
     def close(self, status: str, cut: bool = False, **facts: Any) -> None:
         """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``.
 
-        ``cut`` is whether it was broken off, so that the rows of a round that was being recorded are dropped.
+        ``cut`` is whether it was broken off, so that the rows of a round that was being recorded are dropped. A run
+        that is not finished keeps its checkpoints, and the streams that they need.
         """
         self._run |= {"status": status, **facts}
         try:
             with self._writing():
+                goes_on = status != "finished" and bool(checkpoints.files(self.folder))
                 if self._whole:
                     self._close_tables(cut)
                 self._write_run()
+                if self._whole and not goes_on:
+                    # The record of the run's end comes first: a run killed in between is finished, or goes on.
+                    remove_streams(self.folder)
         finally:
             self._alone.release()
 
     def _close_tables(self, cut: bool) -> None:
         self._flush()
-        for name in SCHEMAS:
-            self._streams[name].close()
-            self._sinks[name].close()
+        for sink in self._sinks.values():
+            sink.close()
         last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
         for name in SCHEMAS:
             table = _read_stream(self.folder / f"{name}.arrow", name)
@@ -142,11 +193,16 @@ class RunWriter:
             # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
             pq.write_table(table.combine_chunks(), part)
             part.replace(self.folder / f"{name}.parquet")
-        for name in SCHEMAS:
-            (self.folder / f"{name}.arrow").unlink()
 
     def _write_run(self) -> None:
         write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
+
+
+def remove_streams(folder: Path) -> None:
+    """Remove what a run needs only until its tables are there: its streams and checkpoints."""
+    checkpoints.remove(folder)
+    for name in SCHEMAS:
+        (folder / f"{name}.arrow").unlink(missing_ok=True)
 
 
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:

@@ -58,6 +58,19 @@ def unpack(kind: type[Record], packed: Any, arrays: Arrays, modules: Collection[
     return record
 
 
+def lasting(of: Any) -> dict[str, Any]:
+    """What an object remembers from one round to the next: the attributes that its class names in ``LASTING``."""
+    return {name: getattr(of, name) for name in of.LASTING}
+
+
+def give_back(to: Any, remembered: Mapping[str, Any]) -> None:
+    """Give another object of the class what `lasting` told of one; raises `EdgesimError` for anything else."""
+    if remembered.keys() != set(to.LASTING):
+        raise _damaged(type(to).__name__, f"expected {', '.join(to.LASTING)} (got {', '.join(remembered)})")
+    for name, value in remembered.items():
+        setattr(to, name, value)
+
+
 class _Packer:
     """Describes values, each object once."""
 

@@ -10,7 +10,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import check_path
 from edgesim.files.plain_text import printable
-from edgesim.runs.processes import sigterm_interrupts
+from edgesim.runs.processes import Stopped, sigterm_interrupts
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,6 +18,8 @@ R = TypeVar("R")
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
     """Turn bad input into one line on stderr and the error's status, and Ctrl-C or SIGTERM into status 130.
+
+    A run that SIGTERM or SIGUSR1 has saved ends with status 75.
 
     What the system refuses is one line too: a full disk, a folder that is read-only.
 
@@ -38,6 +40,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"error: {place}{error.strerror or error}", EdgesimError.status)
+        except Stopped as stopped:
+            _stop(str(stopped), stopped.status)
         except KeyboardInterrupt:
             _stop("stopped; whatever had finished is kept", 130)
 

@@ -239,7 +239,8 @@ def kill_one(place: "Place", what: str, cold: bool, some: random.Random) -> Vict
         faults.append(f"traceback: {said}")
     allowed = {0, -signal.SIGKILL} if what in ("SIGKILL", "SIGKILL to all") else {0, 1, 2, -signal.SIGKILL}
     # While the libraries load SIGTERM ends a process by itself, and Ctrl-C may let Python end as by SIGINT.
-    allowed = allowed if what in KILLS else {0, 130, -signal.SIGTERM, -signal.SIGINT}
+    # SIGTERM ends a run within its rounds with 75.
+    allowed = allowed if what in KILLS else {0, 75, 130, -signal.SIGTERM, -signal.SIGINT}
     if status not in allowed:
         faults.append(f"status {status}: {said.strip().splitlines()[-1:]}")
     # What others leave between making it and using it, or at their end, goes away.
@@ -252,8 +253,8 @@ def kill_one(place: "Place", what: str, cold: bool, some: random.Random) -> Vict
         faults += unreadable(run)
         # A victim that was stopped before it wrote to a folder leaves it as the one before it did.
         its_own = (run / "run.json").is_file() and (run / "run.json").stat().st_mtime > started_s
-        if status == 130 and what in STOPS and its_own and status_of(run) == "running":
-            faults.append(f"{run.name} is 'running' after status 130")
+        if status in (75, 130) and what in STOPS and its_own and status_of(run) == "running":
+            faults.append(f"{run.name} is 'running' after status {status}")
     return Victim(moment_of(folder / "out", started_s), gone_s, faults)
 
 

@@ -119,7 +119,7 @@ def test_rows_that_are_written_when_ctrl_c_comes_are_there_once(tmp_path, monkey
         """Ctrl-C comes when a batch has just been written."""
 
         def __init__(self, sink):
-            self.sink, self.close, self.flushes = sink, sink.close, 0
+            self.sink, self.write, self.close, self.flushes = sink, sink.write, sink.close, 0
 
         def flush(self):
             self.sink.flush()

@@ -1,0 +1,82 @@
+"""What a run remembers at the end of a round, and a new run that goes on from there.
+
+World, streams and searches are functions of the config, so that they are made anew. No process is saved: the server
+begins with its next round, and devices at work go on from the records of their tasks. Events that lie at the very
+instant are put there again, with the same order of ties.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from edgesim.engine.server import Server
+from edgesim.engine.shared_band import SharedBand
+from edgesim.runs.saved import give_back, lasting
+from edgesim.traces.by_rounds import ByRounds
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A run at the end of a round."""
+
+    t_s: float
+    round: int
+    accuracy: float | None
+    protocol: dict[str, Any]
+    selector: Any
+    joiners: Any
+    """What devices remember that are asked whether they join; None where none is."""
+    learner: dict[str, Any]
+    bands: list[dict[str, Any]]
+    """Of those that are shared anew, beside their uploads."""
+    batteries: dict[str, Any] | None
+    report: dict[str, Any]
+    evaluations: dict[str, Any]
+    slots_s: list[float] | None
+    """When each slot began, of availability by rounds."""
+    given_up: str
+    """`Search.given_up`."""
+
+
+def taken_down(server: Server, round: int) -> RunState:
+    """The state of a run at the end of a round; it shares memory with the run, so pack it at once."""
+    parts = server.parts
+    availability = parts.world.availability
+    return RunState(
+        parts.clock.now,
+        round,
+        server.accuracy,
+        server.protocol.lasting(),
+        parts.selector.state,
+        None if parts.joiners is None else parts.joiners.memory,
+        parts.learner.lasting(),
+        [lasting(band) for band in parts.bands if isinstance(band, SharedBand)],
+        None if parts.batteries is None else lasting(parts.batteries),
+        lasting(parts.report),
+        lasting(parts.evaluations),
+        availability.starts_s.tolist() if isinstance(availability, ByRounds) else None,
+        parts.world.search.given_up,
+    )
+
+
+def go_on(server: Server, state: RunState) -> None:
+    """Let a server that has not begun go on from a state, which it takes over."""
+    parts = server.parts
+    parts.clock.set_forward(state.t_s)
+    server.accuracy = state.accuracy
+    if parts.selector.state is not None:
+        parts.selector.state = state.selector
+    if parts.joiners is not None:
+        parts.joiners.memory = state.joiners
+    parts.learner.go_on(state.learner)
+    for band, remembered in zip(parts.bands, state.bands, strict=False):
+        give_back(band, remembered)
+    if parts.batteries is not None:
+        give_back(parts.batteries, state.batteries or {})
+    give_back(parts.report, state.report)
+    give_back(parts.evaluations, state.evaluations)
+    availability = parts.world.availability
+    if isinstance(availability, ByRounds):
+        availability.starts_s.extend(state.slots_s or [])
+    parts.world.search.given_up = state.given_up
+    # Last, since devices at work go on with what all others know.
+    server.protocol.go_on(state.protocol)

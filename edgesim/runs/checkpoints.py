@@ -1,0 +1,155 @@
+"""Checkpoints of a run: what it remembers at a round's end, in files from which it goes on as if never stopped.
+
+A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.runs.saved`
+packs it, and as bytes its JSON and what it hangs on. The hash is that of the content: a file that was cut short or
+edited is not taken. No code of a file is run, nothing is pickled.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import own_file
+
+FORMAT = 1
+"""Of the files; one more whenever a record of an earlier format could not be gone on with."""
+
+_KEPT = 2
+"""Checkpoints that a run keeps: one may be damaged."""
+
+_HASH_LENGTH = 16
+_NAME = re.compile(rf"checkpoint-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
+_ABOUT, _JSON = "about", "json"
+"""Names of arrays, unlike those of a record."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What a checkpoint hangs on."""
+
+    round: int
+    config: Mapping[str, Any]
+    """The complete config."""
+    inputs: Mapping[str, str]
+    """`edgesim.runs.inputs.input_digests` of the run."""
+    machine: Mapping[str, str]
+    """Versions and kinds of what numbers are worked out with."""
+    streams: Mapping[str, int]
+    """Bytes of each table's stream at that time."""
+    wall_s: float
+    """Wall time that the run had taken."""
+    format: int = FORMAT
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A packed record."""
+
+    json: bytes
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return len(self.json) + sum(array.nbytes for array in self.arrays.values())
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read."""
+
+    path: Path
+    about: About
+    record: Packed
+
+
+def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = ()) -> None:
+    """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
+
+    The files ``beside`` it, on which it hangs, are on the disk before it counts. Raises OSError.
+    """
+    texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
+    content = save({**record.arrays, **{name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}})
+    path = folder / f"checkpoint-{about.round:06d}-{_hash(content)}.safetensors"
+    part = own_file(folder / "checkpoint.part")
+    try:
+        part.write_bytes(content)
+        # At the same time: a journal takes about as long for several files as for one.
+        with ThreadPoolExecutor(len(beside) + 1) as pool:
+            list(pool.map(_sync, [part, *beside]))
+        part.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
+    for old in files(folder)[_KEPT:]:
+        old.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Have what was written to a file on the disk."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def files(folder: Path) -> list[Path]:
+    """The checkpoints of a run, the newest first, whole or not."""
+    found = [path for path in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(path.name)]
+    return sorted(found, key=lambda path: (int(path.name.split("-")[1]), path.stat().st_mtime_ns), reverse=True)
+
+
+def remove(folder: Path, after: int = 0) -> None:
+    """Remove the checkpoints of later rounds than ``after``."""
+    for path in files(folder):
+        if int(path.name.split("-")[1]) > after:
+            path.unlink(missing_ok=True)
+    (folder / "checkpoint.part").unlink(missing_ok=True)
+
+
+def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+    """The newest whole checkpoint of a run, None if there is none; ``tell`` hears of those that are damaged."""
+    for path in files(folder):
+        try:
+            return _read(folder, path)
+        except (EdgesimError, OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+            tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
+    return None
+
+
+def _read(folder: Path, path: Path) -> Checkpoint:
+    content = path.read_bytes()
+    if _hash(content) != path.stem.rpartition("-")[2]:
+        raise EdgesimError("it was cut short or changed")
+    arrays = load(content)
+    about = json.loads(arrays.pop(_ABOUT).tobytes())
+    if about["format"] != FORMAT:
+        # Whatever else another format says is not looked at.
+        known = {name: about.get(name) for name in About.__dataclass_fields__}
+        return Checkpoint(path, About(**known), Packed(b"", {}))
+    about = About(**about)
+    for table, size in about.streams.items():
+        there = (folder / f"{table}.arrow").stat().st_size
+        if there < size:
+            raise EdgesimError(f"{table}.arrow has {there} of the {size} bytes that it had then")
+    return Checkpoint(path, about, Packed(arrays.pop(_JSON).tobytes(), arrays))
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,179 @@
+"""When a run is saved, and whether it may go on from what was saved."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgesim.engine.protocol import RoundNumber
+from edgesim.engine.run_state import RunState, taken_down
+from edgesim.engine.server import Server
+from edgesim.errors import EdgesimError
+from edgesim.runs import checkpoints
+from edgesim.runs.processes import Request, Stopped
+from edgesim.runs.records import read_run
+from edgesim.runs.saved import pack, unpack
+
+_SHARE = 0.02
+"""Share of a run's wall time that checkpoints take at most, where they are written now and then."""
+
+_MUCH_BYTES = 100 * 2**20
+"""A checkpoint from which size on the user is told of it."""
+
+_MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end")
+"""Facts of ``run.json`` by which the last bits of results may differ, beside the versions of packages."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A checkpoint from which a run may go on."""
+
+    about: checkpoints.About
+    state: RunState
+    facts: dict[str, Any]
+    """What ``run.json`` says of it."""
+
+
+def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run's checkpoints hang on, as of `checkpoints.About`: its config, and parts of what ``run.json`` says."""
+    machine = {name: str(facts[name]) for name in _MACHINE if name in facts}
+    versions = {name: str(version) for name, version in facts["versions"].items()}
+    # As it comes back: JSON has no tuples.
+    return {"config": json.loads(json.dumps(config)), "inputs": facts["inputs"], "machine": versions | machine}
+
+
+def find(
+    folder: Path,
+    wanted: Mapping[str, Any],
+    modules: Collection[str],
+    on_note: Callable[[str, str], None],
+    strict: bool,
+    other_machine: bool,
+) -> Found | None:
+    """The newest checkpoint in the folder of an unfinished run from which it may go on; None where it begins again.
+
+    Records may be of edgesim and of the user's own ``modules``. ``on_note`` hears why an older one is taken, or none;
+    with ``strict`` a whole one that is of something else is an `EdgesimError`. With ``other_machine`` it may be of
+    another machine.
+    """
+
+    def tell(what: str) -> None:
+        # A study shows a subject once.
+        on_note(f"checkpoint of {folder}", f"{folder}: {what}")
+
+    found = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
+    if found is None:
+        return None
+    then, state = found.about, None
+    other = {name: old for name, old in then.machine.items() if wanted["machine"].get(name) != old}
+    difference = _difference(then, wanted, {} if other_machine else other)
+    if difference is None:
+        try:
+            state = unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
+        except (EdgesimError, ValueError) as error:
+            difference = f"cannot be read ({error})"
+    if state is not None:
+        told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
+        before = read_run(folder).get("resumed", []) if (folder / "run.json").is_file() else []
+        on_note("resume", f"{folder}: goes on behind round {then.round}")
+        return Found(then, state, {"resumed": [*before, told]})
+    if strict:
+        raise EdgesimError(f"{found.path}: {difference}; edgesim run --fresh begins again")
+    tell(f"the run begins again, since its checkpoint {difference}")
+    return None
+
+
+def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mapping[str, str]) -> str | None:
+    """Why a run may not go on from a checkpoint; None if it may."""
+    if then.format != checkpoints.FORMAT:
+        return f"has format {then.format} (edgesim reads {checkpoints.FORMAT})"
+    if (key := first_difference(then.config, now["config"])) is not None:
+        return f"is of another config ({key} differs)"
+    if (key := first_difference(then.inputs, now["inputs"])) is not None:
+        return f"is of other files, code or version of edgesim ({key} differs)"
+    if machine:
+        name, old = next(iter(machine.items()))
+        new = now["machine"].get(name)
+        return f"is of another machine ({name} was {old}, is {new}; edgesim resume --allow-other-machine goes on)"
+    return None
+
+
+def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first key, as ``section.key``, in which two nested mappings differ; None if they are equal."""
+    for key in sorted({*one, *other}):
+        mine, theirs = one.get(key), other.get(key)
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            inner = first_difference(mine, theirs)
+            if inner is not None:
+                return f"{key}.{inner}"
+        elif mine != theirs:
+            return key
+    return None
+
+
+def stopped(folder: Path) -> Stopped:
+    """What ends a run that was asked to end."""
+    how = f"edgesim resume {folder} goes on"
+    saved = checkpoints.files(folder)
+    if not saved:
+        return Stopped(f"stopped before a checkpoint was written; {how} from the start")
+    return Stopped(f"stopped; {how} behind round {int(saved[0].name.split('-')[1])}")
+
+
+class Saver:
+    """Saves a run at the ends of rounds, where that is due, and ends it where it was asked to."""
+
+    def __init__(
+        self,
+        server: Server,
+        folder: Path,
+        about: Mapping[str, Any],
+        every_s: float,
+        asked: Request,
+        started_s: float,
+        on_note: Callable[[str, str], None],
+    ) -> None:
+        """``every_s`` is the least wall time between two checkpoints, 0 for one at the end of each round.
+
+        ``started_s`` is when the run began, by the performance counter. ``on_note`` hears of large checkpoints, and of
+        a run that cannot be saved.
+        """
+        self._server, self._about, self._every_s, self._asked = server, about, every_s, asked
+        self._started_s, self._on_note = started_s, on_note
+        self._folder = folder
+        self._due_s = time.perf_counter() + every_s
+        self._can_save = True
+        record = self._packed(0)
+        size = server.parts.learner.most_remembered_bytes + (0 if record is None else record.size)
+        server.parts.writer.note(checkpoint_bytes_at_most=size)
+        if size > _MUCH_BYTES:
+            on_note(
+                "checkpoints", f"each of two checkpoints takes up to {size / 2**20:,.0f} MiB beside the run's tables"
+            )
+
+    def __call__(self, number: RoundNumber) -> None:
+        """A round has ended."""
+        begun_s = time.perf_counter()
+        if self._asked.came is None and (begun_s < self._due_s or not self._can_save):
+            return
+        record = self._packed(number.round) if self._can_save else None
+        if record is not None:
+            about = {**self._about, "round": number.round, "wall_s": begun_s - self._started_s}
+            self._server.parts.writer.save(about, record)
+        if self._asked.came is not None:
+            raise stopped(self._folder)
+        now_s = time.perf_counter()
+        pause_s = max(self._every_s, (now_s - begun_s) / _SHARE) if self._every_s else 0.0
+        self._due_s = now_s + pause_s
+
+    def _packed(self, round: int) -> checkpoints.Packed | None:
+        """The run's state; None, now and from then on, where something cannot be saved."""
+        try:
+            packed, arrays = pack(taken_down(self._server, round))
+        except EdgesimError as error:
+            self._can_save = False
+            self._on_note("checkpoints", f"the run has no checkpoints: {error}")
+            return None
+        return checkpoints.Packed(json.dumps(packed, allow_nan=False).encode(), arrays)
