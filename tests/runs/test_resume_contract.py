@@ -1,0 +1,228 @@
+"""Whatever a run is made of, stopped in the middle and resumed it has the bytes of an undisturbed run.
+
+Held against the registries: a new algorithm, policy or protocol that forgets something fails here by its line there.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from contract import ALLOWED, CASES, make_config, marked_setting
+from stopped_runs import assert_stops_change_nothing
+
+from edgesim import joining
+from edgesim.config import RoundConfig, RunConfig
+from edgesim.config_file import parse
+from edgesim.learning.drift import LAWS
+from edgesim.selection import SELECTORS
+
+STOPS = (2, 5)
+"""Rounds: the cloud averages after the second and the fourth."""
+HUNDRED = Path(__file__).parents[1] / "compared" / "hundred-classes.npz"
+
+
+@pytest.mark.parametrize(("pair", "setting"), [marked_setting(*case) for case in ALLOWED if case[1] != "rounds"])
+def test_an_algorithm_is_resumed(pair, setting, tmp_path):
+    """With updates of stopped rounds on their way, and with servers of their own behind stations."""
+    config = make_config(pair, setting, keep_best=False)
+    assert_stops_change_nothing(measured(config), tmp_path, STOPS)
+
+
+@pytest.mark.parametrize(("pair", "options"), CASES)
+def test_an_algorithm_is_resumed_in_rounds(pair, options, tmp_path):
+    assert_stops_change_nothing(measured(make_config(pair, options=options)), tmp_path, (4,))
+
+
+def measured(config: RunConfig) -> RunConfig:
+    """A config whose model is tested now and then, with all measures."""
+    evaluation = config.evaluation.model_copy(update={"every": 2, "measures": "all"})
+    return config.model_copy(update={"evaluation": evaluation})
+
+
+@pytest.mark.parametrize("policy", SELECTORS)
+def test_a_policy_is_resumed(policy, tmp_path):
+    config = parse(
+        {
+            "seed": 2,
+            "rounds": 5,
+            "devices": {"count": 16},
+            "availability": {"model": "bernoulli", "probability": 0.7},
+            "round": {"tmax_s": 0.8, "payload_bits": 1.8e7, "admission": "count", "count": 4, "over_commitment": 1.5},
+            "learning": {"pretrain": False, "steps": 2, "back_end": "loop"},
+            "evaluation": {"every": 3, "samples": 20},
+            "selection": {"policy": policy},
+        },
+        "test",
+    )
+    assert_stops_change_nothing(config, tmp_path, (4,))
+
+
+COUNT = {"admission": "count", "count": 5}
+LATE = {"late": "keep", "delay_knowledge": "planned", "plan_quantile": 0.2, "tmax_s": 0.6}
+ROUNDS = {
+    "synchronous": LATE,
+    "buffered": {**COUNT, "protocol_options": {"buffer": 3}},
+    "asynchronous": COUNT,
+}
+"""Knobs by protocol with which work goes on behind a checkpoint."""
+BATTERY = {"battery_j": 6.0, "battery_start": "drawn", "recharge_w": 1.0, "idle_power_w": 0.2}
+
+
+def config(protocol: str, **sections: Any) -> RunConfig:
+    values: dict[str, Any] = {
+        "seed": 3,
+        "rounds": 12,
+        "devices": {"count": 14},
+        "radio": {"bandwidth_hz": 4e6},
+        "round": {"payload_bits": 1e6, "protocol": protocol, **ROUNDS[protocol]},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    given = {key: values.get(key, {}) | value for key, value in sections.items() if isinstance(value, dict)}
+    return parse(values | sections | given, "test")
+
+
+PROTOCOLS = get_args(RoundConfig.model_fields["protocol"].annotation)
+QUICK = {("pause", "reshared", True), ("abort", "reserved", False)}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "interruption", "sharing", "battery"),
+    [
+        pytest.param(protocol, *case, marks=() if case in QUICK else pytest.mark.slow)
+        for protocol in PROTOCOLS
+        for interruption in ("abort", "pause", "ignore")
+        for sharing in ("reserved", "reshared")
+        for case in [(interruption, sharing, False), (interruption, sharing, True)]
+    ],
+)
+def test_a_protocol_is_resumed_with_work_in_flight(protocol, interruption, sharing, battery, tmp_path):
+    availability = {"model": "bernoulli", "probability": 0.7, "slot_s": 0.25, "interruption": interruption}
+    devices = BATTERY if battery else {}
+    this = config(protocol, availability=availability, radio={"sharing": sharing}, devices=devices)
+    assert_stops_change_nothing(this, tmp_path, tuple(range(2, 12)))
+
+
+WORLDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "slots by rounds": (
+        {"availability": {"model": "bernoulli", "probability": 0.7, "interruption": "pause"}},
+        ("synchronous",),
+    ),
+    "chains by rounds": ({"availability": {"model": "markov"}}, ("synchronous",)),
+    "downloads": ({"round": {"download_s": 0.3}}, PROTOCOLS),
+    "fading": ({"radio": {"fading": "rayleigh"}, "staleness": {"limit": 2}}, PROTOCOLS),
+    "a recorded band": ({"radio": {"channel": "recorded-capacity", "sharing": "reshared"}}, PROTOCOLS),
+    # A dozen uploads of unlike weights at the checkpoints.
+    "many latecomers": (
+        {"radio": {"sharing": "reshared", "fading": "rayleigh"}, "devices": {"count": 30}},
+        ("synchronous",),
+    ),
+    "cells": ({"topology": {"file": "three-cells"}, "radio": {"sharing": "reshared"}}, PROTOCOLS),
+    "edges": (
+        {"topology": {"file": "three-cells", "aggregation": "hierarchical", "cloud_every": 3}},
+        ("synchronous",),
+    ),
+    "a moving deadline": ({"round": {"moving_deadline": 0.5}}, ("synchronous",)),
+    "an end in time": ({"rounds": 100, "stop_at_s": 9.1}, PROTOCOLS),
+    # Places stay free, so that the server waits for devices that are away; nobody leaves when they come.
+    "too few devices": (
+        {
+            "availability": {"model": "bernoulli", "probability": 0.3, "slot_s": 0.4, "interruption": "ignore"},
+            "round": {"count": 12},
+        },
+        ("buffered", "asynchronous"),
+    ),
+    "sessions": ({"availability": {"model": "renewal"}}, PROTOCOLS),
+}
+QUICK_WORLDS = {
+    ("slots by rounds", "synchronous"),
+    ("many latecomers", "synchronous"),
+    ("cells", "buffered"),
+    ("edges", "synchronous"),
+    ("a moving deadline", "synchronous"),
+    ("too few devices", "buffered"),
+    ("too few devices", "asynchronous"),
+}
+
+
+@pytest.mark.parametrize(
+    ("world", "protocol"),
+    [
+        pytest.param(world, protocol, marks=() if (world, protocol) in QUICK_WORLDS else pytest.mark.slow)
+        for world, (_, protocols) in WORLDS.items()
+        for protocol in protocols
+    ],
+)
+def test_a_world_is_resumed(world, protocol, tmp_path):
+    stops = {"too few devices": tuple(range(2, 12)), "many latecomers": (2, 6, 10)}.get(world, (3, 6, 7))
+    assert_stops_change_nothing(config(protocol, **WORLDS[world][0]), tmp_path, stops)
+
+
+TRAINING = {"training": "real", "pretrain": False, "steps": 2, "batch_size": 8, "back_end": "loop"}
+
+
+LOW, HIGH = ([0.2] * 5 + [0.0] * 5), ([0.0] * 5 + [0.2] * 5)
+MIXES: dict[str, dict[str, Any]] = {
+    "rotation": {"classes": [2, 3]},
+    "swap": {"t_s": 2.1, "before": [LOW], "after": [HIGH]},
+    "gradual": {"start_s": 1.0, "end_s": 4.0, "before": [LOW, HIGH], "after": [HIGH, LOW]},
+    "recurring": {"mixes": [[LOW], [HIGH]], "durations_s": [0.7, 1.1]},
+    "arrival": {"rate_per_s": 1.5, "pool": "iid_partition"},
+}
+
+
+@pytest.mark.parametrize(
+    ("law", "protocol"),
+    [
+        pytest.param(law, protocol, marks=() if (law, protocol) == ("rotation", "buffered") else pytest.mark.slow)
+        for law in LAWS
+        if law != "frames"
+        for protocol in PROTOCOLS
+    ],
+)
+def test_a_drift_law_is_resumed(law, protocol, tmp_path):
+    data = {"dataset": "digits"} | ({} if law == "rotation" else {"samples_per_device": 20})
+    # The policy compares the data of a round with those of the one before.
+    policy = {"policy": "pure-drift"} if law == "rotation" else {"policy": "random"}
+    sections = {"drift": {"law": law} | MIXES[law], "data": data, "learning": TRAINING, "selection": policy}
+    assert_stops_change_nothing(config(protocol, **sections), tmp_path, (3, 6, 7))
+
+
+@pytest.mark.parametrize("law", joining.LAWS)
+def test_a_joining_law_is_resumed(law, tmp_path):
+    """Devices join by how they have trained, latecomers too."""
+    training = {name: value for name, value in TRAINING.items() if name != "steps"} | {"epochs": 2}
+    sections = {"joining": {"law": law}, "data": {"dataset": "digits", "samples_per_device": 20}, "learning": training}
+    assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
+
+
+@pytest.mark.parametrize("mechanism", ["local", pytest.param("central", marks=pytest.mark.slow)])
+def test_privacy_is_resumed(mechanism, tmp_path):
+    privacy = {"mechanism": mechanism, "clip": 1.0, "noise": 0.5, "delta": 1e-5}
+    this = config("synchronous", learning=TRAINING, data={"dataset": "digits"}, privacy=privacy, round={"late": "drop"})
+    assert_stops_change_nothing(this, tmp_path, (4,))
+    spent = [json.loads((tmp_path / name / "run.json").read_text())["privacy"] for name in ("stopped", "undisturbed")]
+    assert spent[0] == spent[1]
+
+
+@pytest.mark.parametrize("keep_best", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_run_of_several_frames_is_resumed_in_each_and_at_the_end_of_one(keep_best, tmp_path):
+    """The best model of a frame, with which the next one begins, is of a round before the stop."""
+    this = config(
+        "synchronous",
+        rounds=[4, 4],
+        data={"dataset": str(HUNDRED), "samples_per_device": 6},
+        learning=TRAINING | {"keep_best": keep_best, "lr": 3.0},
+    )
+    assert_stops_change_nothing(this, tmp_path, (3, 5, 8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("back_end", ["loop", "stacked", "workers"])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_back_end_is_resumed_with_jobs_that_have_not_run(protocol, back_end, tmp_path):
+    learning = TRAINING | {"back_end": back_end, "persist_momentum": True}
+    learning |= {"workers": 2} if back_end == "workers" else {}
+    this = config(protocol, learning=learning, data={"dataset": "digits"}, evaluation={"every_s": 0.7})
+    assert_stops_change_nothing(this, tmp_path, (3, 4, 7))
