@@ -104,7 +104,7 @@ class Totals:
 class Report:
     """Turns what happened into rows."""
 
-    LASTING: ClassVar = ("totals", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
+    LASTING: ClassVar = ("totals", "_kept", "_waiting", "_told", "_told_until_s", "_idle_told_j", "_idle_of_devices_j")
 
     writer: RunWriter
     population: Population

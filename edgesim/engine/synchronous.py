@@ -35,7 +35,7 @@ from edgesim.selection.view import Drafter, RoundReport
 class Synchronous:
     """The synchronous protocol; its state: who was selected how often, when rounds are due, whose upload goes on."""
 
-    LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed")
+    LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule")
 
     parts: RunParts
     times_selected: Integers

@@ -88,11 +88,13 @@ class Accounts:
     def lasting(self) -> dict[str, Any]:
         """What is remembered from one round to the next."""
         of_data = {"when": tuple(self.when), "first": tuple(self._first_when)}
-        return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_data}
+        of_devices = {"has_model": self.has_model}
+        return {"ledger": self.ledger, "models": self.models, "is_open": self._is_open, **of_devices, **of_data}
 
     def go_on(self, remembered: Mapping[str, Any]) -> None:
         """Go on with what other accounts of the run remembered after a round."""
         self.ledger, self.models, self._is_open = (remembered[name] for name in ("ledger", "models", "is_open"))
+        self.has_model = remembered["has_model"]
         self.when, self._first_when = When(*remembered["when"]), When(*remembered["first"])
         drift = self._federation.drift
         # What devices hold now comes last: laws remember their last answer.

@@ -62,8 +62,8 @@ class TorchLearner:
     """A `Learner` that trains."""
 
     LASTING: ClassVar = (
-        "global_weights", "states", "kept", "first_kept", "velocities", "jobs_trained", "_counted", "_merged", "_start",
-        "_in_frame", "_round", "_made_in", "_last_merged", "_best", "_without_auc", "_last_change",
+        "global_weights", "states", "kept", "first_kept", "velocities", "carried", "jobs_trained", "_counted",
+        "_merged", "_start", "_in_frame", "_round", "_made_in", "_last_merged", "_best", "_without_auc", "_last_change",
     )  # fmt: skip
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams, cores: int) -> None:

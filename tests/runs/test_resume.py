@@ -506,7 +506,9 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
     assert set(vars(learner)) == set(TorchLearner.LASTING) | made_anew | within_a_merge
     of_config = {"model_bits", "algorithm", "rule", "work", "measured", "looked_at", "_config", "_federation"}
     of_instants = {"held", "before", "_first", "when", "_first_when"}
-    assert set(vars(learner.accounts)) == {"ledger", "models", "_is_open"} | of_config | of_instants
+    assert (
+        set(vars(learner.accounts)) == {"ledger", "models", "_is_open", "has_model", "is_due"} | of_config | of_instants
+    )
 
 
 def test_a_checkpoint_holds_no_pickle_and_only_what_edgesim_made(stopped: Path):

@@ -197,6 +197,16 @@ def test_a_joining_law_is_resumed(law, tmp_path):
     assert_stops_change_nothing(config("synchronous", **sections), tmp_path, (3, 6, 7))
 
 
+@pytest.mark.parametrize(
+    "skip", ["carry", *(pytest.param(skip, marks=pytest.mark.slow) for skip in ("discard", "sent"))]
+)
+def test_skipped_rounds_are_resumed(skip, tmp_path):
+    """Every round is made due or skipped by the accuracies before; stopped in both kinds."""
+    sections = {"merging": {"signal": "test", "skip": skip}, "data": {"dataset": "digits"}, "learning": TRAINING}
+    this = config("synchronous", **sections, round={"late": "drop", "tmax_s": 1.0})
+    assert_stops_change_nothing(this, tmp_path, (5, 6, 7, 8, 9))
+
+
 @pytest.mark.parametrize("mechanism", ["local", pytest.param("central", marks=pytest.mark.slow)])
 def test_privacy_is_resumed(mechanism, tmp_path):
     privacy = {"mechanism": mechanism, "clip": 1.0, "noise": 0.5, "delta": 1e-5}
