@@ -11,6 +11,7 @@ from pydantic import Field
 from edgesim.algorithms import algorithm
 from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Pull, State
 from edgesim.arrays import Floats
+from edgesim.quantities import Factor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class MineOptions(AveragingOptions):
     """Options of Mine."""
 
-    mu: float = Field(0.1, ge=0)
+    mu: Factor = Field(0.1, ge=0)
     """What it means, with its symbol in the paper."""
 
 

@@ -9,14 +9,15 @@ from edgesim.learning.drift import mixes
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import Law, Setting, When
 from edgesim.learning.drift.moving import Moving, make_fleet
+from edgesim.quantities import Count
 
 
 class Seasons(Law):
     """Options of the law, keys of ``[drift]``."""
 
-    classes: int = Field(3, ge=1)
+    classes: Count = Field(3, ge=1)
     """Classes that a device holds at a time."""
-    every: int = Field(10, ge=1)
+    every: Count = Field(10, ge=1)
     """Rounds until the first of them is given up for the next one."""
 
     def make(self, setting: Setting) -> Moving:

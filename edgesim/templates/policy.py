@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.arrays import Integers
+from edgesim.quantities import Count
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
@@ -15,7 +16,7 @@ from edgesim.selection.view import Choice, RoundReport, RoundView, Selector
 class LongestWaitOptions(view.Options):
     """Options of the policy, keys of ``[selection]``."""
 
-    rest: int = Field(0, ge=0)
+    rest: Count = Field(0, ge=0)
     """Rounds for which a device that was taken is not offered again."""
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from edgesim.arrays import Booleans, Integers
+from edgesim.quantities import Count
 from edgesim.streams import Streams
 from edgesim.traces.models.options import Slotted
 
@@ -13,9 +14,9 @@ from edgesim.traces.models.options import Slotted
 class Shifts(Slotted):
     """Options of the model, keys of ``[availability]``; `Slotted` adds what a slot is, a round or so many seconds."""
 
-    groups: int = Field(2, ge=1)
+    groups: Count = Field(2, ge=1)
     """Device k belongs to group k mod ``groups``."""
-    length: int = Field(3, ge=1)
+    length: Count = Field(3, ge=1)
     """Slots of a shift."""
     absence: float = Field(0.0, ge=0, lt=1)
     """Chance that a device misses a slot of its shift."""

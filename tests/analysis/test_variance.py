@@ -44,7 +44,8 @@ GROUP = st.lists(st.floats(-10, 10, width=16), min_size=2, max_size=5)
 @settings(max_examples=30, deadline=None)
 @given(st.lists(GROUP, min_size=2, max_size=4))
 def test_one_way_f_and_p_are_scipys_for_groups_of_any_size(groups):
-    if sum(np.var(group) for group in groups) < 1e-2:
+    # Of equal means SciPy makes an F of rounding errors, which may be negative and has no p.
+    if sum(np.var(group) for group in groups) < 1e-2 or np.ptp([np.mean(group) for group in groups]) < 1e-3:
         return
     values = pd.DataFrame([{"group": i, "value": value} for i, group in enumerate(groups) for value in group])
     row = analyse(values, ["group"]).iloc[0]
