@@ -246,6 +246,8 @@ def mine(tmp_path, monkeypatch):
     for name, text in (texts | {"own_net": NET}).items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
+    # Python takes byte code for that of a file which has another text of the same length within the same second.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for name in (*texts, "own_net", "policys_helper", "nets_helper"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(SELECTORS, "mine", importlib.import_module("own_policy").Mine)
