@@ -22,7 +22,7 @@ demo: .venv/ready
 
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks
 
-# What a change can break, in a few minutes; everything, the tests marked slow as well.
+# What a change can break, in a few minutes, with a third of each large family of cases (tests/conftest.py); everything.
 test: lint
 	$(PYTEST) -m 'not slow'
 

@@ -4,7 +4,9 @@ import gc
 import os
 import runpy
 import signal
+from collections import Counter
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -15,6 +17,20 @@ SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 # A shell that starts the tests in the background leaves them deaf to interrupts, and so the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+FAMILY = 8
+"""Cases of one parametrised test above which the fast tests take a third of them; `make test-all` runs all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark as slow what is left out of large families: always the same cases, whichever others are collected."""
+    families = Counter((item.path, item.originalname) for item in items if hasattr(item, "callspec"))
+    for item in items:
+        large = hasattr(item, "callspec") and families[item.path, item.originalname] > FAMILY
+        if large and crc32(item.name.encode()) % 3:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():

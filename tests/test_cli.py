@@ -249,6 +249,7 @@ def test_an_unfinished_run_starts_over_and_says_so(config, tmp_path):
     assert "was unfinished, run again from the start" in edgesim("run", "run.toml", "--out", "mine")[1]
 
 
+@pytest.mark.slow
 def test_figures_of_several_runs_lie_beside_them_not_in_one_of_them(config, tmp_path):
     for seed in (1, 2):
         edgesim("run", "run.toml", "--out", f"runs/{seed}", "--set", f"seed={seed}")

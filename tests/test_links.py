@@ -54,6 +54,7 @@ def test_a_run_writes_through_no_link_in_its_folder(name: str, victim: Path) -> 
     assert status or not linked.is_symlink()
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_through_no_link(victim: Path) -> None:
     assert edgesim("run", "run.toml", "--out", "run")[0] == 0
     Path("run/plots").mkdir()

@@ -206,6 +206,7 @@ def test_every_new_plug_in_passes_its_own_test_in_a_folder_of_its_own(own):
     )
 
 
+@pytest.mark.slow
 def test_init_writes_a_folder_whose_run_finishes(own):
     done = CliRunner().invoke(app, ["init", "begin"])
     assert done.exit_code == 0, done.output

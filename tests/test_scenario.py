@@ -27,15 +27,7 @@ QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
     ("feddance.py", ("--selectors", "random,feddance", "--trace", "sample-week,synthetic", "--skew", "rare")),
 ]
 
-SECONDS = {
-    "async_vs_sync.py",
-    "feddance.py",
-    "fedstg.py",
-    "replay.py",
-    "selectors_on_radio.py",
-    "tmax_bandwidth.py",
-    "trace_anatomy.py",
-}
+SECONDS = {"tmax_bandwidth.py", "trace_anatomy.py"}
 """Scenarios that take about a second each when they run quickly."""
 
 LEARNT = {"accuracy_rounds", "accuracy_seconds", "final_accuracy", "training_loss", "fairness"}

@@ -99,6 +99,7 @@ def quick(names):
     return [pytest.param(name, marks=() if name in names else pytest.mark.slow) for name in EVIL]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick(EVIL[:1])[:12], ids=ascii)
 def test_a_run_of_a_stranger_is_shown_and_drawn_with_its_names_as_text(name, whole, tmp_path):
     folder = Path(shutil.copytree(whole, tmp_path / "run"))

@@ -335,6 +335,7 @@ def test_one_run_per_series_has_no_spread_to_explain(runs):
     assert draw_rounds_to_target(alone, [0.6]).axes[0].get_ylabel() == "rounds needed (count)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "length"), [(6, 24), (9, 40), (12, 40), (6, 80)])
 def test_long_labels_leave_the_panel_its_height_and_the_legend_below_it(runs, count, length):
     """A layout that does not fit warns, and warnings of that kind are errors here."""
@@ -350,6 +351,7 @@ def test_long_labels_leave_the_panel_its_height_and_the_legend_below_it(runs, co
         assert 1.4 < axes.get_window_extent().height / figure.dpi < 2.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [draw_scheduled, draw_energy, draw_final_accuracy])
 @pytest.mark.parametrize("panels", [1, 3])
 def test_long_names_beside_bars_leave_the_panels_most_of_the_figure(runs, draw, panels):

@@ -41,6 +41,7 @@ def test_a_timing_only_run_gets_no_accuracy_figure(tmp_path, run_writer):
     assert stems(files) == {"gantt", "band_use", "partition", "cell_map", "delay_cdf", "energy", *WASTE}
 
 
+@pytest.mark.slow
 def test_several_runs_are_drawn_together_by_policy(tmp_path, run_writer):
     folders = [run_writer(tmp_path / policy, policy=policy) for policy in ("random", "fedteddi")]
     files = draw(folders, tmp_path / "figures")

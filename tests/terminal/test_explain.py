@@ -91,6 +91,7 @@ def test_scenarios_are_listed_and_unknown_ones_refused():
     assert "no file 'partitons', did you mean 'partitions'?" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_a_scenario_is_started_with_its_options(tmp_path):
     command = [sys.executable, "-m", "edgesim", "scenario", "partitions", "--partitions", "nix", "--quick"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

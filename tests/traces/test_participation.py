@@ -117,6 +117,7 @@ def test_timed_random_participation_has_each_devices_own_rate_and_no_memory(by: 
     assert np.array_equal(found[2], matrix(made("bernoulli", 5, probability=0.5, **by), 5, rounds)[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [{"slots": "rounds"}, {"slot_s": SLOT_S}], ids=["rounds", "seconds"])
 def test_a_chain_has_each_devices_own_probabilities_to_join_and_to_leave(by: dict[str, object]) -> None:
     """One device that seldom comes, one that hardly stays, one of opposites in turn (p + q > 1), one of the default."""
@@ -246,6 +247,7 @@ def test_an_arrival_that_leaves_rounds_empty_has_one_drawn_device_in_each_of_the
     assert not forced_by.is_settled(1)
 
 
+@pytest.mark.slow
 def test_a_fair_coin_leaves_a_round_of_ten_clients_empty_as_often_as_the_benchmark_says() -> None:
     # Of 100 rounds at N = 10, 100 / 2^10 = .0977 on average.
     forced = made("bernoulli", 10, probability=0.5, slots="rounds", if_empty="force")

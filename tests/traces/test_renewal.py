@@ -82,6 +82,7 @@ def drawn_on_demand(streams: Streams, devices: int = DEVICES, **options: Any) ->
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 @settings(max_examples=12)
 @given(st.lists(questions, min_size=1, max_size=8), st.sampled_from(["wrap", "absent"]), st.integers(0, 5))

@@ -71,6 +71,7 @@ def test_the_state_of_a_chain_that_never_forgets_is_refused_in_one_line() -> Non
         chains(np.array([0]), np.array([10**15]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("day_s", "slot_s"), [(60.5, 1.0), (1000.0, 0.7), (10.0, 9.0), (3.0, 7.0), (500.0, 1 / 3)])
 def test_the_next_day_of_a_solar_device_is_that_of_a_look_at_every_slot(day_s: float, slot_s: float) -> None:
     ids, slots = np.arange(5), np.arange(6000)

@@ -96,6 +96,7 @@ def test_its_nights_are_about_twice_as_busy_as_its_afternoons(week) -> None:
     assert 1.7 < hours.max() / hours.min() < 2.4
 
 
+@pytest.mark.slow
 def test_its_first_day_is_like_its_last_one() -> None:
     found = Renewal(rhythm=0.0).intervals(10_000, Streams(2))
     hours_s = np.arange(0.0, 604_800.0, 3600.0)

@@ -144,6 +144,7 @@ def _one_process(data, pulling):
         back_end.close()
 
 
+@pytest.mark.slow
 def test_processes_bring_the_bits_of_the_loop_under_adam(data, promises, pulling):
     with _one_process(data, pulling) as (model, back_end):
         alone, spread = (promises(model, *EDGES, kind="adam", **CLIPPED) for _ in range(2))

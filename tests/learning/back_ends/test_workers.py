@@ -108,6 +108,7 @@ def test_workers_bring_the_very_bits_of_the_loop_and_go_on_doing_so(two, data, p
             _same_bits(spread, alone)
 
 
+@pytest.mark.slow
 def test_augmented_jobs_from_different_start_weights_bring_the_bits_of_the_loop_too(two, data, promises, pulling):
     """On a net with dropout, with every term of a pull and with decay."""
     model, back_end = two

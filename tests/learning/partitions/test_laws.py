@@ -83,6 +83,7 @@ def test_oracle_t10_of_dpfl_kpfl_heavy_skew_gives_most_of_a_class_to_one_device(
     assert np.median(tops[0.1]) == pytest.approx(0.655, abs=0.08)
 
 
+@pytest.mark.slow
 def test_a_devices_size_under_quantity_skew_follows_the_beta_law_and_its_mix_is_the_global_one():
     parts = [Quantity(alpha=0.8).divide(MNIST, 10, 5, None, Streams(seed))[0] for seed in range(200)]
     sizes = np.array([len(clients[0]) for clients in parts])
