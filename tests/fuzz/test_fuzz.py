@@ -1,6 +1,6 @@
 """Whatever comes in, one line that says what is wrong, within seconds; or a run that means something.
 
-Quick tests try a few inputs of each kind, slow ones 3,000 in all; ``EDGESIM_FUZZ=30000`` tries so many instead.
+Quick tests try a few inputs of each kind, slow ones 1,500 in all; ``EDGESIM_FUZZ=30000`` tries so many instead.
 """
 
 import os
@@ -20,7 +20,7 @@ from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 
-ALL = int(os.environ.get("EDGESIM_FUZZ", "3000"))
+ALL = int(os.environ.get("EDGESIM_FUZZ", "1500"))
 SHARE = {"combination": 0.25, "config": 0.2, "run folder": 0.15, "content file": 0.2}
 """Of all inputs; the other kinds share what is left."""
 
