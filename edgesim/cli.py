@@ -290,13 +290,13 @@ def scenario(
 def list_() -> None:
     """List what configs can name: policies, algorithms, partitions, drift laws, channels, models, data sets, ..."""
     rows = {
-        "policies": sorted((*SELECTORS, *SELECTORS.installed)),
-        "algorithms": sorted((*ALGORITHMS, *ALGORITHMS.installed)),
-        "partitions": sorted((*PARTITIONS, *PARTITIONS.installed)),
-        "drift": sorted((*LAWS, *LAWS.installed)),
-        "joining": sorted((*JOINING_LAWS, *JOINING_LAWS.installed)),
+        "policies": SELECTORS.names,
+        "algorithms": ALGORITHMS.names,
+        "partitions": PARTITIONS.names,
+        "drift": LAWS.names,
+        "joining": JOINING_LAWS.names,
         "channels": content.names("channels", ".toml"),
-        "availability": sorted((*MODELS, *MODELS.installed)),
+        "availability": MODELS.names,
         "traces": content.names("traces", ".parquet"),
         "scenarios": content.names("scenarios", ".py"),
         "models": [*sorted(PARAMETER_COUNTS | TORCHVISION_COUNTS), "torchvision:NAME", "package.module.callable"],

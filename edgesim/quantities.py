@@ -8,6 +8,19 @@ from typing import Annotated
 
 from pydantic import Field
 
+UNITS = {
+    "s": "s",
+    "hz": "Hz",
+    "bits": "bit",
+    "bps": "bit/s",
+    "w": "W",
+    "j": "J",
+    "m": "m",
+    "dbm": "dBm",
+    "db": "dB",
+}
+"""Units by the last part of a name."""
+
 Seconds = Annotated[float, Field(le=1e10)]
 """Up to 317 years."""
 Metres = Annotated[float, Field(le=1e7)]

@@ -40,6 +40,11 @@ class Registry(dict[str, Kind]):
             entry.name: entry.value.replace(":", ".") for entry in offered if not dict.__contains__(self, entry.name)
         }
 
+    @property
+    def names(self) -> list[str]:
+        """Names of edgesim's own entries and of those of installed packages, sorted."""
+        return sorted((*self, *self.installed))
+
     def __missing__(self, name: str) -> Kind:
         """Raises KeyError for an unknown name, `EdgesimError` for a class that cannot be had or is of another sort."""
         path = self.foreign(name)

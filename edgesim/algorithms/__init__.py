@@ -257,8 +257,9 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     local = look_up(ALGORITHMS, config.name, "algorithm.name")
     if config.server in ("own", config.name):
         return local, local
-    known = dict(_OWN) | ({config.server: ALGORITHMS[config.server]} if config.server in ALGORITHMS else {})
-    halves = {name: kind for name, kind in known.items() if "server" in kind.halves or name == config.server}
+    halves = {name: kind for name, kind in ALGORITHMS.items() if "server" in kind.halves}
+    if config.server in ALGORITHMS:
+        halves[config.server] = ALGORITHMS[config.server]
     server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:

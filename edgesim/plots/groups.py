@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from edgesim.analysis.runs import Knob, Run
 from edgesim.files.plain_text import figure_text
+from edgesim.quantities import UNITS
 
 _TITLE_KNOB = "tmax_s"
 
@@ -86,17 +87,6 @@ def _label(run: Run, needed: Sequence[str], one_policy: bool) -> str:
     return ", ".join(parts)
 
 
-_UNITS = {
-    "s": "s",
-    "hz": "Hz",
-    "bits": "bit",
-    "bps": "bit/s",
-    "w": "W",
-    "j": "J",
-    "m": "m",
-    "dbm": "dBm",
-    "db": "dB",
-}
 _NAMES = {
     "tmax_s": "$T_{\\max}$",
     "scheduled": "scheduled",
@@ -151,7 +141,7 @@ def quantity(name: str, largest: float = 0.0) -> Quantity:
     text, unit = _NAMES.get(name), _WHOLE_UNITS.get(name)
     stem, _, suffix = name.rpartition("_")
     if unit is None:
-        unit = _UNITS.get(suffix, "1") if stem else "1"
+        unit = UNITS.get(suffix, "1") if stem else "1"
     text = text or figure_text(name if unit == "1" else stem.replace("_", " "))
     if unit == "Hz" and largest >= 1e3:
         return Quantity(text, "MHz", 1e-6) if largest >= 1e6 else Quantity(text, "kHz", 1e-3)

@@ -19,20 +19,13 @@ from edgesim.errors import EdgesimError
 from edgesim.joining import LAWS as JOINING
 from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
+from edgesim.quantities import UNITS
 from edgesim.registry import did_you_mean
 from edgesim.selection import SELECTORS
 from edgesim.traces.models import MODELS
 
-_UNITS = {
-    "s": "s",
-    "hz": "Hz",
+_UNITS = UNITS | {
     "bits": "bits",
-    "bps": "bit/s",
-    "w": "W",
-    "j": "J",
-    "m": "m",
-    "dbm": "dBm",
-    "db": "dB",
     "per_s": "1/s",
     "s_per_sample": "s per sample",
     "samples_per_s": "samples per s",
