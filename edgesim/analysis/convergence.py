@@ -67,6 +67,13 @@ def growth(devices: Floats, seconds: Floats) -> Growth:
     return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
 
 
+def by_own_scale(run: Run) -> dict[str, float]:
+    """Rounds and seconds `to_own_peak`, and roughness of the loss, of a run that was tested."""
+    peak = to_own_peak(run.tests)
+    losses = evaluations(run.rounds)["test_loss"].to_numpy(np.float64)
+    return {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s, "loss_roughness": roughness(losses)}
+
+
 def convergence_measures(run: Run) -> dict[str, float]:
     """Those of `MEASURES` that a run has.
 
@@ -84,10 +91,8 @@ def convergence_measures(run: Run) -> dict[str, float]:
     values["final_roc_auc"] = float(of_metrics["roc_auc"].tail(FINAL_EVALUATIONS).mean())
     values["update_cosine"] = float(of_metrics["update_cosine"].mean())
     if tested["frame"].nunique() == 1:
-        peak = to_own_peak(run.tests)
         values["best_round"] = float(tested.loc[tested["test_accuracy"].idxmax(), "round"])
-        values |= {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s}
-        values["loss_roughness"] = roughness(tested["test_loss"].to_numpy(np.float64))
+        values |= by_own_scale(run)
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
 

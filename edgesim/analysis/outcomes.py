@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.analysis.convergence import roughness, to_own_peak
+from edgesim.analysis.convergence import by_own_scale
 from edgesim.analysis.metrics import FINAL_EVALUATIONS
 from edgesim.analysis.participation import BY_CLASS, course_measures
 from edgesim.analysis.runs import Run
@@ -68,23 +68,13 @@ def _of(run: Run, names: Sequence[str], target: float | None) -> Measures:
         values |= course_measures(run)
     if wanted & ({*TIMING_MEASURES, *PRIVACY_MEASURES} - {*_OF_ROUNDS}):
         values |= measure(run, None)
-    if wanted & set(_OWN):
-        values |= _own(run)
+    if wanted & set(_OWN) and not run.tests.empty:
+        values |= by_own_scale(run)
     others = wanted - set(KNOWN) - values.keys()
     rows = _rows(run) if others else {}
     values |= {name: rows[name] for name in others if name in rows}
     bounds = {f"{name}_bound" for name in wanted}
     return {name: value for name, value in values.items() if name in wanted | bounds and not np.isnan(value)}
-
-
-def _own(run: Run) -> Measures:
-    """Measures by a run's own scale: none of a run that was never tested."""
-    if run.tests.empty:
-        return {}
-    peak = to_own_peak(run.tests)
-    losses = run.rounds.sort_values("round")["test_loss"].dropna()
-    values = {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s}
-    return values | {"loss_roughness": roughness(losses.to_numpy(np.float64))}
 
 
 def _rows(run: Run) -> dict[str, float]:
