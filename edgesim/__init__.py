@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from edgesim.errors import EdgesimError
     from edgesim.runs.records import read_config, read_run, read_table
     from edgesim.simulation import Result, run
-    from edgesim.study import Study, grid, run_study
+    from edgesim.studies.plan import PlannedRun, Study, grid
+    from edgesim.studies.running import run_study
 
 __all__ = [
     "EdgesimError",
+    "PlannedRun",
     "Result",
     "RunConfig",
     "Study",
@@ -32,7 +34,8 @@ _HOMES = {
     "errors": ("EdgesimError",),
     "runs.records": ("read_config", "read_run", "read_table"),
     "simulation": ("Result", "run"),
-    "study": ("Study", "grid", "run_study"),
+    "studies.plan": ("PlannedRun", "Study", "grid"),
+    "studies.running": ("run_study",),
 }
 
 

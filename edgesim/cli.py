@@ -12,7 +12,6 @@ import tomli_w
 import typer
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
 from edgesim.analysis.runs import runs_of
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
@@ -21,6 +20,7 @@ from edgesim.files import content
 from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
 from edgesim.joining import LAWS as JOINING_LAWS
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.datasets import DATASETS
 from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS

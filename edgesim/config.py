@@ -178,7 +178,7 @@ class RoundConfig(Section):
     a time (``buffered``, FedBuff) or one by one (``asynchronous``, FedAsync). Without rounds ``tmax_s`` is no deadline;
     the scheduler's least bandwidths still refer to it."""
     protocol_options: dict[str, Any] = {}
-    """The protocol's own options, checked by it (`edgesim.algorithms.MERGE_RULES`)."""
+    """The protocol's own options, checked by it (`edgesim.learning.algorithms.MERGE_RULES`)."""
     over_commitment: Factor = Field(1.0, ge=1)
     """Take this many times ``count`` devices and close the round at the ``count``-th arrival (FedScale: 1.3)."""
     moving_deadline: float | None = Field(None, ge=0, lt=1)
@@ -286,7 +286,7 @@ _STALENESS_DEFAULTS = {"polynomial": {"a": 0.5}, "hinge": {"a": 10.0, "b": 4}, "
 
 
 class StalenessConfig(Section):
-    """Weights of stale updates, which started from an older model (`edgesim.algorithms.staleness`)."""
+    """Weights of stale updates, which started from an older model (`edgesim.learning.algorithms.staleness`)."""
 
     weight: Literal["constant", "polynomial", "hinge", "refl"] | None = None
     """When absent ``constant`` for synchronous rounds and ``polynomial`` for the other protocols."""
@@ -453,14 +453,14 @@ class AlgorithmConfig(OpenSection):
     """The learning algorithm; its other keys are the algorithm's own options, checked by it."""
 
     name: str = "fedavg"
-    """What devices train and the server merges (`edgesim.algorithms.ALGORITHMS`; ``edgesim list`` prints them)."""
+    """What devices train and the server merges (``edgesim list`` prints the names)."""
     server: str = "own"
     """Another algorithm whose server half takes the place of the algorithm's own."""
     compute_cost: Literal["passes", "equal"] = "passes"
     """Whether passes that an algorithm makes beside FedAvg's steps, such as those of MOON's two frozen models, lengthen
     the simulated computing, or all algorithms take FedAvg's time."""
     kpfl: dict[str, Any] | None = None
-    """KPFL's options (`edgesim.algorithms.kpfl_settings.KpflOptions`), if its server is around the algorithm's."""
+    """KPFL's options (`edgesim.learning.algorithms.kpfl_settings`), if its server is around the algorithm's."""
 
 
 class MergingConfig(Section):
@@ -487,7 +487,7 @@ class MergingConfig(Section):
 
 
 class PrivacyConfig(Section):
-    """Clipping of updates and Gaussian noise (`edgesim.algorithms.privacy`)."""
+    """Clipping of updates and Gaussian noise (`edgesim.learning.algorithms.privacy`)."""
 
     mechanism: Literal["none", "clip", "local", "central"] = "none"
     """``clip``: updates are clipped alone; ``local``: each device adds noise to its clipped update before it leaves;

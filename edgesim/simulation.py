@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import simpy
 
-from edgesim import algorithms, joining
+from edgesim import joining
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul, make_backhaul
 from edgesim.engine.clock import Kind, drift_s, rounding_s
@@ -29,7 +29,7 @@ from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
-from edgesim.learning import drift
+from edgesim.learning import algorithms, drift
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated

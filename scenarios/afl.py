@@ -22,6 +22,7 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.afl import beside_afl
 from edgesim.analysis.convergence import growth_table
 from edgesim.analysis.runs import Run, read_study
@@ -38,7 +39,6 @@ from edgesim.plots.spread import draw_spread
 from edgesim.plots.throughput import draw_throughput
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
 from edgesim.selection.afl import share_of
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show_afl import print_beside_afl
 
 SKEWS = {"iid": 1e4, "moderate": 1.0, "high": 0.3}

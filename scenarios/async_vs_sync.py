@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import Study, grid, run_study
 from edgesim.errors import EdgesimError
 from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 
 PHONE_UPDATE_BITS = 17_881_664.0
 QUICK = quick_option(devices=40, count=5, hours=0.15, target=0.6, seeds=1, out="runs/async-vs-sync-quick")

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from edgesim import Study, grid, run_study
 from edgesim.devices.topology import load_topology
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
 BAND_HZ = 20e6

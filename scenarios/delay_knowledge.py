@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(quantiles="0.8,0.95", tmax="0.8,1.0", seeds=2, rounds=5, out="runs/delay-knowledge-quick")

@@ -29,14 +29,14 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from edgesim.algorithms import ALGORITHMS
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.dpfl import LAWS, beside_dpfl
 from edgesim.analysis.participation import course, instability, windowed
 from edgesim.analysis.runs import read_study
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(seeds=1, rounds=4, target=0.6, out="runs/fading-quick")

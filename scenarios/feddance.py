@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, short_names, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show import print_frame
 
 SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from feddance import SETTINGS, phones, setting_of
 
+from edgesim import Study, grid, run_study
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 
 QUICK = quick_option(devices=100, rounds=12, seeds=1, target=0.6, out="runs/feddance-ablation-quick")
 

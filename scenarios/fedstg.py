@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.fedstg import beside_fedstg
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
@@ -24,7 +25,6 @@ from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.groups import panels_of
 from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show_fedstg import print_beside_fedstg
 
 POOLS: dict[str, str] = {"paper": "iid_partition", "code": "shared"}

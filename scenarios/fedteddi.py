@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import Study, grid, run_study
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 
 POLICIES = "random,best-channel,best-norm,power-of-choice,pure-drift,fed-cbs,fedcgd,fedteddi"
 PAPER_CNN_BITS = 17_881_664.0

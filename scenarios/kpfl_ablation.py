@@ -38,12 +38,12 @@ from dpfl import (
     skew_of,
 )
 
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.kpfl_settings import tuned, tuned_on
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.dpfl import beside_dpfl
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.kpfl_settings import tuned, tuned_on
 from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 SERVERS: dict[str, dict[str, Any]] = {"kpfl-first": {"keep": "first"}, "kpfl": {}}

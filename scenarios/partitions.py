@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import read_study
 from edgesim.plots import style
 from edgesim.plots.partition import draw_partition
 from edgesim.scenario import Fresh, names, numbers, plain_errors, quick_option, start, stop_if_failed
-from edgesim.study import Study, grid, run_study
 from edgesim.terminal.show import print_skews
 
 WITH_ALPHA = ("dirichlet", "dirichlet-labels", "quantity")

@@ -15,13 +15,13 @@ from typing import Annotated, Any
 import typer
 from afl import AFL, RATE, SKEWS, config, dealt, world
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.plots.album import Album
 from edgesim.plots.noise import draw_noise
 from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_frame
 

@@ -33,6 +33,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.recommendation import compare, recommend, stand
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.spending import accuracy_within, scores, spending
@@ -40,7 +41,6 @@ from edgesim.files.paths import own_file
 from edgesim.plots.album import Album
 from edgesim.plots.cost_curves import draw_cost_curves
 from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show_recommendation import print_recommendation
 
 MODEL_BITS = 77_120.0

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from edgesim import Study, grid, run_study
 from edgesim.devices.profile import read_profile
 from edgesim.files.content import find
 from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 from edgesim.traces.interval_file import read_intervals
 
 PHONE_UPDATE_BITS = 17_881_664.0

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from feddance import availability
 
+from edgesim import Study, grid, run_study
 from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 
 SELECTORS = "random,best-channel,fed-cbs,fedteddi,oort,refl,feddance,fedcs,safa-lite"
 QUICK = quick_option(devices=100, rounds=5, seeds=1, target=0.6, out="runs/selectors-on-radio-quick")

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from edgesim import Study, grid, run_study
 from edgesim.scenario import Fresh, conclude, counts, numbers, plain_errors, quick_option, start
-from edgesim.study import Study, grid, run_study
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(

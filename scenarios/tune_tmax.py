@@ -12,10 +12,10 @@ import pandas as pd
 import typer
 from rich.console import Console
 
+from edgesim import PlannedRun, Study, grid, run_study
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.scenario import Fresh, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
-from edgesim.study import PlannedRun, Study, grid, run_study
 from edgesim.terminal.show import mean_text
 
 PAPER_CNN_BITS = 17_881_664.0

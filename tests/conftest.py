@@ -78,7 +78,7 @@ def is_gone():
 
 def _run_here(pools, runs, jobs):
     """In place of several processes: runs at once, in this process."""
-    from edgesim.study import _run_one
+    from edgesim.studies.pool import _run_one
 
     for run in runs:
         given = run.config, pools.out / run.folder, pools.study.target, 1, run.folder in pools.anew
@@ -89,7 +89,7 @@ def _run_here(pools, runs, jobs):
 @pytest.fixture
 def studies_here(monkeypatch):
     """Studies without processes of their own, of which each would load the libraries anew."""
-    monkeypatch.setattr("edgesim.study._Pools._run_pool", _run_here)
+    monkeypatch.setattr("edgesim.studies.pool.Pool._run_pool", _run_here)
 
 
 def _save_as_text(figure, stem):

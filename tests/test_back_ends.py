@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
-from edgesim import simulation
+from edgesim import Study, grid, run_study, simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.jobs import Promise
 from edgesim.learning.learner import TorchLearner
 from edgesim.runs.records import SCHEMAS, read_run, read_table
-from edgesim.study import Study, grid, run_study
 
 POLICIES = ["random", "best-channel", "best-norm", "power-of-choice", "pure-drift", "fed-cbs", "fedcgd", "fedteddi"]
 

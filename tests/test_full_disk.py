@@ -16,13 +16,12 @@ from fuzz_inputs import BASE, WEEK
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edgesim import simulation
+from edgesim import Study, grid, run_study, simulation
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import read_json
 from edgesim.runs.records import read_run, read_table
-from edgesim.study import Study, grid, run_study
 
 ROUNDS = 40
 RUN = BASE | {"rounds": ROUNDS}

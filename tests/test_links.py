@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from edgesim import Study, grid, run_study
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.files.paths import own_file
 from edgesim.runs.records import SCHEMAS
-from edgesim.study import Study, grid, run_study
 
 SETTINGS = {"rounds": 2, "round": {"payload_bits": 17881664.0, "tmax_s": 0.8}, "learning": {"training": "none"}}
 WRITTEN = [

@@ -146,7 +146,7 @@ def test_an_installed_package_offers_names(own, monkeypatch):
 
 
 def test_a_class_with_a_method_missing_is_refused(own):
-    (own / "own_law.py").write_text("from edgesim.channels.laws.law import Law\nclass Mine(Law):\n    pass\n")
+    (own / "own_law.py").write_text("from edgesim.radio.laws.law import Law\nclass Mine(Law):\n    pass\n")
     channel = {"name": "mine", "source": "a test", "shadowing_std_db": 0.0, "shadowing": "per_run"}
     channel |= {"noise_dbm_per_hz": -174.0, "noise_figure_db": 0.0, "path_loss": {"law": "own_law.Mine"}}
     (own / "mine.toml").write_text(tomli_w.dumps(channel))

@@ -11,15 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.algorithm import Devices, Sizes
+from edgesim import grid, simulation
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.drift import LAWS
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation
 from edgesim.streams import Streams
-from edgesim.study import grid
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 

@@ -146,7 +146,7 @@ def planned(scenario, monkeypatch, script, *arguments):
                 found[run.knobs["algorithm"], run.knobs["participation"], run.knobs["server"]] = kpfl
         raise EdgesimError("planned")
 
-    monkeypatch.setattr("edgesim.study.run_study", plan)
+    monkeypatch.setattr("edgesim.studies.running.run_study", plan)
     assert "planned" in scenario(script, "--quick", *arguments).output
     return found
 

@@ -55,10 +55,11 @@ def planned(monkeypatch, *arguments):
     """Seeds by deadline, and the reference, of FedTeddi's study with some arguments."""
     import typer
 
-    from edgesim import scenario, study
+    from edgesim import scenario
+    from edgesim.studies import running
 
     studies = []
-    monkeypatch.setattr(study, "run_study", lambda planned, out, jobs, fresh: studies.append(planned))
+    monkeypatch.setattr(running, "run_study", lambda planned, out, jobs, fresh: studies.append(planned))
     monkeypatch.setattr(scenario, "conclude", lambda out: None)
     monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])
     main = runpy.run_path(str(SCENARIOS / "fedteddi.py"))["main"]

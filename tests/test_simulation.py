@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.algorithms.fedavg import FedAvg
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.runs.records import SCHEMAS, RunWriter, read_config, read_run, read_table
 
 PAPER_CNN_BITS = 17_881_664.0

@@ -14,13 +14,12 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from edgesim import simulation
+from edgesim import Study, grid, run_study, simulation
 from edgesim.analysis.differences import differences
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.plots.gallery import draw
 from edgesim.plots.groups import knob_text
 from edgesim.runs.records import RunWriter, read_config, read_run, read_table
-from edgesim.study import Study, grid, run_study
 from edgesim.terminal.show import print_study
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
@@ -146,7 +145,7 @@ def test_a_study_whose_runs_are_all_there_starts_no_process_and_measures_none_of
     def refuse(*_, **__):
         raise AssertionError("the second start does what was done before")
 
-    monkeypatch.setattr("edgesim.study._Pools._run_pool", refuse)
+    monkeypatch.setattr("edgesim.studies.pool.Pool._run_pool", refuse)
     monkeypatch.setattr("edgesim.analysis.summary.measure", refuse)
     endings = run_study(study, tmp_path, jobs=1, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 2
@@ -400,7 +399,7 @@ def test_a_killed_process_fails_its_run_and_the_others_finish(tmp_path, monkeypa
 
 UNGUARDED = """
 from pathlib import Path
-from edgesim.study import Study, grid, run_study
+from edgesim import Study, grid, run_study
 base = {{"rounds": 2, "learning": {{"training": "none"}}, "round": {{"payload_bits": 1e7}}}}
 run_study(Study("s", grid(base, {{"round.tmax_s": [0.8, 1.0]}}, [0])), Path({out!r}), jobs=2)
 """
@@ -435,7 +434,7 @@ def test_a_target_that_the_start_model_has_reached_is_refused_in_every_run(tmp_p
 LONG = """
 from pathlib import Path
 from edgesim.scenario import plain_errors
-from edgesim.study import Study, grid, run_study
+from edgesim import Study, grid, run_study
 
 @plain_errors
 def main():

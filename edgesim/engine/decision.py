@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels.allocators import ALLOCATORS, Request
-from edgesim.channels.allocators.equal_finish import allocate as equal_finish
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.offers import Offers
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
+from edgesim.radio.allocators import ALLOCATORS, Request
+from edgesim.radio.allocators.equal_finish import allocate as equal_finish
 from edgesim.selection.column import Column
 from edgesim.selection.view import RoundView, Selector
 

@@ -5,9 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from edgesim.channels.environment import Environment, RecordedEnvironment, lasting_power_gain, load_environment
-from edgesim.channels.link import Link, OwnLinks, RecordedOwnLinks
-from edgesim.channels.link_file import load_links
 from edgesim.config import DevicesConfig, RunConfig
 from edgesim.devices.attachment import attach
 from edgesim.devices.population import Population, make_population
@@ -16,6 +13,9 @@ from edgesim.engine.clock import drift_s
 from edgesim.engine.world import World
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.radio.environment import Environment, RecordedEnvironment, lasting_power_gain, load_environment
+from edgesim.radio.link import Link, OwnLinks, RecordedOwnLinks
+from edgesim.radio.link_file import load_links
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from edgesim.arrays import Integers
-from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.devices.battery import Batteries, make_batteries
 from edgesim.devices.energy import activity_energy_j
 from edgesim.devices.topology import Backhaul
@@ -18,6 +17,7 @@ from edgesim.engine.work import Task
 from edgesim.engine.world import World
 from edgesim.joining.joiners import Joiners
 from edgesim.learning.interface import Learner
+from edgesim.radio.link import RecordedLink, ShannonLink
 from edgesim.runs.records import RunWriter
 from edgesim.selection.view import Selector
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from edgesim.arrays import Floats
-from edgesim.channels.link import SharedLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.uplink import Over, Upload, drop_at, end_of_record
+from edgesim.radio.link import SharedLink
 
 _PLACES = 16
 """Uploads that there is memory for to begin with."""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from edgesim.channels.link import Link
 from edgesim.engine.clock import Callback, Clock, Kind
+from edgesim.radio.link import Link
 
 
 @dataclass(slots=True, eq=False)

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.channels.environment import Environment, RecordedEnvironment, line_of_sight, mean_power_gain
-from edgesim.channels.fading import Fading, outage_factor, power_factor
-from edgesim.channels.link import Link, OwnLinks, RecordedLink
 from edgesim.config import RunConfig
 from edgesim.devices.compute import compute_delay_quantile_s, compute_delay_s
 from edgesim.devices.population import Population
 from edgesim.devices.topology import ONE_STATION, Topology
+from edgesim.radio.environment import Environment, RecordedEnvironment, line_of_sight, mean_power_gain
+from edgesim.radio.fading import Fading, outage_factor, power_factor
+from edgesim.radio.link import Link, OwnLinks, RecordedLink
 from edgesim.selection.column import Column
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from edgesim import joining
-from edgesim.algorithms import make_algorithm, make_merge_rule
-from edgesim.algorithms.algorithm import Arrivals, Devices, Sizes
-from edgesim.algorithms.privacy import account, why_unknown
-from edgesim.algorithms.staleness import weights
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import make_algorithm, make_merge_rule
+from edgesim.learning.algorithms.algorithm import Arrivals, Devices, Sizes
+from edgesim.learning.algorithms.privacy import account, why_unknown
+from edgesim.learning.algorithms.staleness import weights
 from edgesim.learning.batches import make_local_work
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.drift.law import START, When

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from edgesim.algorithms.algorithm import Outputs
 from edgesim.learning import dropout
+from edgesim.learning.algorithms.algorithm import Outputs
 from edgesim.learning.payload import Network
 
 

@@ -89,7 +89,7 @@ class ImageGenerator:
 
         Weights and Adam's moments before and after, weights and gradient in the layers, and what Adam works out; what a
         pass keeps for its gradient, and as much again for gradients; the difference and its square of each pair of
-        noises, as `edgesim.algorithms.fedgen.likeness` has them.
+        noises, as `edgesim.learning.algorithms.fedgen.likeness` has them.
         """
         model = self._model
         model.module.train()

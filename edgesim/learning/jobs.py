@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from edgesim.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
 from edgesim.arrays import Booleans, Integers, Numbers
 from edgesim.errors import Diverged
+from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Phase, Trained, whole
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Algorithm, Outputs, State, has_own
 from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, State, has_own
 from edgesim.learning.evaluation import Domains, accuracy, evaluation_of, worked_out
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation

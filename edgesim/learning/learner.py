@@ -14,15 +14,15 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from edgesim.algorithms import hierarchical
-from edgesim.algorithms.algorithm import Arrivals, State, has_own
-from edgesim.algorithms.privacy import Guard, Guarded
-from edgesim.algorithms.staleness import relative_change
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import own_file
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.algorithms import hierarchical
+from edgesim.learning.algorithms.algorithm import Arrivals, State, has_own
+from edgesim.learning.algorithms.privacy import Guard, Guarded
+from edgesim.learning.algorithms.staleness import relative_change
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.determinism import refuse_nondeterminism
 from edgesim.learning.drift.law import When

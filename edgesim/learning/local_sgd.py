@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Pull
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning import dropout
+from edgesim.learning.algorithms.algorithm import Pull
 from edgesim.learning.descent import Descent
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel

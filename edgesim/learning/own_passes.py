@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Outputs
+from edgesim.learning.algorithms.algorithm import Outputs
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job
 from edgesim.learning.tensors import DeviceData

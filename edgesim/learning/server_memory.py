@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
-from edgesim.algorithms.algorithm import Algorithm
-from edgesim.algorithms.merge_rules import MergeRule
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.merge_rules import MergeRule
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.generator import ImageGenerator
 from edgesim.learning.model_pool import pass_bytes, refuse_without_brightness

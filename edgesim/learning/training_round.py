@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Device, Phase, Samples
 from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Device, Phase, Samples
 from edgesim.learning.augmentation import draw_changes
 from edgesim.learning.batches import batch_samples, epoch_edges, epoch_places, statistics_samples
 from edgesim.learning.class_gradients import class_gradient_distances

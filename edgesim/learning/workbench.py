@@ -13,10 +13,10 @@ from torch.func import vmap
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from edgesim.algorithms.algorithm import Frozen, Outputs
 from edgesim.arrays import Integers
 from edgesim.config import LearningConfig
 from edgesim.learning import dropout
+from edgesim.learning.algorithms.algorithm import Frozen, Outputs
 from edgesim.learning.batches import least_batch
 from edgesim.learning.drift.holdings import Holdings
 from edgesim.learning.flat import FlatModel

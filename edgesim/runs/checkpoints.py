@@ -24,7 +24,7 @@ from safetensors.numpy import load, save
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
 
 _KEPT = 2

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from edgesim.arrays import Floats, Integers
-from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import RoundConfig, RunConfig
 from edgesim.devices.topology import Backhaul, load_topology
 from edgesim.engine.check_in import change_at
@@ -16,6 +15,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.batches import least_batch
+from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.selection.view import Selector
 from edgesim.streams import Streams
 from edgesim.traces.by_rounds import ByRounds, KnownSlots

@@ -7,12 +7,12 @@ from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 
-from edgesim.channels.environment import environment_files
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.files.file_digest import file_digest
 from edgesim.learning.datasets import dataset_files
+from edgesim.radio.environment import environment_files
 from edgesim.runs import named_code
 from edgesim.runs.sources import source_digest
 

@@ -4,15 +4,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from edgesim.algorithms import ALGORITHMS
-from edgesim.channels.environment import path_loss_name
-from edgesim.channels.laws import LAWS as PATH_LOSS
 from edgesim.config import RunConfig
 from edgesim.files.paths import system_errors
 from edgesim.joining import LAWS as JOINING
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift import LAWS as DRIFT
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
+from edgesim.radio.environment import path_loss_name
+from edgesim.radio.laws import LAWS as PATH_LOSS
 from edgesim.registry import Registry
 from edgesim.runs.sources import source_files
 from edgesim.selection import SELECTORS

@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from edgesim.arrays import Floats
-from edgesim.channels.environment import Environment
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul
 from edgesim.engine.decision import exceed
@@ -14,6 +13,7 @@ from edgesim.engine.world import World
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.partitions import make_partition
 from edgesim.learning.partitions.listed import Listed
+from edgesim.radio.environment import Environment
 from edgesim.runs.feasibility import ROUNDS_LOOKED_AT, timeline_of_round
 from edgesim.traces.search import Search
 

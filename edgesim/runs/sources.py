@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 _PARTS = (
     "edgesim.selection",
-    "edgesim.algorithms",
+    "edgesim.learning.algorithms",
     "edgesim.prediction",
     "edgesim.learning.partitions",
     "edgesim.learning.models",

@@ -1,7 +1,7 @@
 """AFL's choice: the devices with the highest weighted sum of update quality, communication and resources.
 
 Where the paper leaves the three scores and the number of participants open, this is edgesim's own reading. What an
-update then counts is `edgesim.algorithms.afl`.
+update then counts is `edgesim.learning.algorithms.afl`.
 """
 
 import math

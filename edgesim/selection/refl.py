@@ -1,7 +1,7 @@
 """REFL's choice: Abdelmoniem et al., "REFL: resource-efficient federated learning", EuroSys 2023.
 
 Devices that are about to leave come first, so that many different ones take part; who took part rests for a while.
-What late updates count is for `edgesim.algorithms.staleness`.
+What late updates count is for `edgesim.learning.algorithms.staleness`.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 Everybody who is there trains. Compensatory first-come-first-merge: of those who finish in time, first the ones not
 picked last round, then the rest, in order of arrival, up to a quota. What the server does with versions and with the
-updates not picked is `edgesim.algorithms.safa` (``algorithm.name = "safa"``); a plain average loses the latter.
+updates not picked is `edgesim.learning.algorithms.safa` (``algorithm.name = "safa"``); a plain average loses the
+latter.
 """
 
 import math

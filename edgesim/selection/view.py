@@ -194,7 +194,7 @@ class Selector(Protocol):
 @runtime_checkable
 class Drafter(Protocol):
     """A policy that picks, in a round, among those whose updates have arrived; the others were trained in vain, or
-    count later (`edgesim.algorithms.safa`)."""
+    count later (`edgesim.learning.algorithms.safa`)."""
 
     def draft(self, arrived: Integers, candidates: int) -> Integers:
         """Those picked of the devices that ``arrived``, in order of arrival, of so many candidates."""

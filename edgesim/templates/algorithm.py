@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from edgesim.algorithms import algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Pull, State
 from edgesim.arrays import Floats
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Pull, State
 from edgesim.quantities import Factor
 
 if TYPE_CHECKING:

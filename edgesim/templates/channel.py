@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from edgesim.arrays import Floats
-from edgesim.channels.laws.law import Law
+from edgesim.radio.laws.law import Law
 
 
 class TwoSlopes(Law):

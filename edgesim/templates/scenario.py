@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from edgesim import Study, grid, run_study
 from edgesim.scenario import Fresh, conclude, names, quick_option, start
-from edgesim.study import Study, grid, run_study
 from edgesim.terminal.plain import plain_errors
 
 QUICK = quick_option(rounds=3, seeds=1, out="runs/mine-quick")

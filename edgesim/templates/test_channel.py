@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.channels.environment import Environment, load_environment
+from edgesim.radio.environment import Environment, load_environment
 from edgesim.templates.channel import TwoSlopes
 
 FILE = Path(__file__).with_name("channel.toml")

@@ -12,11 +12,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from edgesim.algorithms import ALGORITHMS, MERGE_RULES
-from edgesim.algorithms.kpfl_settings import KpflOptions
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.joining import LAWS as JOINING
+from edgesim.learning.algorithms import ALGORITHMS, MERGE_RULES
+from edgesim.learning.algorithms.kpfl_settings import KpflOptions
 from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.quantities import UNITS

@@ -12,7 +12,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from edgesim.algorithms import kpfl_settings
 from edgesim.analysis.convergence import convergence_measures, growth_table
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
 from edgesim.analysis.metrics import bits_up, tests
@@ -30,6 +29,7 @@ from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import kpfl_settings
 from edgesim.migration import migrated
 from edgesim.runs import records
 from edgesim.terminal.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison

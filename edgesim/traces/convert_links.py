@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.channels.capacity_file import Rows
-from edgesim.channels.link_file import LinkRows, write_links
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
+from edgesim.radio.capacity_file import Rows
+from edgesim.radio.link_file import LinkRows, write_links
 from edgesim.traces.readers import FORMATS, Capacity, detect, read_recording
 
 

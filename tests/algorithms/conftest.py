@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms.algorithm import Arrivals
+from edgesim.learning.algorithms.algorithm import Arrivals
 
 
 @pytest.fixture

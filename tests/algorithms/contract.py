@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived

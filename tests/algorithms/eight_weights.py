@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from edgesim.algorithms.algorithm import Algorithm, Outputs, Step
+from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
 
 START = (0.5, -0.3, 0.2, 0.4, 0.6, -0.1, -0.2, 0.3)
 ROUNDS = ((0, 1), (1, 2), (0, 2))

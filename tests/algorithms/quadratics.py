@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import (
+from edgesim.learning.algorithms.algorithm import (
     Algorithm,
     Arrivals,
     Device,
@@ -30,8 +30,8 @@ from edgesim.algorithms.algorithm import (
     State,
     Trained,
 )
-from edgesim.algorithms.kpfl import Kpfl
-from edgesim.algorithms.kpfl_settings import KpflOptions
+from edgesim.learning.algorithms.kpfl import Kpfl
+from edgesim.learning.algorithms.kpfl_settings import KpflOptions
 from edgesim.streams import Streams
 
 

@@ -7,11 +7,11 @@ from eight_weights import ROUNDS, START, THREE
 from quadratics import Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.afl import Afl
-from edgesim.algorithms.algorithm import Arrivals, Sizes
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.afl import Afl
+from edgesim.learning.algorithms.algorithm import Arrivals, Sizes
 from edgesim.learning.norms import norm
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams

@@ -12,10 +12,10 @@ from eight_weights import PUBLIC, START, THREE, Bench, Holder
 from quadratics import Play
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Devices, Sizes
-from edgesim.algorithms.cfed import Cfed
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Devices, Sizes
+from edgesim.learning.algorithms.cfed import Cfed
 from edgesim.learning.jobs import Arrived
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams

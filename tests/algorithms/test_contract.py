@@ -26,8 +26,8 @@ from contract import (
 from one_process import one_process
 from safetensors.numpy import load, save
 
-from edgesim.algorithms import ALGORITHMS
 from edgesim.errors import Diverged
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.back_ends import workers
 from edgesim.learning.jobs import Arrived
 from edgesim.runs.saved import pack, unpack

@@ -8,10 +8,10 @@ import pytest
 from contract import COUNT, PAIRS, REFUSED, each_pair, make_config, new_learner
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
-from edgesim.algorithms.algorithm import Sizes
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS, make_algorithm
+from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.streams import Streams
 
 

@@ -26,9 +26,9 @@ from contract import (
 from torch import Tensor
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS, check_frames, make_algorithm
-from edgesim.algorithms.algorithm import Sizes
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS, check_frames, make_algorithm
+from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.training_round import TorchRound
 from edgesim.runs.records import read_table

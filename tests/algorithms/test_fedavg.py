@@ -3,8 +3,8 @@ import pytest
 import torch
 from quadratics import Play, Quadratic
 
-from edgesim.algorithms.algorithm import Sizes, State
-from edgesim.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.algorithm import Sizes, State
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.streams import Streams
 
 

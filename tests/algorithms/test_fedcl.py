@@ -8,9 +8,9 @@ from eight_weights import START, Bench, Holder
 from torch.nn.functional import cross_entropy
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Sizes, State
-from edgesim.algorithms.fedcl import FedCl
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Sizes, State
+from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.streams import Streams
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from eight_weights import START, Bench, Holder
 
-from edgesim.algorithms.algorithm import Sizes, State
-from edgesim.algorithms.feddf import FedDf
+from edgesim.learning.algorithms.algorithm import Sizes, State
+from edgesim.learning.algorithms.feddf import FedDf
 from edgesim.streams import Streams
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Algorithm
-from edgesim.algorithms.feddyn import FedDyn
 from edgesim.config import DataConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.feddyn import FedDyn
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.runs.records import read_table

@@ -14,8 +14,8 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn import functional
 
-from edgesim.algorithms.algorithm import Devices, Outputs, Sizes, Step
-from edgesim.algorithms.fedgen import FedGen, likeness, taught_by
+from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step
+from edgesim.learning.algorithms.fedgen import FedGen, likeness, taught_by
 from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
 

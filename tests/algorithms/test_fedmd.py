@@ -10,12 +10,12 @@ from torch.nn import functional
 from worked_numbers import CONSENSUS, FEDMD, FEDMD_SUMS
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Devices, Sizes
-from edgesim.algorithms.fedavg import FedAvg
-from edgesim.algorithms.fedmd import FedMd
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.learning import augmentation
+from edgesim.learning.algorithms.algorithm import Devices, Sizes
+from edgesim.learning.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.fedmd import FedMd
 from edgesim.learning.jobs import Arrived
 from edgesim.streams import Streams
 

@@ -14,10 +14,10 @@ from torch.nn import functional
 from typer.testing import CliRunner
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Outputs, Sizes, State
-from edgesim.algorithms.fedproto import FedProto
 from edgesim.cli import app
 from edgesim.config_file import parse
+from edgesim.learning.algorithms.algorithm import Outputs, Sizes, State
+from edgesim.learning.algorithms.fedproto import FedProto
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

@@ -2,8 +2,8 @@ import pytest
 import torch
 from quadratics import Play, Quadratic
 
-from edgesim.algorithms.algorithm import Pull, Sizes
-from edgesim.algorithms.fedprox import FedProx
+from edgesim.learning.algorithms.algorithm import Pull, Sizes
+from edgesim.learning.algorithms.fedprox import FedProx
 from edgesim.streams import Streams
 
 

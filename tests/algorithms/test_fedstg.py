@@ -9,11 +9,11 @@ from quadratics import Play, Quadratic
 from test_afl import arrivals
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.algorithm import Sizes
-from edgesim.algorithms.fedstg import FedStg, rarity
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Sizes
+from edgesim.learning.algorithms.fedstg import FedStg, rarity
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.algorithms.finch import finch
+from edgesim.learning.algorithms.finch import finch
 
 ANGLES = np.deg2rad([0, 4, 30, 35, 120, 126, 160, 167])
 LENGTHS = np.array([1, 2, 1, 1, 1, 1, 3, 1])

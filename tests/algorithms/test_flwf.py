@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms.algorithm import Device, Devices, Outputs, Sizes, State, Step
-from edgesim.algorithms.flwf import Flwf
+from edgesim.learning.algorithms.algorithm import Device, Devices, Outputs, Sizes, State, Step
+from edgesim.learning.algorithms.flwf import Flwf
 from edgesim.streams import Streams
 
 

@@ -8,8 +8,8 @@ import torch
 from eight_weights import START, THREE
 from quadratics import Play
 
-from edgesim.algorithms.algorithm import Devices, Outputs, Sizes, Step
-from edgesim.algorithms.fpl import Fpl
+from edgesim.learning.algorithms.algorithm import Devices, Outputs, Sizes, Step
+from edgesim.learning.algorithms.fpl import Fpl
 from edgesim.streams import Streams
 
 NONE = [math.nan, math.nan]

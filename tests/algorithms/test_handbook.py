@@ -9,10 +9,10 @@ import pytest
 from quadratics import Play, Quadratic
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS, LOCAL_METHODS
-from edgesim.algorithms.algorithm import Device, Outputs, Phase, Pull, Sent, Step, Trained
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS, LOCAL_METHODS
+from edgesim.learning.algorithms.algorithm import Device, Outputs, Phase, Pull, Sent, Step, Trained
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/algorithms.md").read_text()
@@ -74,7 +74,9 @@ def test_no_line_of_the_page_but_rows_of_tables_is_too_wide_to_read():
 
 def test_the_files_and_the_tests_that_the_page_names_are_there():
     for name in re.findall(r"`(\w+\.py)`", PAGE):
-        assert any((ROOT / folder / name).is_file() for folder in ("edgesim/algorithms", "tests/algorithms")), name
+        assert any(
+            (ROOT / folder / name).is_file() for folder in ("edgesim/learning/algorithms", "tests/algorithms")
+        ), name
     for path in re.findall(r"(?:edgesim|tests)/[\w/]+\.py", PAGE):
         assert (ROOT / path).is_file(), path
 

@@ -8,9 +8,9 @@ from one_process import one_process
 from test_contract import OF_LEARNER, saved_and_read
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
 from edgesim.config import MergingConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.back_ends import workers
 from edgesim.learning.jobs import Arrived
 from edgesim.runs.records import read_table

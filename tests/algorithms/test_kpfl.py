@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
-from edgesim.algorithms import ALGORITHMS, data_free
-from edgesim.algorithms.fedgen import likeness
-from edgesim.algorithms.finch import finch
-from edgesim.algorithms.knowledge_pool import MOST, age_weights, shares, shares_by_class
-from edgesim.algorithms.kpfl_settings import KpflOptions, tuned
+from edgesim.learning.algorithms import ALGORITHMS, data_free
+from edgesim.learning.algorithms.fedgen import likeness
+from edgesim.learning.algorithms.finch import finch
+from edgesim.learning.algorithms.knowledge_pool import MOST, age_weights, shares, shares_by_class
+from edgesim.learning.algorithms.kpfl_settings import KpflOptions, tuned
 
 COUNTS = np.array([[8, 2], [2, 8], [0, 10]])
 EXPONENTS = {"age_active": 0.02, "age_idle": -0.18}
@@ -312,7 +312,7 @@ def test_prototypes_of_all_devices_of_the_pool_are_averaged_by_their_shares():
 def test_fpls_clusters_are_of_the_whole_pool_and_weighted_within(monkeypatch):
     """They are looked for once in each merge, and not in the arrivals first."""
     asked = []
-    monkeypatch.setattr("edgesim.algorithms.fpl.finch", lambda rows: asked.append(len(rows)) or finch(rows))
+    monkeypatch.setattr("edgesim.learning.algorithms.fpl.finch", lambda rows: asked.append(len(rows)) or finch(rows))
     play = played("fpl", {"tau": 0.5}, ROUNDS[:2])
     # Of class 0 one device and then two, of class 1 two.
     assert asked == [1, 2, 2, 2]

@@ -11,9 +11,9 @@ from kpfl_plays import FEDAVG, config_of
 from torch import nn
 
 from edgesim import simulation
-from edgesim.algorithms.kpfl import Kpfl
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.kpfl import Kpfl
 from edgesim.runs.records import read_table
 
 

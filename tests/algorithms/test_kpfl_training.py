@@ -10,7 +10,7 @@ from contract import new_learner, two_frames
 from kpfl_plays import config_of, merged_rounds, validated
 from torch import nn
 
-from edgesim.algorithms.kpfl import _hits
+from edgesim.learning.algorithms.kpfl import _hits
 from edgesim.learning.federation import make_federation
 from edgesim.learning.generator import NOISE, ImageGenerator, Layers
 from edgesim.learning.tensors import DeviceData
@@ -218,7 +218,7 @@ def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(m
     taken = []
     for improved, average in ((8, 7), (7, 7)):
         hits = iter([improved, average])
-        monkeypatch.setattr("edgesim.algorithms.kpfl._hits", lambda bench, weights, hits=hits: next(hits))
+        monkeypatch.setattr("edgesim.learning.algorithms.kpfl._hits", lambda bench, weights, hits=hits: next(hits))
         learner = new_learner(validated())
         fresh = SimpleNamespace(ids=np.arange(2), staleness=np.zeros(2))
         state, ids = merged_rounds(learner, (0, 1))[0], fresh

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms import MERGE_RULES
-from edgesim.algorithms.algorithm import Sizes, State
-from edgesim.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms import MERGE_RULES
+from edgesim.learning.algorithms.algorithm import Sizes, State
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.streams import Streams
 
 FEDAVG = FedAvg(FedAvg.Options(), Sizes(32.0, 1, 3), Streams(0))

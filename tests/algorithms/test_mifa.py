@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
-from edgesim.algorithms import combined
-from edgesim.algorithms.algorithm import Algorithm
-from edgesim.algorithms.fedprox import FedProx, FedProxOptions
-from edgesim.algorithms.mifa import Mifa
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import combined
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.fedprox import FedProx, FedProxOptions
+from edgesim.learning.algorithms.mifa import Mifa
 from edgesim.runs.records import read_table
 
 THREE_SIZES = (Quadratic(1.0, samples=40), Quadratic(-2.0, 3.0, samples=10), Quadratic(4.0, 0.5, samples=5))

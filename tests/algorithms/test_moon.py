@@ -10,10 +10,10 @@ from quadratics import Play
 from torch import nn
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Outputs, Sizes, Step
-from edgesim.algorithms.moon import Moon
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Outputs, Sizes, Step
+from edgesim.learning.algorithms.moon import Moon
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

@@ -10,13 +10,13 @@ from safetensors.torch import load_file
 from torch import nn
 
 from edgesim import simulation
-from edgesim.algorithms import privacy
-from edgesim.algorithms.privacy import Guard, account, epsilon_of, noise_per_coordinate
 from edgesim.analysis.runs import Run
 from edgesim.analysis.summary import measure
 from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import privacy
+from edgesim.learning.algorithms.privacy import Guard, account, epsilon_of, noise_per_coordinate
 from edgesim.learning.learner import TorchLearner
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams

@@ -5,7 +5,7 @@ import torch
 from eight_weights import PUBLIC, ROUNDS, START, THREE, Bench, Holder
 from quadratics import Play
 
-from edgesim.algorithms import ALGORITHMS
+from edgesim.learning.algorithms import ALGORITHMS
 
 EVERYONE = (0, 1, 2)
 PATTERNS = {

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quadratics import Play, Quadratic
 
-from edgesim.algorithms.algorithm import Arrivals, Device, Sizes
-from edgesim.algorithms.safa import Cache, Safa, Versions
+from edgesim.learning.algorithms.algorithm import Arrivals, Device, Sizes
+from edgesim.learning.algorithms.safa import Cache, Safa, Versions
 from edgesim.streams import Streams
 
 

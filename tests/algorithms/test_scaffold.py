@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Algorithm
-from edgesim.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner, make_learner
 from edgesim.runs.records import read_table
@@ -86,7 +86,7 @@ def test_divided_by_k_instead_controls_grow_without_bound_under_momentum(monkeyp
     found = {}
     for count in ("effective", "literal"):
         if count == "literal":
-            monkeypatch.setattr("edgesim.algorithms.scaffold.effective_steps", lambda steps, momentum: steps)
+            monkeypatch.setattr("edgesim.learning.algorithms.scaffold.effective_steps", lambda steps, momentum: steps)
         play, largest = Play(Scaffold, TWO, lr=0.02, steps=20, momentum=0.9), 0.0
         for number in range(1, 81):
             play.round(0, 1)

@@ -8,11 +8,11 @@ import torch
 from quadratics import TWO, Play, with_and_without_buffers
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS, make_algorithm
-from edgesim.algorithms.algorithm import Sizes
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
+from edgesim.learning.algorithms.algorithm import Sizes
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import make_learner
 from edgesim.streams import Streams

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgesim.algorithms.staleness import refl_weights, relative_change, weights
 from edgesim.config import StalenessConfig
+from edgesim.learning.algorithms.staleness import refl_weights, relative_change, weights
 
 POLYNOMIAL = StalenessConfig(weight="polynomial", a=0.5)
 HINGE = StalenessConfig(weight="hinge", a=10.0, b=4)

@@ -12,7 +12,7 @@ from eight_weights import PROXY, PUBLIC, ROUNDS, START, THREE, Bench, Holder, ch
 from quadratics import TWO, Play
 from worked_numbers import EIGHT_WEIGHTS, KINDS, KPFL, OF_CFED
 
-from edgesim.algorithms import ALGORITHMS
+from edgesim.learning.algorithms import ALGORITHMS
 
 QUADRATICS = """
 FedAvg              -.415, -.68475, -.8600875                           -.415, -1.22335, -1.2101775

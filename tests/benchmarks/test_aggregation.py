@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms import make_algorithm
-from edgesim.algorithms.algorithm import Arrivals, Sizes
 from edgesim.config import AlgorithmConfig
+from edgesim.learning.algorithms import make_algorithm
+from edgesim.learning.algorithms.algorithm import Arrivals, Sizes
 from edgesim.learning.norms import norm
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams

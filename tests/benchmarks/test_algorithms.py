@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS, make_algorithm
-from edgesim.algorithms.algorithm import Algorithm, Arrivals, Outputs, Sizes, Trained
 from edgesim.config import AlgorithmConfig
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS, make_algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Outputs, Sizes, Trained
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from edgesim.algorithms.data_free import teaching
+from edgesim.learning.algorithms.data_free import teaching
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.model_pool import frozen, pass_bytes
 from edgesim.learning.models import new_model

@@ -12,13 +12,13 @@ import pytest
 import simpy
 
 from edgesim import simulation
-from edgesim.channels.bandwidth import min_bandwidth_hz
-from edgesim.channels.link import ShannonLink
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.engine.clock import Clock
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.radio.bandwidth import min_bandwidth_hz
+from edgesim.radio.link import ShannonLink
 from edgesim.runs.records import read_table
 
 

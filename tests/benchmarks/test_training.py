@@ -16,9 +16,9 @@ import torch
 import torch.nn.functional as F
 
 from edgesim import simulation
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
 from edgesim.config import LearningConfig
 from edgesim.config_file import parse
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
 from edgesim.learning.back_ends import make_back_end
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel

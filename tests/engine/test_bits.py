@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.fedavg import FedAvg
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.runs.records import read_table
 
 BITS = 1e6

@@ -8,10 +8,10 @@ import pytest
 from scipy.optimize import brentq
 
 from edgesim import simulation
-from edgesim.channels.environment import load_environment
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
+from edgesim.radio.environment import load_environment
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 

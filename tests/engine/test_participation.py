@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.runs.records import read_run, read_table
 from edgesim.selection import SELECTORS
 

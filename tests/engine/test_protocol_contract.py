@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from edgesim import simulation
-from edgesim.algorithms import MERGE_RULES
 from edgesim.config import RoundConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import MERGE_RULES
 from edgesim.runs.records import read_run, read_table
 
 BITS, SEEDS = 2e6, (0, 1)

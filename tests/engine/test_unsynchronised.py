@@ -7,8 +7,6 @@ import pytest
 import torch
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.fedavg import FedAvg
 from edgesim.analysis.waste import kinds
 from edgesim.config_file import parse
 from edgesim.devices.topology import make_backhaul
@@ -17,6 +15,8 @@ from edgesim.engine.run_parts import RunParts
 from edgesim.engine.server import Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Result

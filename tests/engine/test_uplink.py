@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels.bandwidth import min_bandwidth_hz, rate_bps
-from edgesim.channels.capacity import one_capacity_table
-from edgesim.channels.link import RecordedLink, ShannonLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand, Upload
+from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.radio.capacity import one_capacity_table
+from edgesim.radio.link import RecordedLink, ShannonLink
 
 NOISE_W_PER_HZ = 1e-20
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgesim.channels.link import ShannonLink
 from edgesim.engine.clock import Clock, Kind
 from edgesim.engine.shared_band import SharedBand
 from edgesim.engine.uplink import ReservedBand
 from edgesim.engine.work import RoundSignals, Task, Work
+from edgesim.radio.link import ShannonLink
 
 DEVICES, BAND_HZ, NOISE_W_PER_HZ = 6, 1e6, 1e-20
 DECIDED_S, DEADLINE_S = 1.5, 4.0

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from edgesim.channels.link_file import read_links
 from edgesim.devices.profile import read_profile
 from edgesim.errors import EdgesimError
+from edgesim.radio.link_file import read_links
 from edgesim.traces.interval_file import read_intervals
 
 ROWS = {"device": [0, 1], "start_s": [0.0, 5.0], "end_s": [10.0, 20.0]}

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel
 
-from edgesim.algorithms import ALGORITHMS
 from edgesim.config import RunConfig
 from edgesim.joining import LAWS as JOINING_LAWS
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.drift import LAWS as DRIFT_LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.runs.run_schema import SCHEMAS

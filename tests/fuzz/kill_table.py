@@ -54,7 +54,7 @@ STUDY = """
 import tomllib
 from pathlib import Path
 from edgesim.scenario import plain_errors
-from edgesim.study import Study, grid, run_study
+from edgesim import Study, grid, run_study
 
 @plain_errors
 def main():

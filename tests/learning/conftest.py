@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
-from edgesim.algorithms.algorithm import Sent
-from edgesim.algorithms.fedavg import FedAvg
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Sent
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.learning.federation import make_federation
 from edgesim.learning.jobs import Arrived
 from edgesim.learning.learner import TorchLearner, make_learner

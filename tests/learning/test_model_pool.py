@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgesim.algorithms.data_free import teaching
+from edgesim.learning.algorithms.data_free import teaching
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.model_pool import frozen, pass_bytes
 from edgesim.learning.models import make_model

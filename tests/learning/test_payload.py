@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.algorithms import ALGORITHMS
 from edgesim.config import AlgorithmConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.drift.frames import Framed
 from edgesim.learning.drift.holdings import Frame

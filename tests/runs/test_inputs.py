@@ -13,10 +13,10 @@ from PIL import Image
 from pydantic import BaseModel
 from rich.console import Console
 
-from edgesim import simulation
-from edgesim.algorithms import ALGORITHMS
+from edgesim import Study, grid, run_study, simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.models import MODELS
 from edgesim.learning.models.from_torchvision import from_torchvision
 from edgesim.learning.partitions import PARTITIONS
@@ -24,7 +24,6 @@ from edgesim.learning.payload import model_module
 from edgesim.runs.inputs import input_digests
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import SELECTORS
-from edgesim.study import Study, grid, run_study
 
 TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e5}}
 
@@ -220,7 +219,7 @@ class Mine(Iid):
     pass
 """
 ALGORITHM = """
-from edgesim.algorithms.fedavg import FedAvg
+from edgesim.learning.algorithms.fedavg import FedAvg
 
 class Mine(FedAvg):
     pass

@@ -9,13 +9,12 @@ import tomli_w
 from rich.console import Console
 from typer.testing import CliRunner
 
-from edgesim import simulation
-from edgesim.channels.environment import load_environment
+from edgesim import Study, grid, run_study, simulation
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.radio.environment import load_environment
 from edgesim.runs.records import read_run, read_table
-from edgesim.study import Study, grid, run_study
 from edgesim.terminal.show import print_run, print_study
 
 PAPER_CNN_BITS = 17_881_664.0

@@ -16,7 +16,7 @@ from rich.console import Console
 from stopped_runs import Broken, assert_stops_change_nothing, content, saved_rounds, stop_at
 from typer.testing import CliRunner
 
-from edgesim import simulation
+from edgesim import PlannedRun, Study, run_study, simulation
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.devices.battery import Batteries
@@ -35,7 +35,6 @@ from edgesim.runs.processes import Stopped
 from edgesim.runs.records import read_run, read_table
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.streams import Streams
-from edgesim.study import PlannedRun, Study, run_study
 
 VALUES = {
     "seed": 5,
@@ -191,7 +190,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 1)"),
+        ({"format": 99}, "has format 99 (edgesim reads 2)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -350,7 +349,7 @@ from dataclasses import dataclass
 import numpy as np
 from edgesim.selection.random_choice import RandomChoice
 from edgesim.streams import Streams
-from edgesim.study import PlannedRun, Study, run_study
+from edgesim import PlannedRun, Study, run_study
 
 @dataclass
 class Turns:

@@ -147,7 +147,7 @@ def test_links_are_converted_with_the_keys_of_their_environment(folder):
     assert status == 0
     keys = output[output.index("[capacity]") :]
     (folder / "up.toml").write_text(f'name = "up"\nsource = "made up"\n{keys}')
-    from edgesim.channels.environment import load_environment
+    from edgesim.radio.environment import load_environment
 
     # The keys hold wherever the environment file lies.
     (folder / "elsewhere").mkdir()

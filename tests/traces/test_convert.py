@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from edgesim.channels.link_file import read_links
 from edgesim.config import AvailabilityConfig
 from edgesim.errors import EdgesimError
+from edgesim.radio.link_file import read_links
 from edgesim.streams import Streams
 from edgesim.traces.convert import convert
 from edgesim.traces.convert_links import convert_links

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.devices.profile import Profile
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
+from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.traces.convert import convert
 from edgesim.traces.readers import Capacity, RecordedAvailability, detect, read_recording
 from edgesim.traces.readers.ai_benchmark import read_ai_benchmark

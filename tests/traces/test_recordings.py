@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import ArrayLike
 
 from edgesim import simulation
-from edgesim.channels.environment import RecordedEnvironment, load_environment
 from edgesim.config import AvailabilityConfig
 from edgesim.config_file import parse
 from edgesim.devices.profile import Profile, write_profile
+from edgesim.radio.environment import RecordedEnvironment, load_environment
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
 from edgesim.traces import stays

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from torch import multiprocessing, nn
 
-from edgesim.algorithms.algorithm import Algorithm
 from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable

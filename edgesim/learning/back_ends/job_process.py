@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from edgesim.algorithms.algorithm import Algorithm
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Result

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from edgesim.algorithms.algorithm import Algorithm, has_own
+from edgesim.learning.algorithms.algorithm import Algorithm, has_own
 from edgesim.learning.epoch_tests import EpochTests
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.image_loader import ImageLoader

@@ -5,9 +5,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Outputs
 from edgesim.errors import EdgesimError
 from edgesim.learning import dropout
+from edgesim.learning.algorithms.algorithm import Outputs
 from edgesim.learning.back_ends.layers import Forward
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.passes import kept_for_backward

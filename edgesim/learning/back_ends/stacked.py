@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from edgesim.algorithms.algorithm import Algorithm, has_own
 from edgesim.arrays import Integers
 from edgesim.learning import dropout
+from edgesim.learning.algorithms.algorithm import Algorithm, has_own
 from edgesim.learning.back_ends.client_weights import ClientWeights
 from edgesim.learning.back_ends.layers import layer_by_layer, mapped, mixes_rows
 from edgesim.learning.back_ends.probe import probe

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from edgesim.algorithms.algorithm import Algorithm, Outputs, Step
 from edgesim.learning import draws
+from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, Step
 from edgesim.learning.back_ends.layers import Forward, Tensors
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job

@@ -10,8 +10,8 @@ from multiprocessing.process import BaseProcess
 import torch
 from torch import Tensor, multiprocessing, nn
 
-from edgesim.algorithms.algorithm import Algorithm
 from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.job_process import Failure, Report, Share, message, send, serve, tensors_of
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.flat import FlatModel

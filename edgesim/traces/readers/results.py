@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from edgesim.channels.capacity_file import Rows
-from edgesim.channels.link_file import LinkRows
 from edgesim.devices.profile import Profile
+from edgesim.radio.capacity_file import Rows
+from edgesim.radio.link_file import LinkRows
 from edgesim.traces.intervals import Intervals
 
 

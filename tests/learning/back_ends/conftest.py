@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Optimiser, Promise

@@ -2,7 +2,7 @@
 
 import torch
 
-from edgesim.algorithms.algorithm import Algorithm, Pull, Sent
+from edgesim.learning.algorithms.algorithm import Algorithm, Pull, Sent
 
 
 class Pulling(Algorithm):

@@ -2,7 +2,7 @@
 
 import torch.nn.functional as F
 
-from edgesim.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm
 
 
 class Taught(Algorithm):

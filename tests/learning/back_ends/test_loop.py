@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.algorithms.algorithm import Phase, Sizes
-from edgesim.algorithms.fedprox import FedProx
 from edgesim.errors import Diverged
 from edgesim.learning import image_loader
+from edgesim.learning.algorithms.algorithm import Phase, Sizes
+from edgesim.learning.algorithms.fedprox import FedProx
 from edgesim.learning.back_ends.job_process import message
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd

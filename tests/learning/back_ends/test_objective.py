@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes, has_own
 from edgesim.learning import dropout
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes, has_own
 from edgesim.learning.back_ends.layers import layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.probe import NotStackable, probe

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from edgesim.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sent, Sizes
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sent, Sizes
 from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.jobs import Job, Optimiser, Promise

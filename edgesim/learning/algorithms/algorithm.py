@@ -1,0 +1,667 @@
+"""What a learning algorithm answers, and the records that it answers about.
+
+`Algorithm` itself gives FedAvg's answers; an algorithm is a file with one class that gives its own where they differ.
+The first half of its methods needs NumPy alone and is the same in timing-only runs; torch is not imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from edgesim.arrays import Booleans, Floats, Integers, Numbers
+from edgesim.config import RunConfig, Section
+from edgesim.errors import EdgesimError
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Parameter
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LRScheduler
+
+    from edgesim.learning.dropout import Key
+
+Half = Literal["local", "server"]
+PublicImages = Literal["unused", "server", "devices"]
+
+
+class Options(Section):
+    """Base of an algorithm's options: typed, bounded, unknown names refused."""
+
+
+class AveragingOptions(Options):
+    """Options of algorithms that average what devices send."""
+
+    weights: Literal["samples", "equal"] = "samples"
+    """What an update counts: its device's samples (FedAvg), or as much as any other (FedDance, SoCC 2025). Without
+    rounds the protocol alone says what an update counts."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of what travels and of the fleet; known without torch."""
+
+    model_bits: float
+    """Of a model: 32 per trainable parameter, or ``round.payload_bits``."""
+    parameters: int
+    """Trainable parameters; 0 in timing-only runs, where the number of bits may be all that is known."""
+    devices: int
+    """Of the whole run."""
+    classes: int = 0
+    features: int = 0
+    """Inputs of the model's last `torch.nn.Linear`; 0 where they are not known."""
+    tensors: int = 0
+    """Trainable tensors, L; 0 where they are not known."""
+    tensor_sizes: tuple[int, ...] = ()
+    """Numbers of each trainable tensor, in their order, [L]; empty in timing-only runs."""
+    private: int = 0
+    """Samples of all devices of the run together, in its first frame."""
+    public: int = 0
+    """Images that server and devices all have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Devices:
+    """What is known of some devices without training."""
+
+    ids: Integers
+    """[n]."""
+    all_class_counts: Integers
+    """Samples of all devices of the run and each class, [N, C]; C is 0 without a data set."""
+    all_sizes: Integers
+    """Sizes of the data sets of all devices of the run, [N]."""
+
+    @property
+    def sizes(self) -> Integers:
+        """Size of each device's data set, [n]."""
+        return self.all_sizes[self.ids]
+
+    @property
+    def class_counts(self) -> Integers:
+        """Samples of each device and class, [n, C]."""
+        return self.all_class_counts[self.ids]
+
+
+@dataclass
+class State:
+    """State of the server; an algorithm may extend it by fields of tensors, arrays, numbers and dicts of these.
+
+    Wherever tensors travel, NaN stands for a number that is not sent: tables of all classes then have one shape.
+    """
+
+    weights: Tensor
+    """The model that is sent and tested, [P]."""
+    shared: dict[str, Tensor] = field(default_factory=dict)
+    """What is sent along with the model, by name."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """What an algorithm may know of one device whose job begins."""
+
+    id: int
+    samples: int
+    """Size of its data set."""
+    round: int
+    """Round of the run, from 1; without rounds, the model that is being made."""
+    all_sizes: Integers
+    """Sizes of the data sets of all devices of the run, [N]."""
+    batch: int
+    """Samples of a full step, ``learning.batch_size``."""
+
+    @property
+    def total_samples(self) -> int:
+        """Sizes of the data sets of all devices of the run, together."""
+        return int(np.asarray(self.all_sizes).sum())
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Steps of local training, on the device's own samples or on public ones."""
+
+    samples: Integers
+    """Training samples in order of use, [n]."""
+    edges: Integers
+    """Where steps begin and end among the samples, [steps + 1]."""
+    changes: Numbers | None = None
+    """How the image of each sample is augmented, [n, k] as `edgesim.learning.augmentation` says; not when absent."""
+    rows: Integers | None = None
+    """For each sample the row that is about it in some table of `given`, [n]; -1, or None for all, where none is."""
+    public: bool = False
+    """Whether the samples are public images, on whose labels a device that has steps on others is not measured."""
+    epoch_ends: Integers | None = None
+    """After how many of the steps each epoch over the device's own samples ends; None where nobody measures epochs."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Training samples on which a device can train."""
+
+    own: Integers
+    """Its data set."""
+    public: Integers
+    """Images that server and devices all have, [m], as in `Workbench`."""
+    epochs: Callable[[str, Integers, int], Phase]
+    """``epochs(stream, samples, count)``: so many epochs over samples in batches of the run's size, each in an order
+    drawn from a stream for the job. `Phase.rows` are the places among ``samples``; images are augmented where they are
+    the device's own, if the run asks for it."""
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What is added to every gradient g: ``to_start`` (w - w_start) + ``decay`` w + ``shift``."""
+
+    to_start: float | Tensor = 0.0
+    """One number, or one for each trainable parameter, [trainable]."""
+    decay: float = 0.0
+    shift: Tensor | None = None
+    """Of the trainable parameters, [trainable]."""
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a model makes of samples."""
+
+    logits: Tensor
+    """[n, classes]."""
+    last_input: Tensor | None = None
+    """What went into the last `torch.nn.Linear`, [n, F]; None unless the algorithm looks at features."""
+
+    @property
+    def features(self) -> Tensor:
+        """`last_input`, [n, F]; raises `EdgesimError` for an algorithm that did not say that it looks at it."""
+        if self.last_input is None:
+            raise EdgesimError("algorithm.name: its loss looks at features; set features = True in its class")
+        return self.last_input
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the loss of one step of a device is made of."""
+
+    own: Outputs
+    """Of the model that is trained, in training mode."""
+    teachers: Mapping[str, Outputs]
+    """Of the algorithm's `teachers`, by name: in evaluation mode, on the same images, without gradient."""
+    labels: Tensor
+    """[n]."""
+    share: Tensor
+    """What each sample counts in the mean, 1 / the number of samples, [n]; 0 where a row only fills up a stack."""
+    given: Mapping[str, Tensor]
+    """What the job was given, by name; without ``start`` and the weights of teachers."""
+    head: Callable[[Tensor], Tensor] | None = None
+    """Logits [n, classes] that the last layer of the trained model makes of latents [n, F], with gradient; None unless
+    the algorithm looks at features."""
+    key: Key | None = None
+    """What `edgesim.learning.draws` makes the random numbers of this step of; None unless the algorithm draws."""
+    rows: Tensor | None = None
+    """`Phase.rows` of the samples, [n]; None where no phase of the job has any."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The end of a job, where it ran."""
+
+    update: Tensor
+    """Trained weights minus the start weights, [P]."""
+    given: Mapping[str, Tensor]
+    """What the job was given; ``start`` are the start weights, [P]."""
+    steps: int
+    lr: float
+    momentum: float
+    gradient: Callable[[], Tensor]
+    """A pass over the samples of `Algorithm.passes_over`: the gradient of their mean cross-entropy, weight decay
+    included, at the start weights and in evaluation mode, [trainable]."""
+    outputs: Callable[[], tuple[Outputs, Tensor]]
+    """A pass over the samples of `Algorithm.passes_over`, [n]: what the trained model makes of them in evaluation mode
+    and without gradient, and their labels [n]."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a device sends beside its update, and what it keeps for its next job; both by name."""
+
+    up: dict[str, Tensor] = field(default_factory=dict)
+    keeps: dict[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Updates that the server merges, one row for each."""
+
+    ids: Integers
+    """Devices, [S]."""
+    samples: Integers
+    """Sizes of their data sets, [S]."""
+    round: int
+    staleness: Integers
+    """Models made between the one that each started from and the current one, [S]."""
+    age_weight: Floats
+    """What each counts for its staleness, 1 for none, [S]."""
+    picked: Booleans
+    """Whether the policy picked it among those that arrived, [S]."""
+    lr: Floats
+    """Learning rate with which each was trained, [S]."""
+    began: Integers
+    """Devices that began to work in this round."""
+    all_samples: Integers
+    """Sizes of the data sets of all devices of the run, [N]."""
+    class_counts: Integers
+    """Samples of each device and class, [S, C]; C is 0 without a data set."""
+    round_lr: float
+    """Learning rate of the round in which they are merged."""
+    norms: Floats | None = None
+    """Norms of the trainable parts of the updates, [S], with `Algorithm.weighs_norms`; None in timing-only runs."""
+    mean_noise: Tensor | None = None
+    """What is added to the weighted mean of the trainable parts, [trainable], where `Algorithm.averages`."""
+    updates: Tensor | None = None
+    """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
+    separate: Sequence[Tensor] = ()
+    """The same updates, [S] of [P], which `merge` may change and, made `whole`, keep in the state."""
+    starts: Sequence[Tensor] = ()
+    """Weights that each started from, [S] of [P]."""
+    up: Mapping[str, Sequence[Tensor]] = field(default_factory=dict)
+    """What was sent beside the updates, by name, [S] each; `merge` may keep it, too."""
+
+    def rows(self, rows: Integers) -> Arrivals:
+        """Some of the rows, in the order given; without tensors."""
+        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr", "class_counts")
+        norms = None if self.norms is None else self.norms[rows]
+        return replace(self, norms=norms, **{name: getattr(self, name)[rows] for name in names})
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What the server keeps of the last update of every device that was ever merged, a row each, by ascending id."""
+
+    shares: Floats
+    """What each counts; their sum is 1, [S]."""
+    models: Sequence[Tensor]
+    """As they were trained, [S] of [P]."""
+    up: Mapping[str, Sequence[Tensor]]
+    """What was sent beside them, by the names of `Algorithm.pooled_up`, [S] each."""
+
+
+@dataclass(frozen=True)
+class MadeImages:
+    """Images that a server makes in order to ask models about them and to train one on them."""
+
+    at_once: int
+    """Images of a step."""
+    kept: int
+    """Images that are kept for later steps."""
+    key: str
+    """The key of the config that asks for them."""
+    value: str
+    """The value of that key."""
+    remedy: str
+    """What to do where no images can be made."""
+
+
+class Frozen(Protocol):
+    """Models in evaluation mode."""
+
+    def __call__(self, images: Tensor) -> Iterator[tuple[slice, Outputs]]:
+        """What they make of `Workbench.inputs` [n, C, H, W]: outputs [S, n, ...] of some at a time, and their places.
+
+        Gradients reach the images alone, and have to be taken before the next part is asked for.
+        """
+
+
+class Workbench(Protocol):
+    """What a server trains with; samples are indices into the training set."""
+
+    public: Integers
+    """Images that server and devices all have, [m]; `edgesim.learning.datasets.public` says in which order."""
+    validation: Integers
+    """Labelled images that the server alone has (``data.validation_per_class``)."""
+    round: int
+    """0 before the first."""
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image."""
+
+    @property
+    def private_count(self) -> int:
+        """Images of all devices together."""
+
+    def batches(self, samples: Integers) -> list[Integers]:
+        """Samples, in their order, in batches of the size of the devices' local training."""
+
+    def labels(self, samples: Integers) -> Tensor:
+        """Of samples, [n]."""
+
+    def heads(self, models: Iterable[Tensor]) -> Callable[[Tensor], Tensor]:
+        """The last layers of S models of weights [P]: of latents [n, F] they make logits [S, n, classes].
+
+        With gradient to the latents alone.
+        """
+
+    def outputs(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[Outputs]:
+        """What a model of weights [P] makes of each batch, in evaluation mode and without gradient."""
+
+    def gradients(self, weights: Tensor, batches: Sequence[Integers]) -> Iterator[list[Tensor]]:
+        """Of the mean cross-entropy of each batch, tensor by tensor, [L], in evaluation mode.
+
+        Each is valid until the next one is asked for.
+        """
+
+    def inputs(self, images: Tensor) -> Tensor:
+        """Images of brightness 0 to 1, [n, C, H, W], as models see those of the data set."""
+
+    def frozen(self, models: Sequence[Tensor]) -> Frozen:
+        """Models of weights [P], to be asked about images."""
+
+    def fit(
+        self,
+        weights: Tensor,
+        batches: Sequence[Integers | Tensor],
+        loss: Callable[[Tensor, int], Tensor],
+        steps: Callable[[Sequence[Parameter]], tuple[Optimizer, LRScheduler | None]] | None = None,
+        clip_norm: float | None = None,
+    ) -> Tensor:
+        """Weights [P] after a step on each batch of samples or of `inputs`, in training mode and images as they are.
+
+        ``loss`` is of logits [n, C] and the number of the step, from 0; ``steps`` makes the optimiser, and what changes
+        its learning rate after each step; gradients are at most ``clip_norm`` long. Without ``steps`` they are those of
+        the devices' local training in this round.
+        """
+
+
+class Algorithm:
+    """A learning algorithm: FedAvg's answers. It holds options and no state, and can be pickled."""
+
+    Options: ClassVar[type[Options]] = AveragingOptions
+    halves: ClassVar[frozenset[Half]] = frozenset()
+    """Which halves may be combined with another algorithm's: its local objective, or what its server does."""
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered", "asynchronous"})
+    """Values of ``round.protocol`` that it allows."""
+    at_edges: ClassVar[bool] = False
+    """Whether edge servers may merge updates first, so that the state is the weights alone."""
+    late_updates: ClassVar[bool] = True
+    """Whether it allows ``round.late = "keep"``, updates that arrive in a later round."""
+    merges_unpicked: ClassVar[bool] = False
+    """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
+    merges_empty_rounds: ClassVar[bool] = False
+    """Whether a round in which no update arrived makes a model, too."""
+    skips_rounds: ClassVar[bool] = True
+    """Whether rounds may pass in which nothing is merged (``merging``): what it sends and keeps hangs on merges alone,
+    not on the number of the round."""
+    keeps_state: ClassVar[bool] = False
+    """Whether its state beside the model belongs to the last model and goes on over frames, so that no frame can begin
+    with the best model of the one before."""
+    model_is_mean: ClassVar[bool] = False
+    """Whether its server makes nothing of models but their weighted mean, so that the mean over a pool of what all
+    devices sent last may take its place (`edgesim.learning.algorithms.kpfl`)."""
+    pooled_up: ClassVar[tuple[str, ...]] = ()
+    """Names of what is sent beside updates that such a pool keeps for `pooled`."""
+    public_images: ClassVar[PublicImages] = "unused"
+    """Where public images (``data.public``) are needed: at the server alone, or on devices as well, so that what these
+    send and compute depends on how many there are."""
+    bits_from_training: ClassVar[bool] = False
+    """Whether what the server sends depends on what was trained: timing-only runs then charge a bound, and refuse
+    downloads that take time."""
+    settled_at_begin: ClassVar[bool] = False
+    """Whether what a device is sent, sends and computes is known only when it begins to work: `begin` is then asked,
+    and what was planned before gives way to it."""
+    starts_anew_in_frames: ClassVar[bool] = False
+    """Whether state and ledger start anew, from the model then, when the data change with a frame."""
+
+    averages: ClassVar[bool] = False
+    """Whether updates enter its state by their weighted mean alone, to which `Arrivals.mean_noise` can be added."""
+    teachers: ClassVar[tuple[str, ...]] = ()
+    """Names in `given` of the weights, [P], of models whose outputs `loss` looks at."""
+    features: ClassVar[bool] = False
+    """Whether `loss` looks at features, or at what the last layer makes of latents; models without a last linear layer
+    are refused then."""
+    draws: ClassVar[bool] = False
+    """Whether `loss` draws random numbers."""
+    made_images: MadeImages | None = None
+    """Images that its server makes and trains on, looking at the models' features of them."""
+    has_model_pool: bool = False
+    """Whether the server keeps the last update of every device that was ever merged, with the model that the device
+    had trained and with what is named in `pooled_up`."""
+    update_weights: str = ""
+    """By which rule updates are weighed, for ``run.json``; empty where it is the option ``weights``."""
+
+    weighs_norms: bool = False
+    """Whether `weigh` and `report` look at the norms of updates, which `Arrivals.norms` then has."""
+    weighs_classes: bool = False
+    """Whether `weigh` looks at which classes devices hold, so that one device's data change what all others count."""
+    equal_weights: bool = False
+    """Whether all updates count alike by its own rule, which is why it has no option ``weights``, or none of effect."""
+    sends_models: bool = True
+    """Whether the model and the updates travel. Else all that is asked below is answered for devices that each train,
+    keep and are tested by a model of their own."""
+    tables: int = 0
+    """Models, [P], that are remembered of each device which was ever merged, at the server and by the device
+    together."""
+    trainable_tables: int = 0
+    """Vectors without a part for buffers, [trainable], that are remembered beside these."""
+
+    def __init__(self, options: Any, sizes: Sizes, streams: Streams, sends_models: bool = True) -> None:
+        self.options = options
+        self.sizes = sizes
+        self.streams = streams
+        if not sends_models:
+            self.sends_models, self.equal_weights, self.tables = False, True, 1
+
+    @classmethod
+    def check(cls, options: Any, config: RunConfig) -> None:
+        """Refuse options that do not go with the rest of a run's config; raises `EdgesimError`."""
+
+    def check_sizes(self) -> None:
+        """Refuse a run whose data or fleet are too small or too large for the algorithm; raises `EdgesimError`."""
+
+    # What the radio and the tables need: NumPy alone.
+
+    def ledger(self, round: int) -> Any:
+        """Records, of arrays and numbers, from which the methods below answer; made when ``round`` opens first."""
+        return None
+
+    def begin(self, devices: Devices, round: int, ledger: Any) -> None:
+        """Take into the ledger, in place, that devices begin to work together in a round.
+
+        From then on the methods below answer for what these do; before, for the most that they might have to do, since
+        deadlines and bands are planned on it.
+        """
+
+    def start_note(self, config: RunConfig, rounds: float) -> str:
+        """What a user should know before the first of so many rounds; empty where there is nothing."""
+        return ""
+
+    def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
+        """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
+        return np.full(len(devices.ids), self.sizes.model_bits * self.sends_models)
+
+    def upload_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
+        """Bits that each device sends, [n]."""
+        return np.full(len(devices.ids), self.sizes.model_bits * self.sends_models)
+
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Any) -> Floats:
+        """Cost of jobs that train on so many of the devices' own ``samples`` [n], as multiples of FedAvg's, [n].
+
+        Forward passes cost one unit and backward passes two; so a teacher adds a third.
+        """
+        return np.full(len(samples), (3 + len(self.teachers)) / 3)
+
+    def counts(self, samples: Integers) -> Floats:
+        """What updates of devices with so many samples [n] count before their age does, [n]."""
+        equal = self.equal_weights or self.options.weights == "equal"
+        return np.ones(len(samples)) if equal else np.asarray(samples, dtype=np.float64)
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """alpha_n of each update in a round, [S]: D_n / sum of D (FedTeddi, eq. 3), times the weight of its age."""
+        return normalised(self.counts(arrived.samples) * arrived.age_weight)
+
+    def report(self, ledger: Any, arrived: Arrivals) -> dict[tuple[str, str], float]:
+        """Rows of ``metrics`` on a round that is about to be merged, by (name, key)."""
+        return {}
+
+    def note(self, ledger: Any, arrived: Arrivals) -> None:
+        """Take into the ledger, in place, that a round was merged."""
+
+    # What trains, in the process of the run.
+
+    def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
+        """The model, [P], with which the run begins: what the server makes of the start weights, [P]."""
+        return weights
+
+    def start(self, weights: Tensor) -> State:
+        """State of a server whose first model is ``weights``, [P]."""
+        return State(weights)
+
+    def in_new_frame(self, state: State) -> State:
+        """The state with which an algorithm that starts anew begins a frame."""
+        return self.start(state.weights)
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+        """What a job is given: ``start``, its start weights [P], and by name whatever else training needs.
+
+        ``kept`` is what the device kept of its last job that the server merged; before that, `first_kept`. An empty
+        tensor stands for one of the `teachers` that this job does without.
+        """
+        return {"start": state.weights, **state.shared, **kept}
+
+    def epoch_sizes(self, sizes: Integers) -> list[int]:
+        """Sizes of the sets on which devices, whose data sets have ``sizes`` [n], or the server train by epochs beside
+        those that the config asks for.
+        """
+        return []
+
+    def phases(self, own: Phase, device: Device, samples: Samples, ledger: Any) -> tuple[Phase, ...]:
+        """The steps of a job: ``own`` are those that the config asks for, ``samples`` what else it may train on."""
+        return (own,)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+        """The server's next state: w + the sum of alpha_n times update n, rows in the order of the sum.
+
+        Unless models travel it stays as it is.
+        """
+        if not self.sends_models:
+            return state
+        return replace(state, weights=state.weights + mean_change(arrived, alpha))
+
+    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+        """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
+        return alpha
+
+    def counted_untrained(self, record: Any, arrived: Arrivals, alpha: Floats) -> tuple[Any, Floats]:
+        """In a run that trains nothing, what each update counts in a merge, [S], and a record for the next merge.
+
+        ``record`` is that of the merge before, None in the first. In NumPy.
+        """
+        return record, alpha
+
+    def judged(self, kept: Mapping[int, Mapping[str, Tensor]]) -> Mapping[int, Tensor]:
+        """Models whose mean accuracy is the run's, [P] by device; empty where it is that of the server's model.
+
+        ``kept`` is what each device that was ever merged has kept: their own models, unless models travel.
+        """
+        return {} if self.sends_models else {device: of["start"] for device, of in kept.items()}
+
+    def scores(self, outputs: Outputs, state: State) -> Tensor:
+        """Scores of classes, [n, C]: of each sample the class of the greatest is predicted."""
+        return outputs.logits
+
+    def prepare(self, state: State, bench: Workbench) -> State:
+        """The state from which the jobs of a round, or of a model, begin: what the server works out before."""
+        return state
+
+    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> State:
+        """The state after a merge, of which the server makes a better one by training."""
+        return state
+
+    def pooled_numbers(self) -> int:
+        """How many numbers the tensors that are named in `pooled_up` have."""
+        return 0
+
+    def pooled(self, state: State, pool: Pool, ledger: Any, bench: Workbench) -> State:
+        """The state after a merge and `refine` where the server keeps a pool: with what it makes of that.
+
+        The model is the pool's mean already.
+        """
+        return state
+
+    def server_s(self, updates: int) -> float:
+        """Simulated seconds that the server computes on so many updates of a round before its model is there."""
+        return 0.0
+
+    def derived(self, trained: Trained) -> Mapping[str, Tensor]:
+        """What the server works out of an update and of what it gave, instead of having it sent; it joins `up`."""
+        return {}
+
+    def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
+        """What a device keeps before its first update is merged; the run began with ``weights``, [P].
+
+        Unless models travel that is the model, as ``start``: `given` then hands it on in place of the server's.
+        """
+        return {} if self.sends_models else {"start": weights.clone()}
+
+    # What trains, wherever the device's job runs.
+
+    def loss(self, step: Step) -> Tensor:
+        """Loss of each sample, [n], whose mean is trained on; no row depends on others than by way of ``share``.
+
+        Several devices may be worked out at once by `torch.func.vmap`, which allows no branch on the values of tensors.
+        """
+        from torch.nn.functional import cross_entropy
+
+        return cross_entropy(step.own.logits, step.labels, reduction="none")
+
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """What is added to the gradients of the loss."""
+        return Pull()
+
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
+        """Samples over which `sent` asks for a pass, [n], which the job then carries."""
+        return np.empty(0, dtype=np.int64)
+
+    def sent(self, trained: Trained) -> Sent:
+        """What the device sends beside its update, and what it keeps: its model, [P], unless models travel."""
+        return Sent(keeps={} if self.sends_models else {"start": trained.given["start"] + trained.update})
+
+
+def has_own(algorithm: Algorithm, method: str) -> bool:
+    """Whether an algorithm, or the half of it that is asked, answers a method in another way than `Algorithm` does."""
+    return getattr(getattr(algorithm, method), "__func__", None) is not getattr(Algorithm, method)
+
+
+def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
+    """The model of trainable parameters [trainable] and the plain mean of the buffers that devices ended with, [P].
+
+    For algorithms whose server corrects the trainable parameters alone. A mean of values, not of changes: a stale
+    change added to a running variance can make it negative.
+    """
+    import torch
+
+    assert arrived.updates is not None
+    size = len(parameters)
+    if size == arrived.updates.shape[1]:
+        return parameters
+    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
+    return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
+def mean_change(arrived: Arrivals, alpha: Floats, trainable: int | None = None) -> Tensor:
+    """The sum of alpha_n times update n, [P], or without buffers, [trainable]; with the noise on it, if any."""
+    assert arrived.updates is not None
+    change = arrived.updates.new_tensor(alpha) @ arrived.updates[:, :trainable]
+    if arrived.mean_noise is not None:
+        change[: len(arrived.mean_noise)] += arrived.mean_noise
+    return change
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy where it holds a larger one in memory: for what may outlive the round by far."""
+    return tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor
+
+
+def normalised(counts: Floats) -> Floats:
+    """Shares of the sum, [n]; empty for no rows."""
+    return np.asarray(counts / np.sum(counts)) if len(counts) else np.empty(0)

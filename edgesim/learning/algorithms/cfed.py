@@ -1,0 +1,272 @@
+"""CFeD: Ma et al., "Continual Federated Learning Based on Knowledge Distillation", IJCAI 2022.
+
+Rounds are divided into tasks. From the second task on some devices of a round learn from their own data, and the others
+review: on public images they recall what the model at the end of the task before made of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    Devices,
+    Phase,
+    PublicImages,
+    Samples,
+    State,
+    Step,
+    Workbench,
+)
+from edgesim.learning.algorithms.distillation import soft_cross_entropy
+from edgesim.quantities import Count, Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class CfedOptions(algorithm.Options):
+    """Options of CFeD."""
+
+    task_rounds: Count = Field(10, ge=1)
+    """Rounds, or models, after which a task ends; it ends with a frame of the data, too."""
+    learners: float = Field(0.6, gt=0, le=1)
+    """Share of the devices scheduled in a round that learn, rounded up; the others review."""
+    review_epochs: Count | None = Field(None, ge=1)
+    """Epochs of a review; as many as learners train, rounded up, when absent."""
+    strength: Factor = Field(0.1, ge=0)
+    """What the distance to the teacher counts, the whole loss of a review."""
+    T: Factor = Field(2.0, gt=0)
+    """Temperature by which the logits of both models are divided."""
+    server_passes: Count = Field(0, ge=0)
+    """Passes of the server over its own public images, on which it distils the received models into the new one."""
+
+
+@dataclass
+class Tasks(State):
+    """The model, and since when the present task lasts; ``shared`` has its teacher, if it has one."""
+
+    since: int = 0
+    """The first round of the task; 0 before it is known."""
+    before: Tensor | None = None
+    """With distillation at the server, the model of which the last merge made a new one, [P]."""
+
+
+@dataclass
+class Roles:
+    """What devices do in the round in which they began last, and who has a teacher."""
+
+    first: int
+    """The first round of the frame."""
+    began: Integers
+    """The round in which each device began last, [N]; 0 before it has."""
+    learns: Booleans
+    """Whether it learns in that round, [N]."""
+    teacher_of: Integers
+    """The first round of the task whose teacher each device has, [N]; 0 for none."""
+    round: int = 0
+    """The round in which devices began last."""
+    begun: int = 0
+    """Devices that have begun in it."""
+    learning: int = 0
+    """Those of them that learn."""
+
+
+class Cfed(Algorithm):
+    """FedAvg with equal weights, where some devices of a round distil instead of learning.
+
+    Roles are settled when devices begin to work: of the n that have begun in a round so far, ceil(.6 n) learn, where
+    those that begin at once draw lots. In rounds the devices that are scheduled begin at once (with
+    ``round.computes = "candidates"`` all candidates do); under ``buffered`` they begin one by one, in the order of the
+    policy. What is planned before, deadlines and bands, is planned on the more that either role may cost, so that
+    nobody comes late because of the role; what happens is charged by role. A device has a teacher when the server has
+    merged one of its reviews in the task.
+    """
+
+    Options: ClassVar[type[algorithm.Options]] = CfedOptions
+    model_is_mean: ClassVar[bool] = True
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    equal_weights: bool = True
+    public_images: ClassVar[PublicImages] = "devices"
+    settled_at_begin: ClassVar[bool] = True
+    starts_anew_in_frames: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
+    teachers: ClassVar[tuple[str, ...]] = ("teacher",)
+
+    @classmethod
+    def check(cls, options: CfedOptions, config: RunConfig) -> None:
+        """Refuse two servers' steps in one."""
+        if options.server_passes and config.algorithm.kpfl is not None:
+            raise EdgesimError(
+                "algorithm.server_passes: with algorithm.kpfl the server distils a pool of models instead; set it to 0",
+                "algorithm.server_passes",
+                "algorithm.kpfl",
+            )
+
+    def check_sizes(self) -> None:
+        """Refuse shards without an image."""
+        public, shards = self.sizes.public, self.sizes.devices + 1
+        if public < shards:
+            raise EdgesimError(
+                f"algorithm.name: 'cfed' divides the {public} public images among {shards - 1} devices and the server; "
+                f"give at least {shards} (data.public_per_class), or fewer devices (devices.count)",
+                "algorithm.name",
+                "data.public_per_class",
+                "devices.count",
+            )
+
+    def ledger(self, round: int) -> Roles:
+        """No device has begun in this frame, and none has a teacher."""
+        none = np.zeros(self.sizes.devices, dtype=np.int64)
+        return Roles(round, none, none > 0, none.copy())
+
+    def begin(self, devices: Devices, round: int, ledger: Roles) -> None:
+        """Draw who learns; a device that begins again in a round keeps its role."""
+        new = devices.ids[ledger.began[devices.ids] != round]
+        if ledger.round != round:
+            ledger.round, ledger.begun, ledger.learning = round, 0, 0
+        ledger.begun += len(new)
+        learning = ledger.begun
+        if self._task(round, ledger):
+            learning = math.ceil(self.options.learners * ledger.begun - 1e-9)
+        order = np.argsort(self.streams.uniform("roles", new, round), kind="stable")
+        ledger.began[new], ledger.learns[new] = round, False
+        ledger.learns[new[order[: learning - ledger.learning]]] = True
+        ledger.learning = learning
+
+    def note(self, ledger: Roles, arrived: Arrivals) -> None:
+        """Devices whose reviews are merged have the teacher of the task in which they began."""
+        for device, age in zip(arrived.ids.tolist(), arrived.staleness.tolist(), strict=True):
+            began = arrived.round - age
+            if ledger.began[device] == began and not ledger.learns[device]:
+                ledger.teacher_of[device] = self._task(began, ledger)
+
+    def _task(self, round: int, ledger: Roles) -> int:
+        """The first round of the task of a round; 0 in the first task of the run, which has no teacher."""
+        since = round - (round - ledger.first) % self.options.task_rounds
+        return since if since > 1 else 0
+
+    def _is_settled(self, devices: Devices, round: int, ledger: Roles) -> Booleans:
+        """Whether the role of each device in a round is settled, [n]."""
+        return np.asarray(ledger.began[devices.ids] == round)
+
+    def _may_review(self, devices: Devices, round: int, ledger: Roles) -> Booleans:
+        """Whether each device reviews in a round or, before its role is settled, may come to do so, [n]."""
+        settled = self._is_settled(devices, round, ledger)
+        return np.where(settled, ~ledger.learns[devices.ids], self._task(round, ledger) > 0)
+
+    def download_bits(self, devices: Devices, round: int, ledger: Roles) -> Floats:
+        """The model and, for a reviewer that does not have it, the teacher, [n]."""
+        lacks = ledger.teacher_of[devices.ids] != self._task(round, ledger)
+        teachers = self._may_review(devices, round, ledger) & lacks
+        return np.asarray(super().download_bits(devices, round, ledger) * (1 + teachers))
+
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Roles) -> Floats:
+        """Learners 1; reviewers 4 E_r m / (3 E n_i), with m public images and E n_i samples of a learner, [n]."""
+        images = self._first(devices.ids + 1) - self._first(devices.ids)
+        review = 4 * self._review_epochs(samples, devices.sizes) * images / (3 * samples)
+        planned = np.where(self._is_settled(devices, round, ledger), review, np.maximum(review, 1))
+        return np.where(self._may_review(devices, round, ledger), planned, 1.0)
+
+    def _review_epochs(self, samples: Integers, sizes: Integers) -> Integers:
+        """E_r of jobs on so many ``samples`` [n] of data sets of ``sizes`` [n], [n]."""
+        if self.options.review_epochs is not None:
+            return np.full(len(samples), self.options.review_epochs)
+        return -(-samples // sizes)
+
+    def _first(self, numbers: Integers) -> Integers:
+        """Where the shards of devices begin among the public images, [n]; the server's, the last, has the number N."""
+        size, larger = divmod(self.sizes.public, self.sizes.devices + 1)
+        return np.asarray(size * numbers + np.minimum(numbers, larger))
+
+    def _shard(self, number: int, public: Integers) -> Integers:
+        """The public images of one device, or of the server."""
+        first, stop = self._first(np.array([number, number + 1])).tolist()
+        return public[first:stop]
+
+    def start(self, weights: Tensor) -> Tasks:
+        """There is no teacher yet."""
+        return Tasks(weights)
+
+    def prepare(self, state: State, bench: Workbench) -> Tasks:
+        """With a task that begins, the model becomes its teacher, unless nothing was trained before."""
+        assert isinstance(state, Tasks)
+        if state.since and bench.round - state.since < self.options.task_rounds:
+            return state
+        return replace(state, since=bench.round, shared={"teacher": state.weights} if bench.round > 1 else {})
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Roles) -> dict[str, Tensor]:
+        """The model, and for reviewers the teacher."""
+        if ledger.learns[device.id]:
+            return {"start": state.weights, "teacher": state.weights.new_empty(0)}
+        teacher = state.shared["teacher"]
+        has_it = ledger.teacher_of[device.id] == self._task(device.round, ledger)
+        # What is not sent is no tensor of `shared`.
+        return {"start": state.weights, "teacher": teacher.detach() if has_it else teacher}
+
+    def epoch_sizes(self, sizes: Integers) -> list[int]:
+        """The shards of the devices and, if the server makes passes over it, the server's."""
+        every = np.arange(self.sizes.devices + bool(self.options.server_passes))
+        return [int(size) for size in self._first(every + 1) - self._first(every)]
+
+    def phases(self, own: Phase, device: Device, samples: Samples, ledger: Roles) -> tuple[Phase, ...]:
+        """Learners train as the config asks for, reviewers on the public images of their own."""
+        if ledger.learns[device.id]:
+            return (own,)
+        (epochs,) = self._review_epochs(np.array([len(own.samples)]), np.array([device.samples])).tolist()
+        return (samples.epochs("review", self._shard(device.id, samples.public), epochs),)
+
+    def loss(self, step: Step) -> Tensor:
+        """Learners: cross-entropy; reviewers: the strength times the distance to the teacher's logits, [n]."""
+        if "teacher" not in step.teachers:
+            return super().loss(step)
+        distance = soft_cross_entropy(step.teachers["teacher"].logits, step.own.logits, self.options.T)
+        reviewed: Tensor = self.options.strength * distance
+        return reviewed
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Roles) -> State:
+        """FedAvg's, learners and reviewers alike."""
+        assert isinstance(state, Tasks)
+        before = state.weights if self.options.server_passes else None
+        return super().merge(replace(state, before=before), arrived, alpha, ledger)
+
+    def refine(self, state: State, arrived: Arrivals, ledger: Roles, bench: Workbench) -> State:
+        """Distil the received models and the one before into the new one, each image of a pass from one of them.
+
+        Image j of pass e is taught by model (e n + j) mod (S + 1) of the received ones by id and the one before.
+        """
+        import torch
+
+        assert isinstance(state, Tasks)
+        options, before = self.options, state.before
+        if not options.server_passes or before is None:
+            return state
+        shard = self._shard(self.sizes.devices, bench.public)
+        turns = np.arange(options.server_passes * len(shard))
+        rows = np.argsort(arrived.ids, kind="stable").tolist()
+        taught = state.weights.new_empty((len(turns), self.sizes.classes))
+        for number in range(min(len(rows) + 1, len(turns))):
+            own = turns[number :: len(rows) + 1]
+            model = before if number == len(rows) else arrived.starts[rows[number]] + arrived.separate[rows[number]]
+            (outputs,) = bench.outputs(model, [shard[own % len(shard)]])
+            taught[torch.from_numpy(own).to(taught.device)] = outputs.logits
+        batches = [batch for of_pass in turns.reshape(-1, len(shard)) for batch in bench.batches(of_pass)]
+
+        def loss(own: Tensor, step: int) -> Tensor:
+            by = taught[batches[step][0] : batches[step][-1] + 1]
+            distance: Tensor = options.strength * soft_cross_entropy(by, own, options.T).mean()
+            return distance
+
+        return replace(state, weights=bench.fit(state.weights, [shard[batch % len(shard)] for batch in batches], loss))

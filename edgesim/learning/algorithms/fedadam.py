@@ -1,0 +1,19 @@
+"""Adam at the server: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from edgesim.learning.algorithms.moments import Adaptive
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedAdam(Adaptive):
+    """V forgets old changes by a constant factor."""
+
+    def next_second(self, second: Tensor, square: Tensor) -> Tensor:
+        """v becomes b2 v + (1 - b2) Delta^2."""
+        b2: float = self.options.b2
+        return b2 * second + (1 - b2) * square

@@ -1,0 +1,90 @@
+"""Continual local training: Yao and Sun, "Continual Local Training for Better Initialization of Federated Models", ICIP
+2020.
+
+On a few labelled images the server finds how much each tensor of the model matters; devices change those tensors
+the less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Floats
+from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    AveragingOptions,
+    Devices,
+    PublicImages,
+    Pull,
+    State,
+    Workbench,
+)
+from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.quantities import Count, Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedClOptions(AveragingOptions):
+    """Options of FedCL."""
+
+    coe: Factor = Field(0.5, ge=0)
+    """What the penalty counts in the loss."""
+    proxy_share: float = Field(0.01, gt=0, le=1)
+    """Size of the labelled set that the server looks at, as a share of the devices' data: equally many of each class,
+    two or more, the first of the public set."""
+    batch: Count = Field(64, ge=1)
+    """Its images in a batch."""
+
+
+class FedCl(Algorithm):
+    """FedAvg with a penalty on changes of each tensor in the local objective, by how much the tensor matters."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedClOptions
+    model_is_mean: ClassVar[bool] = True
+    public_images: ClassVar[PublicImages] = "server"
+
+    def check_sizes(self) -> None:
+        """Refuse a public set, where there is one, of fewer than two images of a class."""
+        public, least = self.sizes.public, 2 * self.sizes.classes
+        if 0 < public < least:
+            raise EdgesimError(
+                f"algorithm.name: 'fedcl' needs two labelled images of each class, {least} of {self.sizes.classes} "
+                f"classes, and there are {public} public images; raise data.public_per_class",
+                "algorithm.name",
+                "data.public_per_class",
+            )
+
+    def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
+        """The model and one number for each of its tensors, [n]."""
+        return super().download_bits(devices, round, ledger) + BITS_PER_PARAMETER * self.sizes.tensors
+
+    def prepare(self, state: State, bench: Workbench) -> State:
+        """Omega_l, [L]: the sum over batches of the square norm of the gradient of tensor l, over the images in all."""
+        import torch
+
+        # Up to the rounding of a share that is not exact.
+        size = int(self.options.proxy_share * bench.private_count + 1e-9)
+        per_class = max(2, size // self.sizes.classes)
+        proxy = bench.public[: per_class * self.sizes.classes]
+        batches = np.split(proxy, range(self.options.batch, len(proxy), self.options.batch))
+        squares = [
+            torch.stack([gradient.square().sum() for gradient in gradients])
+            for gradients in bench.gradients(state.weights, batches)
+        ]
+        return replace(state, shared={"omega": torch.stack(squares).sum(0) / len(proxy)})
+
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """2 coe Omega_l (w - w_start), the gradient of coe sum_l Omega_l ||w_l - w_start,l||^2."""
+        import torch
+
+        sizes = torch.tensor(self.sizes.tensor_sizes, device=given["omega"].device)
+        return Pull(to_start=2 * self.options.coe * given["omega"].repeat_interleave(sizes))

@@ -1,0 +1,207 @@
+"""FedGen: Zhu, Hong and Zhou, "Data-Free Knowledge Distillation for Heterogeneous Federated Learning", ICML 2021.
+
+The server trains a generator of latents on which the devices' last layers together see the class that was asked for;
+it travels with the model, and devices train their last layers on what it makes of all classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Floats
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    AveragingOptions,
+    Device,
+    Devices,
+    Sizes,
+    State,
+    Step,
+    Workbench,
+)
+from edgesim.learning.algorithms.latent_generator import Generator, LatentSizes, latents, new_generator, trained
+from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.quantities import Count, Factor
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_DECAY, _LEAST = 0.98, 1e-4
+
+
+class FedGenOptions(AveragingOptions):
+    """Options of FedGen."""
+
+    a_0: Factor = Field(10.0, ge=0)
+    """What the two terms of the local objective count in round 1, which has none yet; 2 % less in each further round.
+    With 0 there are no terms."""
+    device_batch: Count = Field(32, ge=1)
+    """B_g: latents of drawn classes in a local step."""
+    steps: Count = Field(50, ge=1)
+    """S: steps in which the server trains the generator, each round."""
+    batch: Count = Field(32, ge=2)
+    """B: latents in such a step."""
+    a_s: Factor = Field(1.0, ge=0)
+    """What the devices' last layers count in the generator's objective."""
+    e_s: Factor = Field(1.0, ge=0)
+    """What the likeness of its latents counts there."""
+    noise: Count = Field(32, ge=1)
+    """Z: numbers of noise of which a latent is made."""
+
+
+@dataclass(kw_only=True)
+class Taught(State):
+    """The model, and the generator that its devices' models taught."""
+
+    generator: Generator
+    seen: Tensor
+    """Whether a device that holds the class was ever merged, [C]."""
+
+
+@dataclass
+class Sending:
+    """What the server sends beside its model."""
+
+    generator: bool = False
+
+
+class FedGen(Algorithm):
+    """FedAvg with a generator that the server trains, and two terms that look at it in the local objective."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedGenOptions
+    model_is_mean: ClassVar[bool] = True
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+    features: ClassVar[bool] = True
+    draws: ClassVar[bool] = True
+
+    def __init__(self, options: FedGenOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams)
+        self.latent_sizes = LatentSizes(options.noise, sizes.classes, sizes.features)
+
+    def ledger(self, round: int) -> Sending:
+        """The generator is untrained, and stays at the server."""
+        return Sending()
+
+    def download_bits(self, devices: Devices, round: int, ledger: Sending) -> Floats:
+        """The model, and the generator once it is trained, [n]; moments of its batch norm are not charged."""
+        generator = BITS_PER_PARAMETER * self.latent_sizes.parameters
+        return super().download_bits(devices, round, ledger) + generator * ledger.generator
+
+    def note(self, ledger: Sending, arrived: Arrivals) -> None:
+        """A merge trains the generator."""
+        ledger.generator |= len(arrived.ids) > 0
+
+    def start(self, weights: Tensor) -> Taught:
+        """An untrained generator, which is not sent."""
+        generator = new_generator(self.latent_sizes, self.streams.generator("fedgen-start"), weights)
+        return Taught(weights, generator=generator, seen=weights.new_zeros(self.sizes.classes))
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Sending) -> dict[str, Tensor]:
+        """The model and, once there is one, the generator, the classes seen so far and what the two terms count, [2].
+
+        These are b_t = max(1e-4, a_0 .98^(t - 1)) and a_t B_g / batch, a_t = b_t.
+        """
+        assert isinstance(state, Taught)
+        given = super().given(state, kept, device, ledger)
+        if not state.shared:
+            return given
+        strength = max(_LEAST, self.options.a_0 * _DECAY ** (device.round - 1))
+        strengths = state.weights.new_tensor([strength, strength * self.options.device_batch / device.batch])
+        return given | {"moments": state.generator.moments, "seen": state.seen, "strengths": strengths}
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy, and what the last layer makes of the generator's latents h, [n].
+
+        b_t KL(softmax h of the sample's class, softmax own) and a_t B_g / batch times the cross-entropy of h of drawn
+        classes; no gradient goes through the former's h.
+        """
+        from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
+
+        plain = super().loss(step)
+        if self.options.a_0 == 0 or "generator" not in step.given:
+            return plain
+        assert step.head is not None
+        made, drawn = self.latents(step)
+        of_classes, of_batch = step.head(made).tensor_split([len(drawn)])
+        target, own = softmax(of_batch.detach(), 1), log_softmax(step.own.logits, 1)
+        apart = kl_div(own, target, reduction="none").sum(1)
+        of_labels, of_drawn = step.given["strengths"]
+        terms: Tensor = of_labels * apart + of_drawn * cross_entropy(of_classes, drawn)
+        return plain + terms
+
+    def latents(self, step: Step) -> tuple[Tensor, Tensor]:
+        """Latents of drawn classes and of the step's labels, [B_g + n, F], and these classes, [B_g].
+
+        The former come first, as their draws are not to depend on whether a stack fills up the batch.
+        """
+        import torch
+
+        from edgesim.learning import draws
+
+        assert step.key is not None
+        given, like, (count, size) = step.given, step.own.logits, (self.options.device_batch, self.options.noise)
+        seen = given["seen"].cumsum(0)
+        places = (draws.uniform(step.key, 0, (count,), like) * seen[-1]).floor()
+        drawn = (seen <= places[:, None]).sum(1)
+        noise, labels = draws.normal(step.key, 1, (count + len(like), size), like), torch.cat([drawn, step.labels])
+        return latents(self.latent_sizes, given["generator"], given["moments"], noise, labels), drawn
+
+    def refine(self, state: State, arrived: Arrivals, ledger: Sending, bench: Workbench) -> State:
+        """Train the generator by the last layers of the devices' models, as `objective` says."""
+        import torch
+
+        assert isinstance(state, Taught)
+        if not len(arrived.ids):
+            return state
+        options, weights = self.options, state.weights
+        counts = weights.new_tensor(arrived.class_counts)
+        shares = (counts / counts.sum(0)).nan_to_num()
+        heads = bench.heads(start + update for start, update in zip(arrived.starts, arrived.separate, strict=True))
+        held = np.flatnonzero(arrived.class_counts.sum(0))
+        random = self.streams.generator("fedgen-training", round=bench.round)
+
+        def batches() -> Iterator[tuple[Tensor, Tensor]]:
+            for _ in range(options.steps):
+                labels = held[random.integers(len(held), size=options.batch)]
+                noise = random.standard_normal((options.batch, options.noise))
+                yield weights.new_tensor(noise), torch.from_numpy(labels).to(weights.device)
+
+        def loss(made: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
+            objective: Tensor = options.a_s * taught_by(heads(made), labels, shares) + options.e_s * likeness(
+                made, noise
+            )
+            return objective
+
+        generator = trained(state.generator, self.latent_sizes, batches(), loss)
+        seen = torch.maximum(state.seen, (counts.sum(0) > 0).to(state.seen))
+        return replace(state, generator=generator, seen=seen, shared={"generator": generator.weights})
+
+
+def taught_by(logits: Tensor, labels: Tensor, shares: Tensor) -> Tensor:
+    """Mean over latents of the cross-entropies of S teachers' logits [S, B, C], each times the teacher's share of the
+    samples of that class, [S, C]; labels are [B].
+    """
+    from torch.nn.functional import cross_entropy
+
+    losses = cross_entropy(logits.flatten(0, 1), labels.repeat(len(logits)), reduction="none")
+    return (shares[:, labels].flatten() * losses).sum() / len(labels)
+
+
+def likeness(made: Tensor, noise: Tensor) -> Tensor:
+    """exp(-mean over all pairs of mean |difference of latents| times mean (difference of noise)^2).
+
+    Of latents [B, F] and their noise [B, Z].
+    """
+    import torch
+
+    apart = torch.cdist(made, made, p=1) / made.shape[1]
+    return (-(apart * (noise[:, None] - noise).square().mean(2)).mean()).exp()

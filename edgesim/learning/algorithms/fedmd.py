@@ -1,0 +1,231 @@
+"""FedMD: Li and Wang, "Heterogenous Federated Learning via Model Distillation", 2019, with one exchange a round.
+
+Devices send the logits of some public images and get the mean of these, the consensus, towards which each draws its own
+logits before it trains on its own data. Each device trains a model of its own, unless ``average_weights``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    AveragingOptions,
+    Device,
+    Devices,
+    Phase,
+    Pool,
+    PublicImages,
+    Samples,
+    Sent,
+    Sizes,
+    State,
+    Step,
+    Trained,
+    Workbench,
+)
+from edgesim.learning.algorithms.own_models import refuse_weights
+from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.quantities import Count
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedMdOptions(AveragingOptions):
+    """Options of FedMD."""
+
+    digest_epochs: Count = Field(1, ge=1)
+    """E_d: epochs on the consensus in each job."""
+    public_subset: Literal["round", "fixed"] = "round"
+    """Whether each round has public images of its own, or all rounds have the same."""
+    public_share: float = Field(0.1, gt=0, le=1)
+    """M: public images of a round, as a share of the devices' samples together; all, if there are fewer."""
+    average_weights: bool = False
+    """Whether weights are sent and averaged as well, as FedAvg does; else each device has a model of its own."""
+    public_epochs: Count = Field(20, ge=0)
+    """Epochs on all public images and their labels with which the server trains the model that all begin with."""
+    own_epochs: Count | None = Field(None, ge=0)
+    """Epochs on its own data with which a device that has a model of its own begins its first job, in no simulated
+    time; 25 when absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _filled(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return given if given.get("average_weights") else {"own_epochs": 25} | given
+
+
+@dataclass
+class Consensus:
+    """What is known of the consensus without its numbers."""
+
+    ever_merged: Booleans
+    """Devices of which an update was ever merged, [N]."""
+    round: int = 0
+    """The round that made it; 0 before there is one."""
+
+
+class FedMd(Algorithm):
+    """Logits of public images that travel; devices learn them from each other."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedMdOptions
+    model_is_mean: ClassVar[bool] = True
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    public_images: ClassVar[PublicImages] = "devices"
+    keeps_state: ClassVar[bool] = True
+    settled_at_begin: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
+
+    def __init__(self, options: FedMdOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams, sends_models=options.average_weights)
+        self._own_epochs = options.own_epochs or 0
+        # Up to the rounding of a share that is not exact.
+        self._count = min(sizes.public, int(options.public_share * sizes.private + 1e-9))
+
+    @classmethod
+    def check(cls, options: FedMdOptions, config: RunConfig) -> None:
+        """Refuse options without effect, and updates that arrive when another subset is the current one."""
+        if not options.average_weights:
+            refuse_weights("fedmd", options, config)
+        elif options.own_epochs:
+            raise EdgesimError(
+                "algorithm.own_epochs: with algorithm.average_weights = true the average takes the place of what a "
+                "device has trained alone, so that it has no effect; remove it",
+                "algorithm.own_epochs",
+            )
+        others = [
+            f"{key} = {value!r}"
+            for key, value in (("round.protocol", config.round.protocol), ("round.late", config.round.late))
+            if value in ("buffered", "keep")
+        ]
+        if others and options.public_subset == "round":
+            raise EdgesimError(
+                f"algorithm.public_subset = 'round': with {others[0]} logits arrive that are of another round's public "
+                "images; set it to 'fixed'",
+                "algorithm.public_subset",
+            )
+
+    def check_sizes(self) -> None:
+        """Refuse an empty subset."""
+        if not self._count:
+            raise EdgesimError(
+                f"algorithm.public_share = {self.options.public_share:g}: of the devices' {self.sizes.private} samples "
+                f"that is not one of the {self.sizes.public} public images; raise it or give devices more samples",
+                "algorithm.public_share",
+            )
+
+    def ledger(self, round: int) -> Consensus:
+        """There is no consensus yet."""
+        return Consensus(np.zeros(self.sizes.devices, dtype=bool))
+
+    def note(self, ledger: Consensus, arrived: Arrivals) -> None:
+        """The round made a consensus, if any update arrived."""
+        if len(arrived.ids):
+            ledger.round = arrived.round
+            ledger.ever_merged[arrived.ids] = True
+
+    def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
+        """The consensus, [n], if there is one, and the model if it travels."""
+        return super().download_bits(devices, round, ledger) + self._logit_bits * (ledger.round > 0)
+
+    def upload_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
+        """The logits of the round's subset, [n], and the update if it travels."""
+        return super().upload_bits(devices, round, ledger) + self._logit_bits
+
+    @property
+    def _logit_bits(self) -> int:
+        return BITS_PER_PARAMETER * self._count * self.sizes.classes
+
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Consensus) -> Floats:
+        """1 + (3 E_d + 1) M / (3 E n_i), [n]; without the digest, 3 E_d, as long as there is no consensus.
+
+        What is trained before the first round takes no simulated time.
+        """
+        digest = 3 * self.options.digest_epochs * (ledger.round > 0)
+        return np.asarray(1 + (digest + 1) * self._count / (3 * samples))
+
+    def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
+        """The model that the server trains on the labelled public images."""
+        from torch.nn.functional import cross_entropy
+
+        random = self.streams.generator("public-training")
+        orders = [random.permutation(bench.public) for _ in range(self.options.public_epochs)]
+        batches = [batch for order in orders for batch in bench.batches(order)]
+        if not batches:
+            return weights
+        return bench.fit(weights, batches, lambda logits, step: cross_entropy(logits, bench.labels(batches[step])))
+
+    def start(self, weights: Tensor) -> State:
+        """There is no consensus: a row of NaN for each image, [M, C]."""
+        return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
+
+    def epoch_sizes(self, sizes: Integers) -> list[int]:
+        """The subset, and what is trained on before the first round."""
+        before = [self.sizes.public] * bool(self.options.public_epochs)
+        return [self._count, *before, *(sizes.tolist() if self._own_epochs else [])]
+
+    def phases(self, own: Phase, device: Device, samples: Samples, ledger: Consensus) -> tuple[Phase, ...]:
+        """Epochs on the images of the newest consensus, if there is one, before those on the device's own data.
+
+        In the first job on a model of its own it begins with more epochs on its own data.
+        """
+        phases = [own]
+        if ledger.round:
+            subset = samples.public[self._subset(ledger.round)]
+            phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs))
+        if self._own_epochs and not ledger.ever_merged[device.id]:
+            before = samples.epochs("own-training", samples.own, self._own_epochs)
+            phases.insert(0, replace(before, rows=None))
+        return tuple(phases)
+
+    def _subset(self, round: int) -> Integers:
+        """Places in the public set of the images of a round, [M], ascending."""
+        turn = round if self.options.public_subset == "round" else 0
+        order = self.streams.generator("public-subset", round=turn).permutation(self.sizes.public)
+        return np.sort(order[: self._count])
+
+    def loss(self, step: Step) -> Tensor:
+        """Of own samples cross-entropy, of public ones the mean over classes of |logits - consensus|, [n]."""
+        own = super().loss(step)
+        if step.rows is None:
+            return own
+        taught = step.given["consensus"][step.rows.clamp(min=0)]
+        return own.where(step.rows < 0, (step.own.logits - taught).abs().mean(-1))
+
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
+        """The images of the round's subset."""
+        return samples.public[self._subset(device.round)]
+
+    def sent(self, trained: Trained) -> Sent:
+        """The logits of the round's subset, [M, C]; the device keeps its model, if that is its own."""
+        return replace(super().sent(trained), up={"logits": trained.outputs()[0].logits})
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Consensus) -> State:
+        """The consensus is the plain mean of the logits that arrived; FedAvg's model if models travel."""
+        import torch
+
+        merged = super().merge(state, arrived, alpha, ledger)
+        if not len(arrived.ids):
+            return merged
+        return replace(merged, shared={"consensus": torch.stack(list(arrived.up["logits"])).mean(0)})
+
+    def pooled(self, state: State, pool: Pool, ledger: Consensus, bench: Workbench) -> State:
+        """The consensus is the mean by shares of what all models of the pool make of the round's subset now."""
+        import torch
+
+        batches = bench.batches(bench.public[self._subset(bench.round)])
+        consensus = torch.zeros_like(state.shared["consensus"])
+        for share, model in zip(pool.shares.tolist(), pool.models, strict=True):
+            logits = [outputs.logits for outputs in bench.outputs(model, batches)]
+            consensus.add_(torch.cat(logits), alpha=share)
+        return replace(state, shared={"consensus": consensus})

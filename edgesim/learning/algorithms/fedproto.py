@@ -1,0 +1,135 @@
+"""Federated prototype learning across heterogeneous clients: Tan et al., "FedProto", AAAI 2022.
+
+Devices send prototypes, the mean features of the classes that they hold, and get the server's mean of these: features
+are drawn towards the prototype of their class. Each device trains a model of its own, unless ``average_weights``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Floats
+from edgesim.config import RunConfig
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Arrivals,
+    AveragingOptions,
+    Devices,
+    Outputs,
+    Pool,
+    Sizes,
+    State,
+    Step,
+    Workbench,
+)
+from edgesim.learning.algorithms.own_models import refuse_weights
+from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
+from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.quantities import Factor
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedProtoOptions(AveragingOptions):
+    """Options of FedProto."""
+
+    strength: Factor = Field(1.0, ge=0)
+    """lambda: what the squared distance to the prototype counts in the loss."""
+    average_weights: bool = False
+    """Whether weights are sent and averaged as well, as FedAvg does; else each device has a model of its own."""
+    proto_weights: Literal["equal", "samples"] = "equal"
+    """What a device's prototype of a class counts: as much as any other (the paper's program) or its samples of it."""
+    stale_prototypes: bool = False
+    """Whether a class that no device of a round holds keeps its last prototype; else it has none."""
+
+
+class FedProto(WithPrototypes):
+    """Prototypes of classes that travel; samples are of the class whose prototype is nearest to their features."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedProtoOptions
+    model_is_mean: ClassVar[bool] = True
+    keeps_state: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
+
+    def __init__(self, options: FedProtoOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams, sends_models=options.average_weights)
+
+    @classmethod
+    def check(cls, options: FedProtoOptions, config: RunConfig) -> None:
+        """Refuse weights of updates where no models are averaged."""
+        if not options.average_weights:
+            refuse_weights("fedproto", options, config)
+
+    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The prototypes of all classes that have one, [n], and the model if it travels."""
+        model = super().download_bits(devices, round, ledger)
+        return model + BITS_PER_PARAMETER * self.sizes.features * np.count_nonzero(ledger.counts)
+
+    def start(self, weights: Tensor) -> State:
+        """No class has a prototype: a row of NaN for each, [C, F]."""
+        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, self.sizes.features), np.nan)})
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy plus lambda times the mean over features of (z - prototype)^2, [n] (eq. 7).
+
+        A sample whose class has no prototype has no such term.
+        """
+        own, features = step.given["prototypes"][step.labels], step.own.features
+        assert features is not None
+        distance = (features - own.nan_to_num()).square().mean(-1)
+        term: Tensor = self.options.strength * distance * held(own)
+        return super().loss(step) + term
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
+        """The means of the prototypes that arrived now (eq. 6), and FedAvg's model if models travel."""
+        import torch
+
+        merged = super().merge(state, arrived, alpha, ledger)
+        if not len(arrived.ids):
+            return merged
+        sent = torch.stack(list(arrived.up["prototypes"]))
+        by_samples = self.options.proto_weights == "samples"
+        means = _means(sent, sent.new_tensor(arrived.class_counts) if by_samples else sent.new_ones(()))
+        if self.options.stale_prototypes:
+            means = means.where(held(means)[:, None], state.shared["prototypes"])
+        return replace(merged, shared={"prototypes": means})
+
+    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+        """The means of the prototypes of all devices of the pool, by their shares."""
+        import torch
+
+        sent = torch.stack(list(pool.up["prototypes"]))
+        return replace(state, shared={"prototypes": _means(sent, sent.new_tensor(pool.shares)[:, None])})
+
+    def note(self, ledger: Senders, arrived: Arrivals) -> None:
+        """Which classes have a prototype now."""
+        if len(arrived.ids):
+            counts = self.senders(ledger, arrived)
+            stale = self.options.stale_prototypes
+            ledger.counts = np.where((counts == 0) & stale, ledger.counts, counts)
+
+    def scores(self, outputs: Outputs, state: State) -> Tensor:
+        """Minus the squared distances to the prototypes, [n, C]; logits as long as no class has one."""
+        table = state.shared["prototypes"]
+        there = held(table)
+        if not bool(there.any()):
+            return outputs.logits
+        assert outputs.features is not None
+        distances = (outputs.features[:, None] - table.nan_to_num()).square().sum(-1)
+        return (-distances).where(there, -np.inf)
+
+
+def _means(sent: Tensor, weights: Tensor) -> Tensor:
+    """Means of the prototypes of each class, [C, F], of those that S devices sent, [S, C, F]; NaN for a class without.
+
+    ``weights`` are [S, C], [S, 1] or one number.
+    """
+    counts = held(sent).to(sent) * weights
+    means: Tensor = (counts[..., None] * sent.nan_to_num()).sum(0) / counts.sum(0)[:, None]
+    return means

@@ -1,0 +1,19 @@
+"""Yogi at the server: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from edgesim.learning.algorithms.moments import Adaptive
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FedYogi(Adaptive):
+    """As FedAdam, but v follows a sudden change of the updates' size by small steps."""
+
+    def next_second(self, second: Tensor, square: Tensor) -> Tensor:
+        """v becomes v - (1 - b2) Delta^2 sign(v - Delta^2)."""
+        b2: float = self.options.b2
+        return second - (1 - b2) * square * (second - square).sign()

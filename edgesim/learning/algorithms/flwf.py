@@ -1,0 +1,51 @@
+"""Federated learning without forgetting: Usmanova et al., "A Distillation-Based Approach Integrating Continual Learning
+and Federated Learning for Pervasive Services", 2021, in the form of DPFL's program.
+
+A device's logits are drawn towards those of the model that it received, which knows what others have learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field
+
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Device, State, Step
+from edgesim.learning.algorithms.distillation import soft_cross_entropy
+from edgesim.quantities import Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FlwfOptions(AveragingOptions):
+    """Options of FLwF."""
+
+    alpha: Factor = Field(1.0, ge=0)
+    """Weight of the distillation."""
+    T: Factor = Field(2.0, gt=0)
+    """Temperature by which the logits of both models are divided."""
+
+
+class Flwf(Algorithm):
+    """FedAvg with distillation from the start model in the local objective, from round 2 on."""
+
+    Options: ClassVar[type[algorithm.Options]] = FlwfOptions
+    model_is_mean: ClassVar[bool] = True
+    at_edges: ClassVar[bool] = True
+    teachers: ClassVar[tuple[str, ...]] = ("start",)
+    averages: ClassVar[bool] = True
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+        """The model, and whether it is to teach: 1 from round 2 on, since before nobody has trained it."""
+        return super().given(state, kept, device, ledger) | {
+            "teaches": state.weights.new_tensor(float(device.round > 1))
+        }
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy minus alpha sum_y softmax(t / T)_y log softmax(s / T)_y; t are the start's logits, [n]."""
+        distance = soft_cross_entropy(step.teachers["start"].logits, step.own.logits, self.options.T)
+        distilled: Tensor = self.options.alpha * step.given["teaches"] * distance
+        return super().loss(step) + distilled

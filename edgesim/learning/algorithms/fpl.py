@@ -1,0 +1,134 @@
+"""Federated prototype learning: Huang et al., "Rethinking Federated Learning with Domain Shift", CVPR 2023.
+
+Beside its model the server sends prototypes, the mean features that devices found for each class, those that are alike
+as one cluster: features are drawn towards the prototypes of their class and away from all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Floats
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Arrivals, AveragingOptions, Devices, Pool, State, Step, Workbench
+from edgesim.learning.algorithms.finch import finch
+from edgesim.learning.algorithms.prototypes import Senders, WithPrototypes, held
+from edgesim.learning.payload import BITS_PER_PARAMETER
+from edgesim.quantities import Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class FplOptions(AveragingOptions):
+    """Options of FPL."""
+
+    tau: Factor = Field(0.02, gt=0)
+    """Temperature of the contrast between prototypes."""
+    upcr: Literal["mean", "sum"] = "mean"
+    """Over the features of a sample, of its squared distance to its class's unbiased prototype: the paper sums, its
+    program and DPFL's take the mean."""
+
+
+class Fpl(WithPrototypes):
+    """FedAvg with two terms that look at prototypes in the local objective."""
+
+    Options: ClassVar[type[algorithm.Options]] = FplOptions
+    model_is_mean: ClassVar[bool] = True
+    bits_from_training: ClassVar[bool] = True
+
+    def download_bits(self, devices: Devices, round: int, ledger: Senders) -> Floats:
+        """The model and the prototypes of all clusters, [n]."""
+        return (
+            super().download_bits(devices, round, ledger)
+            + BITS_PER_PARAMETER * self.sizes.features * ledger.prototypes_sent
+        )
+
+    def start(self, weights: Tensor) -> State:
+        """No class has a prototype: a table of one row of NaN for each, [C, 1, F]."""
+        return State(weights, {"prototypes": weights.new_full((self.sizes.classes, 1, self.sizes.features), np.nan)})
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy, and for samples whose class has prototypes what `_terms` says, as means over these, [n]."""
+        table = step.given["prototypes"]
+        has = held(table).any(-1)[step.labels].to(step.own.logits)
+        counted = (step.share * has).sum().clamp(min=1e-30)
+        return super().loss(step) + has / counted * self._terms(step, table)
+
+    def _terms(self, step: Step, table: Tensor) -> Tensor:
+        """Of each sample, [n]: -log of the share of its class in the sum of e^(cos(z, c) / tau) over all clusters c,
+        and the squared distance of z to its class's unbiased prototype, the mean of its clusters."""
+        import torch
+        from torch.nn.functional import normalize
+
+        z, there = step.own.features, held(table)
+        assert z is not None
+        rows = table.nan_to_num()
+        # One product of matrices: pairs of samples and clusters one by one would take most of a step.
+        cosines = normalize(z) @ normalize(rows, dim=-1).flatten(0, 1).T
+        alike = cosines.reshape(len(z), *there.shape) / self.options.tau
+        # Finite, so that rows which are not there have a gradient of 0 and not of NaN.
+        nothing = torch.finfo(z.dtype).min / 4
+        alike = alike.where(there, alike.new_tensor(nothing))
+        own = alike.gather(1, step.labels[:, None, None].expand(-1, 1, alike.shape[2]))[:, 0]
+        contrast = alike.flatten(1).logsumexp(1) - own.logsumexp(1)
+        unbiased = rows.sum(1) / there.sum(1, keepdim=True).clamp(min=1)
+        square = (z - unbiased[step.labels]).square()
+        terms: Tensor = contrast + (square.mean(1) if self.options.upcr == "mean" else square.sum(1))
+        return terms
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Senders) -> State:
+        """FedAvg's model, and the clusters of the prototypes that arrived now, [C, K, F]."""
+        merged = super().merge(state, arrived, alpha, ledger)
+        # Of all devices that were ever merged `pooled` makes them.
+        if not len(arrived.ids) or self.has_model_pool:
+            return merged
+        table = _clusters(arrived.up["prototypes"])
+        ledger.clusters_found = int(held(table).sum())
+        return replace(merged, shared={"prototypes": table})
+
+    def pooled(self, state: State, pool: Pool, ledger: Senders, bench: Workbench) -> State:
+        """The clusters of the prototypes of all devices of the pool; within one each counts by its device's share."""
+        table = _clusters(pool.up["prototypes"], pool.shares)
+        ledger.clusters_found = int(held(table).sum())
+        return replace(state, shared={"prototypes": table})
+
+    def note(self, ledger: Senders, arrived: Arrivals) -> None:
+        """Where nothing is trained the server sends at most half as many clusters of a class as devices sent it.
+
+        Each row is in a cluster with the one that it is nearest to.
+        """
+        if len(arrived.ids):
+            ledger.counts = self.senders(ledger, arrived)
+            bound = int(np.maximum(1, ledger.counts // 2)[ledger.counts > 0].sum())
+            ledger.prototypes_sent = bound if ledger.clusters_found is None else ledger.clusters_found
+            ledger.clusters_found = None
+
+
+def _clusters(sent: Sequence[Tensor], shares: Floats | None = None) -> Tensor:
+    """Means of the clusters of each class's prototypes, [C, K, F], of what S devices sent, [S] of [C, F].
+
+    With ``shares`` [S] of the devices means are weighted by these.
+    """
+    import torch
+
+    every = torch.stack(list(sent), 1)
+    weights = None if shares is None else every.new_tensor(shares)
+    means = []
+    for rows in every:
+        has = held(rows)
+        there = rows[has]
+        cluster = finch(there.cpu().numpy()) if len(there) else np.empty(0, dtype=np.int64)
+        members = [np.flatnonzero(cluster == number) for number in range(cluster.max(initial=-1) + 1)]
+        if weights is None:
+            found = [there[own].mean(0) for own in members]
+        else:
+            found = [weights[has][own] @ there[own] / weights[has][own].sum() for own in members]
+        means.append(torch.stack(found) if found else rows.new_full((1, rows.shape[1]), torch.nan))
+    most = max(len(own) for own in means)
+    return torch.stack([torch.cat([own, own.new_full((most - len(own), own.shape[1]), torch.nan)]) for own in means])

@@ -1,0 +1,308 @@
+"""KPFL: a plug-in for dynamic participation, around any algorithm whose server averages models (DPFL's paper).
+
+The server keeps the last model of every device that ever took part. Instead of what arrived it averages this pool, each
+model by its device's data and by how long the device has been here or away, and then distils the pool's knowledge into
+the average with images that a generator makes. Where paper and program leave a question open: weights are normalised
+and exponents bounded (`edgesim.learning.algorithms.knowledge_pool`), gradients reach the generator through the frozen
+models, the centre of a class is the mean of its images' features, and logits are compared without a temperature.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from edgesim.arrays import Floats
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    MadeImages,
+    Outputs,
+    Pool,
+    Sizes,
+    State,
+    Workbench,
+    has_own,
+)
+from edgesim.learning.algorithms.data_free import distilled, ensemble, objective
+from edgesim.learning.algorithms.knowledge_pool import (
+    MOST,
+    Entries,
+    Entry,
+    Member,
+    aged,
+    class_counts,
+    of_arrivals,
+    renewed,
+    shares,
+    shares_by_class,
+)
+from edgesim.learning.algorithms.kpfl_settings import LAWS, KpflOptions, tuned_on
+from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from edgesim.learning.generator import Generator
+
+
+METHODS = (
+    *("start", "in_new_frame", "prepare", "given", "weigh", "merge", "counted", "counted_untrained", "refine"),
+    *("server_s", "start_note"),
+)
+"""What KPFL answers in place of the algorithm that it is around."""
+
+
+@dataclass(kw_only=True)
+class Pooled(State):
+    """The model, what the algorithm inside remembers, the pool, and the generator once there is one."""
+
+    inner: State
+    pool: Entries = field(default_factory=dict)
+    shares: Floats = field(default_factory=lambda: np.empty(0))
+    """W of the pool's devices, [S]."""
+    generator: Generator | None = None
+
+
+class Kpfl(Algorithm):
+    """The methods that KPFL answers in place of the algorithm that it is around."""
+
+    Options: ClassVar[type[algorithm.Options]] = KpflOptions
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+
+    def __init__(self, base: Algorithm, options: KpflOptions, sizes: Sizes, streams: Streams) -> None:
+        super().__init__(options, sizes, streams)
+        self.base = copy.copy(base)
+        self.base.has_model_pool = True
+
+    @classmethod
+    def check(cls, options: KpflOptions, config: RunConfig) -> None:
+        """Refuse what has no effect where all devices of the pool are weighed by their data and ages."""
+        protocol, inside = config.round.protocol_options, config.algorithm.options
+        for given, key in (
+            (inside.get("weights", "samples") != "samples", "algorithm.weights"),
+            (inside.get("proto_weights", "equal") != "equal", "algorithm.proto_weights"),
+            (inside.get("stale_prototypes", False), "algorithm.stale_prototypes"),
+            (weighs_by_age_on_request(config), "staleness.weight"),
+            (protocol.get("server_lr", 1) != 1, "round.protocol_options.server_lr"),
+        ):
+            if given:
+                raise EdgesimError(
+                    f"{key}: has no effect with algorithm.kpfl, which weighs the models of all devices by their data "
+                    "and ages; remove it",
+                    key,
+                    "algorithm.kpfl",
+                )
+        for key in ("validation_accept", "server_s_per_step"):
+            if options.keep == "first" and getattr(options, key):
+                raise EdgesimError(
+                    f"algorithm.kpfl.{key}: with keep = 'first' the server trains nothing; remove it",
+                    f"algorithm.kpfl.{key}",
+                    "algorithm.kpfl.keep",
+                )
+        if options.validation_accept and config.data.validation_per_class is None:
+            raise EdgesimError(
+                "algorithm.kpfl.validation_accept: the server has no images to judge by; set data.validation_per_class",
+                "algorithm.kpfl.validation_accept",
+                "data.validation_per_class",
+            )
+        if options.server_s_per_step and config.round.protocol != "synchronous":
+            raise EdgesimError(
+                f"algorithm.kpfl.server_s_per_step: under round.protocol = {config.round.protocol!r} devices go on "
+                "while the server computes, so that it takes no time of theirs; remove it",
+                "algorithm.kpfl.server_s_per_step",
+                "round.protocol",
+            )
+
+    def around(self) -> Algorithm:
+        """The algorithm inside, with the server's part of KPFL."""
+        whole = copy.copy(self.base)
+        # A run judges by logits, and needs no state for it, where no method of the algorithm says otherwise.
+        own_scores = has_own(self.base, "scores")
+        for name in (*METHODS, *["scores"] * own_scores):
+            setattr(whole, name, getattr(self, name))
+        whole.tables = self.base.tables + 1
+        whole.equal_weights = False
+        whole.update_weights = "by the data and ages of all devices of the pool (KPFL)"
+        if self.options.keep == "improved":
+            batch, steps = self.options.batch, self.options.distil_steps
+            whole.made_images = MadeImages(
+                batch, batch * steps, "algorithm.kpfl.keep", self.options.keep, "set it to 'first'"
+            )
+        return whole
+
+    def start(self, weights: Tensor) -> Pooled:
+        """The pool is empty."""
+        inner = self.base.start(weights)
+        return Pooled(inner.weights, inner.shared, inner=inner)
+
+    def in_new_frame(self, state: State) -> Pooled:
+        """The algorithm inside starts anew; pool and generator go on."""
+        assert isinstance(state, Pooled)
+        return _with(state, self.base.in_new_frame(_inner(state)))
+
+    def prepare(self, state: State, bench: Workbench) -> Pooled:
+        """As the algorithm inside does, with the model that KPFL has made."""
+        assert isinstance(state, Pooled)
+        return _with(state, self.base.prepare(_inner(state), bench))
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Any) -> dict[str, Tensor]:
+        """As the algorithm inside does."""
+        assert isinstance(state, Pooled)
+        return self.base.given(_inner(state), kept, device, ledger)
+
+    def scores(self, outputs: Outputs, state: State) -> Tensor:
+        """As the algorithm inside does."""
+        assert isinstance(state, Pooled)
+        return self.base.scores(outputs, _inner(state))
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """NaN: what updates count is known once they are in the pool (`counted`)."""
+        return np.full(len(arrived.ids), np.nan)
+
+    def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
+        """W of the devices whose updates arrived, [S]; those that are away have the rest."""
+        assert isinstance(state, Pooled)
+        return of_arrivals(arrived, dict(zip(state.pool, state.shares.tolist(), strict=True)))
+
+    def counted_untrained(
+        self, record: dict[int, Member] | None, arrived: Arrivals, alpha: Floats
+    ) -> tuple[dict[int, Member], Floats]:
+        """W as in `counted`, which hangs on data and ages alone; NaN without a data set. The record is the pool."""
+
+        def member(row: int, active: int) -> Member:
+            return Member(class_counts=arrived.class_counts[row], active=active)
+
+        pool = renewed(record or {}, arrived, member)
+        if not arrived.class_counts.shape[1]:
+            return pool, self.weigh(arrived)
+        return pool, of_arrivals(arrived, dict(zip(pool, self._shares(pool).tolist(), strict=True)))
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> Pooled:
+        """The pool with what arrived, and Theta = sum_i W_i theta_i over all of it, buffers included (eq. 4).
+
+        What the algorithm inside remembers it makes of the arrivals, such as SCAFFOLD's control.
+        """
+        assert isinstance(state, Pooled)
+        alike = np.full(len(arrived.ids), 1 / max(1, len(arrived.ids)))
+        merged = self.base.merge(_inner(state), arrived, alike, ledger)
+
+        def entry_of(row: int, active: int) -> Entry:
+            up = {name: arrived.up[name][row] for name in self.base.pooled_up}
+            model = arrived.starts[row] + arrived.separate[row]
+            return Entry(class_counts=arrived.class_counts[row], active=active, model=model, up=up)
+
+        pool = renewed(state.pool, arrived, entry_of)
+        counts, mean = self._shares(pool), state.weights.new_zeros(len(state.weights))
+        for share, entry in zip(counts.tolist(), pool.values(), strict=True):
+            mean.add_(entry.model, alpha=share)
+        return _with(replace(state, pool=pool, shares=counts), replace(merged, weights=mean))
+
+    def refine(self, state: State, arrived: Arrivals, ledger: Any, bench: Workbench) -> Pooled:
+        """What the algorithm inside makes of the arrivals and of the pool; then the generator is trained and Theta
+        learns from the pool (eqs. 5 to 8).
+        """
+        assert isinstance(state, Pooled)
+        pool = state.pool
+        kept = Pool(
+            state.shares,
+            [entry.model for entry in pool.values()],
+            {name: [entry.up[name] for entry in pool.values()] for name in self.base.pooled_up},
+        )
+        inner = self.base.pooled(self.base.refine(_inner(state), arrived, ledger, bench), kept, ledger, bench)
+        state = _with(state, inner)
+        return self._improved(state, kept, bench) if self.options.keep == "improved" else state
+
+    def _improved(self, state: Pooled, pool: Pool, bench: Workbench) -> Pooled:
+        """The state with a generator that has learned from the pool, and the model that has learned from both."""
+        import torch
+
+        from edgesim.learning.generator import NOISE, ImageGenerator
+
+        options, theta = self.options, state.weights
+        counts = class_counts(state.pool)
+        by_class, held = theta.new_tensor(shares_by_class(self._aged(state.pool), counts)), counts.sum(0)
+        random = self.streams.generator("kpfl", round=bench.round)
+
+        def batches(steps: int) -> Iterator[tuple[Tensor, Tensor]]:
+            for _ in range(steps):
+                labels = random.choice(len(held), options.batch, p=held / held.sum())
+                noise = random.standard_normal((options.batch, NOISE))
+                yield theta.new_tensor(noise), torch.from_numpy(labels).to(theta.device)
+
+        maker = ImageGenerator(bench.image_shape, len(held), theta)
+        generator = state.generator or maker.new(self.streams.generator("kpfl-generator"))
+        strengths = options.ce, options.contrast, options.diversity
+        models = bench.frozen(pool.models)
+        loss = objective(bench.inputs, models, by_class, bench.frozen([theta]), options.T, strengths)
+        generator = maker.trained(generator, batches(options.generator_steps), loss)
+        asked = list(batches(options.distil_steps))
+        images = [bench.inputs(maker.images(generator, *batch)) for batch in asked]
+        taught = [ensemble(models, by_class, some, labels) for some, (_, labels) in zip(images, asked, strict=True)]
+        weights = distilled(bench, theta, images, taught)
+        if options.validation_accept and _hits(bench, weights) <= _hits(bench, theta):
+            weights = theta
+        return replace(state, weights=weights, generator=generator)
+
+    def start_note(self, config: RunConfig, rounds: float) -> str:
+        """Where options come from that are the paper's, and where exponents of weights by age may reach their bound."""
+        notes = [self._origin_of_settings(config), self._bound_of_exponents(rounds)]
+        return "; ".join(note for note in notes if note)
+
+    def _origin_of_settings(self, config: RunConfig) -> str:
+        if self.options.settings != "paper":
+            return ""
+        name, presence = config.algorithm.name, config.availability.model
+        own = tuned_on(name, config.data.dataset, presence)
+        found = f"has none for {name!r} under availability.model = {presence!r}: its program's defaults are used"
+        if own is not None:
+            found = f"tuned them for {name!r} under {LAWS[presence]} participation, on {own}"
+        return f"algorithm.kpfl.settings = 'paper': the paper {found}"
+
+    def _bound_of_exponents(self, rounds: float) -> str:
+        far = {f"age_{name}": abs(getattr(self.options, f"age_{name}")) for name in ("active", "idle")}
+        told = [f"{name} after {MOST / rate:.0f} rounds" for name, rate in far.items() if rate * rounds > MOST]
+        if not told:
+            return ""
+        return f"algorithm.kpfl: exponents are bounded at {MOST:g}, which is reached by {' and '.join(told)}"
+
+    def server_s(self, updates: int) -> float:
+        """For the steps on generator and model, if there are any."""
+        options = self.options
+        steps = (options.generator_steps + options.distil_steps) * (options.keep == "improved" and updates > 0)
+        return float(options.server_s_per_step * steps)
+
+    def _aged(self, pool: Mapping[int, Member]) -> Floats:
+        """aw of the pool's devices, [S]."""
+        return aged(pool, self.options.age_active, self.options.age_idle)
+
+    def _shares(self, pool: Mapping[int, Member]) -> Floats:
+        """W of the pool's devices, [S]."""
+        return shares(self._aged(pool), class_counts(pool))
+
+
+def _hits(bench: Workbench, weights: Tensor) -> int:
+    """How many of the server's own images a model classifies correctly."""
+    batches = bench.batches(bench.validation)
+    found = zip(bench.outputs(weights, batches), batches, strict=True)
+    return sum(int((outputs.logits.argmax(1) == bench.labels(batch)).sum()) for outputs, batch in found)
+
+
+def _inner(state: Pooled) -> State:
+    """The state of the algorithm inside, with the model as it is now."""
+    return replace(state.inner, weights=state.weights, shared=state.shared)
+
+
+def _with(state: Pooled, inner: State) -> Pooled:
+    """The state with another one of the algorithm inside, and its model."""
+    return replace(state, inner=inner, weights=inner.weights, shared=inner.shared)

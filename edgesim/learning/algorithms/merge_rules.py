@@ -1,0 +1,93 @@
+"""What a protocol does with updates that arrived: which weights they get, and in which order they enter the model.
+
+``buffered`` is Nguyen et al., "Federated Learning with Buffered Asynchronous Aggregation", 2022 (FedBuff);
+``asynchronous`` is Xie, Koyejo, Gupta, "Asynchronous Federated Optimization", 2019 (FedAsync).
+"""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Floats
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, State
+from edgesim.quantities import Count, Factor
+
+
+class MergeRule:
+    """In rounds: the algorithm weighs the updates of a round and merges them at once."""
+
+    Options: ClassVar[type[algorithm.Options]] = algorithm.Options
+    in_order_of_arrival: ClassVar[bool] = False
+    """Whether updates enter a sum in order of arrival; else in the order of their devices' ids."""
+    one_by_one: ClassVar[bool] = False
+    """Whether every single update makes a model."""
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    @property
+    def updates_per_model(self) -> int:
+        """Updates that make the next model, for protocols without rounds."""
+        return 1
+
+    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+        """What each update counts, [S]."""
+        return algorithm.weigh(arrived)
+
+    def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+        """The next state of the server."""
+        return algorithm.merge(state, arrived, alpha, ledger)
+
+
+class FedBuffOptions(algorithm.Options):
+    """Options of ``round.protocol = "buffered"``."""
+
+    buffer: Count = Field(10, ge=1)
+    """K: updates that make the next model."""
+    server_lr: Factor = Field(1.0, gt=0)
+    """eta_g, by which the mean update is multiplied."""
+
+
+class FedBuff(MergeRule):
+    """Every K updates make a model."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedBuffOptions
+    in_order_of_arrival: ClassVar[bool] = True
+
+    @property
+    def updates_per_model(self) -> int:
+        """K."""
+        return int(self.options.buffer)
+
+    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+        """eta_g w(s) / K (Algorithm 1), [K]; by K, not by the weights' sum."""
+        return np.asarray(arrived.age_weight * (self.options.server_lr / len(arrived.ids)))
+
+
+class FedAsyncOptions(algorithm.Options):
+    """Options of ``round.protocol = "asynchronous"``."""
+
+    mixing: float = Field(0.6, gt=0, le=1)
+    """alpha: how much of the model an update replaces that is not stale."""
+
+
+class FedAsync(MergeRule):
+    """Every update makes a model."""
+
+    Options: ClassVar[type[algorithm.Options]] = FedAsyncOptions
+    in_order_of_arrival: ClassVar[bool] = True
+    one_by_one: ClassVar[bool] = True
+
+    def weigh(self, algorithm: Algorithm, arrived: Arrivals) -> Floats:
+        """alpha_s = alpha w(s), [S]."""
+        return np.asarray(arrived.age_weight * self.options.mixing)
+
+    def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
+        """(1 - alpha_s) w + alpha_s w_client (Algorithm 1), update after update."""
+        assert arrived.updates is not None
+        for start, update, share in zip(arrived.starts, arrived.updates, alpha.tolist(), strict=True):
+            state = replace(state, weights=(1.0 - share) * state.weights + share * (start + update))
+        return state

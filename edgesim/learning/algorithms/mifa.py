@@ -1,0 +1,90 @@
+"""MIFA: Gu et al., "Fast Federated Learning in the Presence of Arbitrary Device Unavailability", NeurIPS 2021.
+
+The server remembers the last update of every device and applies all of them in every round, so that a device that is
+away still counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from edgesim.arrays import Floats
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, Half, Options, State
+from edgesim.learning.algorithms.staleness import weighs_by_age_on_request
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class MifaOptions(Options):
+    """Options of MIFA."""
+
+    wait: bool = False
+    """Whether the model stays as it is until every device of the run has been merged once."""
+
+
+@dataclass
+class Table(State):
+    """The model, and the memory of all devices."""
+
+    entries: dict[int, Tensor] = field(default_factory=dict)
+    """G_i = (start weights - trained weights) / lr of each device merged so far, [trainable]; zero for all others."""
+
+
+class Mifa(Algorithm):
+    """Each round a step along the mean of what all devices brought last."""
+
+    Options: ClassVar[type[algorithm.Options]] = MifaOptions
+    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+    equal_weights: bool = True
+    trainable_tables = 1
+
+    @classmethod
+    def check(cls, options: MifaOptions, config: RunConfig) -> None:
+        """Refuse weights of updates that its step does not take."""
+        if config.round.protocol_options.get("server_lr", 1) != 1:
+            raise EdgesimError(
+                "round.protocol_options.server_lr: algorithm 'mifa' steps by the devices' learning rate; remove it",
+                "round.protocol_options.server_lr",
+            )
+        if weighs_by_age_on_request(config):
+            raise EdgesimError(
+                "staleness.weight: algorithm 'mifa' takes each device's last update in full, whatever its age; use "
+                "'constant'",
+                "staleness.weight",
+            )
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """What each update counts in the step of round t, [S]: eta_t / (eta_tau N) if trained in round tau."""
+        return np.asarray(arrived.round_lr / arrived.lr / self.sizes.devices)
+
+    def start(self, weights: Tensor) -> Table:
+        """No device has been seen."""
+        return Table(weights)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Table:
+        """w - eta_t times the mean over all N devices of G_i, those of this round replaced (Algorithm 1).
+
+        The weights ``alpha`` of the protocol do not count. Buffers take the plain mean of those merged.
+        """
+        assert isinstance(state, Table)
+        trainable = self.sizes.parameters
+        entries = dict(state.entries)
+        for device, update, lr in zip(arrived.ids.tolist(), arrived.separate, arrived.lr.tolist(), strict=True):
+            entries[device] = algorithm.whole(update[:trainable]).div_(-lr)
+        if self.options.wait and len(entries) < self.sizes.devices:
+            return Table(state.weights, entries=entries)
+        total = state.weights.new_zeros(trainable)
+        # Ascending ids: the floating-point sum must not depend on the order of arrival.
+        for device in sorted(entries):
+            total += entries[device]
+        moved = state.weights[:trainable] - arrived.round_lr / self.sizes.devices * total
+        return Table(algorithm.with_mean_buffers(moved, arrived), entries=entries)

@@ -1,0 +1,76 @@
+"""What FedAdam and FedYogi share: Reddi et al., "Adaptive Federated Optimization", ICLR 2021, Algorithm 2.
+
+Moments m and v are of the mean change of the trainable parameters, without bias correction.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from edgesim.arrays import Floats
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, Arrivals, AveragingOptions, Half, State
+from edgesim.quantities import Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class MomentOptions(AveragingOptions):
+    """Options of a server that scales each weight's step by the moments of its changes."""
+
+    b1: float = Field(0.9, ge=0, lt=1)
+    """What remains of m from one model to the next."""
+    b2: float = Field(0.99, ge=0, le=1)
+    """What remains of v; with 1 it never changes."""
+    tau: Factor = Field(1e-3, gt=0)
+    """Added to the root of v, which begins with it too: the smaller, the more steps adapt to each weight."""
+    lr: Factor = Field(0.1, gt=0)
+    """Learning rate of the server; it has to be tuned (0.01 to 1)."""
+
+
+@dataclass(kw_only=True)
+class Moments(State):
+    """The model and both moments."""
+
+    first: Tensor
+    """m, [trainable]."""
+    second: Tensor
+    """v, [trainable]."""
+
+
+class Adaptive(Algorithm):
+    """Each round a step that is the smaller for a weight the more that weight changed lately."""
+
+    Options: ClassVar[type[algorithm.Options]] = MomentOptions
+    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+    averages: ClassVar[bool] = True
+
+    @abstractmethod
+    def next_second(self, second: Tensor, square: Tensor) -> Tensor:
+        """The next v, of the last one and Delta^2, [trainable] each."""
+
+    def start(self, weights: Tensor) -> Moments:
+        """The moments of no change: m is zero, v is tau^2."""
+        size = self.sizes.parameters
+        second = weights.new_full((size,), self.options.tau**2)
+        return Moments(weights, first=weights.new_zeros(size), second=second)
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Moments:
+        """m = b1 m + (1 - b1) Delta, Delta being the sum of alpha_n times update n; w + lr m / (sqrt(v) + tau).
+
+        Buffers take the plain mean of those merged.
+        """
+        assert isinstance(state, Moments)
+        size, options = self.sizes.parameters, self.options
+        change = algorithm.mean_change(arrived, alpha, size)
+        first = options.b1 * state.first + (1 - options.b1) * change
+        second = self.next_second(state.second, change.square())
+        moved = state.weights[:size] + options.lr * first / (second.sqrt() + options.tau)
+        return Moments(algorithm.with_mean_buffers(moved, arrived), first=first, second=second)

@@ -1,0 +1,63 @@
+"""Model-contrastive learning: Li, He and Song, "Model-Contrastive Federated Learning", CVPR 2021.
+
+A device draws the features of its samples towards those of the model that it received, and away from those of the model
+that it trained last. Without the paper's projection head: features are the input of the last linear layer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Half, Outputs, Sent, Step, Trained
+from edgesim.quantities import Factor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class MoonOptions(AveragingOptions):
+    """Options of MOON."""
+
+    mu: Factor = Field(5.0, ge=0)
+    """Weight of the contrastive term (the paper: 5 on CIFAR-10, 1 on CIFAR-100)."""
+    T: Factor = Field(0.5, gt=0)
+    """Temperature of the contrast."""
+
+
+class Moon(Algorithm):
+    """FedAvg with a contrastive term in the local objective."""
+
+    Options: ClassVar[type[algorithm.Options]] = MoonOptions
+    model_is_mean: ClassVar[bool] = True
+    halves: ClassVar[frozenset[Half]] = frozenset({"local"})
+    at_edges: ClassVar[bool] = True
+    teachers: ClassVar[tuple[str, ...]] = ("start", "previous")
+    features: ClassVar[bool] = True
+    tables = 1
+    averages: ClassVar[bool] = True
+
+    def first_kept(self, weights: Tensor) -> dict[str, Tensor]:
+        """The previous model of a device that has none is the one that the run began with, [P]."""
+        return {"previous": weights}
+
+    def loss(self, step: Step) -> Tensor:
+        """Cross-entropy plus mu softplus((cos(z, z_previous) - cos(z, z_start)) / T), [n] (eq. 3 and 4)."""
+        from torch.nn.functional import softplus
+
+        previous, start = (_cosine(step.own, step.teachers[name]) for name in ("previous", "start"))
+        contrast: Tensor = self.options.mu * softplus((previous - start) / self.options.T)
+        return super().loss(step) + contrast
+
+    def sent(self, trained: Trained) -> Sent:
+        """The trained model, [P], is the next job's previous one."""
+        return Sent(keeps={"previous": trained.given["start"] + trained.update})
+
+
+def _cosine(one: Outputs, other: Outputs) -> Tensor:
+    """Of the angle between the features of each sample, [n]."""
+    from torch.nn.functional import cosine_similarity
+
+    return cosine_similarity(one.features, other.features)

@@ -1,0 +1,160 @@
+"""Clipping of updates, Gaussian noise on them or on their mean, and how much privacy that gives, exactly.
+
+The order is always: clip, noise, then lengths and weights from what the server has. Accounting is the analytic Gaussian
+mechanism (Balle and Wang, ICML 2018): T releases with noise multiplier z are one with mu = sqrt(T) / z. Neighbouring
+data differ in one update, which is replaced by zero. No amplification by sampling is claimed, since policies look at
+data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+
+from edgesim.arrays import Floats, Integers
+from edgesim.config import PrivacyConfig, RunConfig
+from edgesim.streams import Streams
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from edgesim.learning.algorithms.algorithm import Algorithm
+
+COVERS = "updates only; losses and what else policies look at are not covered"
+
+
+def delta_of(epsilon: float, mu: float) -> float:
+    """The delta with which a Gaussian mechanism is private at ``epsilon``; ``mu`` is sensitivity over noise."""
+    log_tail = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return float(ndtr(mu / 2 - epsilon / mu)) - math.exp(log_tail)
+
+
+def epsilon_of(noise: float, releases: int, delta: float) -> float:
+    """The epsilon of so many releases with a noise multiplier, for a ``delta`` in (0, 1); 0 for none."""
+    if releases == 0:
+        return 0.0
+    mu = math.sqrt(releases) / noise
+    if delta_of(0.0, mu) <= delta:
+        return 0.0
+    high = 1.0
+    while delta_of(high, mu) > delta:
+        high *= 2
+    return float(brentq(lambda epsilon: delta_of(epsilon, mu) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))
+
+
+def noise_per_coordinate(config: PrivacyConfig, alpha: Floats, ids: Integers) -> float:
+    """Standard deviation of the noise on each coordinate of the sum of alpha_n times update n.
+
+    ``alpha`` and the devices ``ids`` are [S]. Central noise is z S times what the updates of one device count at most;
+    without rounds a sum may have several of a device.
+    """
+    if config.noise is None or len(alpha) == 0:
+        return 0.0
+    assert config.clip is not None
+    if config.mechanism == "local":
+        return config.noise * config.clip * float(np.sqrt(np.sum(alpha**2)))
+    return config.noise * config.clip * float(np.bincount(np.unique(ids, return_inverse=True)[1], alpha).max())
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """An update on its way to the server."""
+
+    clipped: Tensor
+    """[P]."""
+    received: Tensor
+    """[P]: the clipped one or, with local noise, another tensor."""
+    was_longer: bool
+    """Whether clipping shortened it."""
+
+
+class Guard:
+    """What clips and adds noise in one run; trainable parameters alone, of which there are ``parameters``."""
+
+    def __init__(self, config: PrivacyConfig, streams: Streams, parameters: int) -> None:
+        self.config = config
+        self._streams = streams
+        self._size = parameters
+
+    def guarded(self, update: Tensor, norm: float, device: int, task: int) -> Guarded:
+        """An update, [P], whose trainable part is ``norm`` long, after clipping and local noise."""
+        assert self.config.clip is not None
+        clipped = update.clone()
+        clipped[: self._size] *= min(1.0, self.config.clip / norm) if norm else 1.0
+        received = clipped
+        if self.config.mechanism == "local":
+            assert self.config.noise is not None
+            received = clipped.clone()
+            draws = self._normal("privacy/local", device, task, update)
+            received[: self._size] += draws * (self.config.noise * self.config.clip)
+        return Guarded(clipped, received, norm > self.config.clip)
+
+    def on_mean(self, alpha: Floats, ids: Integers, round: int, like: Tensor) -> Tensor | None:
+        """Central noise on the weighted mean of a round, [trainable]; None for local noise."""
+        if self.config.mechanism != "central" or len(alpha) == 0:
+            return None
+        return self._normal("privacy/central", 0, round, like) * noise_per_coordinate(self.config, alpha, ids)
+
+    def _normal(self, name: str, device: int, number: int, like: Tensor) -> Tensor:
+        import torch
+
+        draws = self._streams.generator(name, device, number).standard_normal(self._size)
+        return torch.from_numpy(draws).to(like)
+
+    def report(self, guarded: Sequence[Guarded], alpha: Floats, ids: Integers) -> dict[tuple[str, str], float]:
+        """Rows of ``metrics``: the share of updates that were clipped, and the expected length of the noise on the
+        weighted mean over the length of that mean without noise, where it has one.
+        """
+        if not guarded:
+            return {}
+        told = {("privacy", "clipped"): float(np.mean([one.was_longer for one in guarded]))}
+        mean = sum(share * one.clipped[: self._size] for share, one in zip(alpha.tolist(), guarded, strict=True))
+        length = float(mean.norm())  # type: ignore[union-attr]
+        noise = noise_per_coordinate(self.config, alpha, ids) * math.sqrt(self._size)
+        return told | ({("privacy", "noise_to_update"): noise / length} if length and noise else {})
+
+
+def why_unknown(config: RunConfig, algorithm: Algorithm, has_buffers: bool, frames: int) -> str | None:
+    """Why no epsilon can be told of a run; None if one can."""
+    if config.privacy.mechanism == "clip":
+        return "clipping without noise protects nothing"
+    if has_buffers:
+        return "buffers of the model, such as batch norm's moments, travel without clipping and noise"
+    if frames > 1 and config.learning.keep_best:
+        return "the model with which a frame goes on is chosen by training images (learning.keep_best)"
+    if config.privacy.mechanism == "local":
+        return None
+    if algorithm.weighs_norms:
+        return "weights that look at the updates have no bounded sensitivity under central noise"
+    if algorithm.weighs_classes:
+        return "weights that look at the classes of all devices have no bounded sensitivity under central noise"
+    if config.staleness.weight == "refl":
+        return "weights of stale updates that look at the updates (staleness.weight) have no bounded sensitivity"
+    return None
+
+
+def account(
+    config: PrivacyConfig, unknown: str | None, uploads: Mapping[int, int], models: int
+) -> dict[str, float | str | None]:
+    """What ``run.json`` says of a run in which devices began so many ``uploads`` and so many ``models`` were made.
+
+    ``epsilon`` is the largest over the devices that uploaded (local), or that of all models (central); ``unknown``
+    tells why there is none.
+    """
+    told: dict[str, Any] = {"mechanism": config.mechanism, "delta": config.delta, "covers": COVERS}
+    if unknown is not None or config.noise is None:
+        return told | {"epsilon": None, "reason": unknown}
+    assert config.delta is not None
+    if config.mechanism == "central":
+        return told | {"releases": models, "epsilon": epsilon_of(config.noise, models, config.delta)}
+    counts = np.array(sorted(uploads.values()), dtype=np.int64)
+    by_count = {count: epsilon_of(config.noise, count, config.delta) for count in set(counts.tolist())}
+    each = [by_count[count] for count in counts.tolist()] or [0.0]
+    most = int(counts.max(initial=0))
+    return told | {"releases": most, "epsilon": max(each), "epsilon_median": float(np.median(each))}

@@ -1,0 +1,172 @@
+"""SAFA's server: Wu et al., "SAFA: a semi-asynchronous protocol for fast federated learning", IEEE TC 2021.
+
+The server remembers one model per device and averages all of them, so that a device that is not picked, late or away
+still counts. Which of the devices that finish are picked `edgesim.selection.safa` says. Where the paper leaves it open,
+versions and local models are those of the published code (wingter562/SAFA, semiAysnc_FedAvg.py): a forced sync reaches
+the devices that are away, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    AveragingOptions,
+    Device,
+    Devices,
+    Half,
+    State,
+    normalised,
+)
+from edgesim.quantities import Count
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class SafaOptions(AveragingOptions):
+    """Options of SAFA's server."""
+
+    lag_tolerance: Count = Field(5, ge=0)
+    """Rounds that a device may lag behind and still go on with its own model."""
+
+
+@dataclass
+class Versions:
+    """How far behind each device is."""
+
+    last: Integers
+    """The last round in which each device finished its training or, if later, whose model it was forced to, [N]; all
+    have that of the start model at first."""
+    lag: int
+    """Rounds behind that are tolerated."""
+
+    def behind(self, round: int) -> Integers:
+        """Rounds that each device lags behind when a round starts, [N]."""
+        return round - 1 - self.last
+
+    def deprecated(self, round: int) -> Booleans:
+        """Devices that lag by more than is tolerated: forced to the global model, their own work is lost, [N]."""
+        return np.asarray(self.behind(round) > self.lag)
+
+    def tolerable(self, round: int) -> Booleans:
+        """Devices that go on with their own model: the one they fetched or trained last, or the start model, [N]."""
+        behind = self.behind(round)
+        return np.asarray((behind != 0) & (behind <= self.lag))
+
+
+@dataclass
+class Cache(State):
+    """One model that counts, and one at hand, for each device; those that share a global model share its tensor."""
+
+    first: Tensor | None = None
+    """Model with which all began, [P]: it stands wherever a device has no entry."""
+    entries: dict[int, Tensor] = field(default_factory=dict)
+    """What counts for each device, [P]: its last upload, or the global model of its last forced sync."""
+    local: dict[int, Tensor] = field(default_factory=dict)
+    """What each device has, [P]: what it uploaded, fetched or was forced to last."""
+
+
+class Safa(Algorithm):
+    """The mean of a cache of one model per device: lag-tolerant distribution and three-step aggregation."""
+
+    Options: ClassVar[type[algorithm.Options]] = SafaOptions
+    halves: ClassVar[frozenset[Half]] = frozenset({"server"})
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
+    late_updates: ClassVar[bool] = False
+    merges_unpicked: ClassVar[bool] = True
+    merges_empty_rounds: ClassVar[bool] = True
+    starts_anew_in_frames: ClassVar[bool] = True
+    skips_rounds: ClassVar[bool] = False
+    tables = 1
+
+    def ledger(self, round: int) -> Versions:
+        """Every device is up to date when the first round begins."""
+        return Versions(np.full(self.sizes.devices, round - 1, dtype=np.int64), self.options.lag_tolerance)
+
+    def download_bits(self, devices: Devices, round: int, ledger: Versions) -> Floats:
+        """Nothing for devices that go on with their own model, [n]."""
+        return np.where(ledger.tolerable(round)[devices.ids], 0.0, super().download_bits(devices, round, ledger))
+
+    def weigh(self, arrived: Arrivals) -> Floats:
+        """Each device's share of the whole cache, [S]."""
+        return self._shares(arrived)[arrived.ids]
+
+    def _shares(self, arrived: Arrivals) -> Floats:
+        """Share of each entry of the cache, [N]."""
+        return normalised(self.counts(arrived.all_samples))
+
+    def report(self, ledger: Versions, arrived: Arrivals) -> dict[tuple[str, str], float]:
+        """From which model devices began, and how many of those that arrived were picked."""
+        behind = ledger.behind(arrived.round)[arrived.began]
+        tolerable = ledger.tolerable(arrived.round)[arrived.began]
+        picked = np.count_nonzero(arrived.picked)
+        counts = {
+            "up_to_date": np.count_nonzero(behind == 0),
+            "deprecated": np.count_nonzero(behind > ledger.lag),
+            "tolerable": np.count_nonzero(tolerable),
+            "picked": picked,
+            "undrafted": len(arrived.ids) - picked,
+        }
+        return {("safa", name): float(count) for name, count in counts.items()}
+
+    def note(self, ledger: Versions, arrived: Arrivals) -> None:
+        """Devices that finished, picked or not, have the round's version; other deprecated ones that of its start."""
+        ledger.last[ledger.deprecated(arrived.round)] = arrived.round - 1
+        ledger.last[arrived.ids] = arrived.round
+
+    def start(self, weights: Tensor) -> Cache:
+        """An empty cache."""
+        return Cache(weights, first=weights)
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: Versions) -> dict[str, Tensor]:
+        """The global model, or the device's own if that is tolerated, as the start."""
+        assert isinstance(state, Cache)
+        assert state.first is not None
+        given = super().given(state, kept, device, ledger)
+        behind = device.round - 1 - int(ledger.last[device.id])
+        if 0 < behind <= ledger.lag:
+            given["start"] = state.local.get(device.id, state.first)
+        return given
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Versions) -> Cache:
+        """The mean of all devices' entries: SAFA, three-step aggregation.
+
+        Before it, entries of deprecated devices become the global model, and those of picked devices what they
+        uploaded. After it, uploads that were not picked enter the cache and count from the next round on. Devices that
+        fetched the global model have it from now on, unless they finished.
+        """
+        import torch
+
+        assert isinstance(state, Cache)
+        assert state.first is not None
+        model = state.weights
+        uploads = {
+            device: algorithm.whole(update).add_(start)
+            for device, start, update in zip(arrived.ids.tolist(), arrived.starts, arrived.separate, strict=True)
+        }
+        picked = set(arrived.ids[arrived.picked].tolist())
+        forced = dict.fromkeys(np.flatnonzero(ledger.deprecated(arrived.round)).tolist(), model)
+        fetched = arrived.began[~ledger.tolerable(arrived.round)[arrived.began]].tolist()
+        entries = state.entries | forced | {device: own for device, own in uploads.items() if device in picked}
+        counted: dict[int, float] = {}
+        counting: dict[int, Tensor] = {}
+        # Ascending ids: the floating-point sum must not depend on the order of arrival.
+        for device, share in enumerate(self._shares(arrived).tolist()):
+            entry = entries.get(device, state.first)
+            counting[id(entry)] = entry
+            counted[id(entry)] = counted.get(id(entry), 0.0) + share
+        merged, moved = model.clone(), torch.empty_like(model)
+        for key, entry in counting.items():
+            merged += torch.sub(entry, model, out=moved).mul_(counted[key])
+        local = state.local | forced | dict.fromkeys(fetched, model) | uploads
+        return Cache(merged, first=state.first, entries=entries | uploads, local=local)

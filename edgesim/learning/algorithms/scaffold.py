@@ -1,0 +1,181 @@
+"""Control variates against client drift: Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated
+Learning", ICML 2020, Algorithm 1 with eta_g = 1.
+
+c is the server's control, c_i that of device i; both begin as zero. Controls have no part for a model's buffers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from edgesim.arrays import Floats, Integers
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.learning.algorithms import algorithm
+from edgesim.learning.algorithms.algorithm import (
+    Algorithm,
+    Arrivals,
+    Device,
+    Devices,
+    Options,
+    Pull,
+    Samples,
+    Sent,
+    State,
+    Trained,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class ScaffoldOptions(Options):
+    """Options of SCAFFOLD."""
+
+    option: Literal["I", "II"] = "II"
+    """What a device's new c_i is: the gradient over its whole data set at the model that it started from (I, a pass of
+    its own), or the mean gradient of its steps (II). Option I needs smaller steps: under heavy label skew it can stay
+    near chance at learning rates at which II learns. That is the method, not this program: one of its own in NumPy
+    makes the same models (`tests/algorithms/test_scaffold_beside_numpy.py`)."""
+    step_count: Literal["effective", "literal"] = "effective"
+    """By how many steps option II divides: those of `effective_steps`, or K as the paper has it, without momentum."""
+    derive_control: bool = False
+    """Whether devices send their update alone. The change of c_i is -c - update / (K_eff lr), of which the server knows
+    all but the update; so results stay the same, and only the bits that travel up are halved. For option II alone."""
+
+    @model_validator(mode="after")
+    def _refuse_a_gradient_that_nobody_sends(self) -> Self:
+        if self.derive_control and self.option == "I":
+            raise ValueError(
+                "derive_control: with option = 'I' a control is a gradient, which the server cannot work out; use 'II'"
+            )
+        return self
+
+
+@dataclass
+class Controls(State):
+    """The model, c as ``shared["control"]`` [trainable], and every c_i.
+
+    The c_i lie here, not at the devices: without rounds a device may begin anew while its last update waits in the
+    buffer. Both changes of c_i then have to reach c, or c would no longer be the mean of all c_i.
+    """
+
+    own: dict[int, Tensor] = field(default_factory=dict)
+    """c_i of each device that has been merged, [trainable]; zero for all others."""
+
+
+class Scaffold(Algorithm):
+    """FedAvg by equal weights, with gradients corrected by what other devices see."""
+
+    Options: ClassVar[type[algorithm.Options]] = ScaffoldOptions
+    model_is_mean: ClassVar[bool] = True
+    protocols: ClassVar[frozenset[str]] = frozenset({"synchronous", "buffered"})
+    keeps_state: ClassVar[bool] = True
+    equal_weights: bool = True
+    trainable_tables = 1
+
+    @classmethod
+    def check(cls, options: ScaffoldOptions, config: RunConfig) -> None:
+        """Refuse to divide by K where momentum makes of K steps more, and by K_eff where it begins above zero."""
+        if options.option == "II" and config.learning.optimiser != "sgd":
+            raise EdgesimError(
+                f"learning.optimiser: option 'II' of algorithm 'scaffold' divides updates by steps of SGD, which "
+                f"{config.learning.optimiser!r} does not make; use algorithm.option = 'I', or 'sgd'",
+                "learning.optimiser",
+                "algorithm.option",
+            )
+        if options.step_count == "literal" and options.option == "II" and config.learning.momentum > 0:
+            raise EdgesimError(
+                f"algorithm.step_count: with 'literal' and learning.momentum = {config.learning.momentum:g} controls "
+                "grow without bound; use 'effective', option = 'I', or learning.momentum = 0",
+                "algorithm.step_count",
+                "learning.momentum",
+            )
+        if config.learning.persist_momentum and options.option == "II":
+            raise EdgesimError(
+                "learning.persist_momentum: option 'II' of algorithm 'scaffold' divides by steps whose momentum "
+                "began at zero; use algorithm.option = 'I', or set it to false",
+                "learning.persist_momentum",
+                "algorithm.option",
+            )
+
+    def download_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
+        """The model and c, [n]."""
+        return 2 * super().download_bits(devices, round, ledger)
+
+    def upload_bits(self, devices: Devices, round: int, ledger: None) -> Floats:
+        """The update and, unless the server works it out, the change of c_i, [n]."""
+        return super().upload_bits(devices, round, ledger) * (1 if self.options.derive_control else 2)
+
+    def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: None) -> Floats:
+        """With option I a pass over the whole data set beside the steps, [n]: 1 + 1 / epochs."""
+        plain = super().compute_factor(devices, samples, round, ledger)
+        return 1 + devices.sizes / samples if self.options.option == "I" else plain
+
+    def start(self, weights: Tensor) -> Controls:
+        """All controls are zero."""
+        import torch
+
+        return Controls(weights, {"control": torch.zeros_like(weights[: self.sizes.parameters])})
+
+    def given(self, state: State, kept: Mapping[str, Tensor], device: Device, ledger: None) -> dict[str, Tensor]:
+        """The model, c as ``control`` and, unless it is zero still, c_i as ``own``."""
+        assert isinstance(state, Controls)
+        own = {"own": state.own[device.id]} if device.id in state.own else {}
+        return super().given(state, own, device, ledger)
+
+    def pull(self, given: Mapping[str, Tensor]) -> Pull:
+        """- c_i + c, added in every step."""
+        return Pull(shift=_correction(given))
+
+    def passes_over(self, device: Device, samples: Samples) -> Integers:
+        """With option I the whole data set."""
+        return samples.own if self.options.option == "I" else super().passes_over(device, samples)
+
+    def sent(self, trained: Trained) -> Sent:
+        """The new c_i, [trainable], unless the server works it out."""
+        return Sent() if self.options.derive_control else Sent(up=self._new_control(trained))
+
+    def derived(self, trained: Trained) -> dict[str, Tensor]:
+        """The new c_i, [trainable], where devices do not send it."""
+        return self._new_control(trained) if self.options.derive_control else {}
+
+    def _new_control(self, trained: Trained) -> dict[str, Tensor]:
+        """The gradient at the start (option I), or c_i - c - update / (K_eff lr) (II)."""
+        if self.options.option == "I":
+            return {"own": trained.gradient()}
+        reach = effective_steps(trained.steps, trained.momentum) * trained.lr
+        return {"own": -trained.update[: self.sizes.parameters] / reach - _correction(trained.given)}
+
+    def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: None) -> Controls:
+        """x + the sum of alpha_n times update n; c + the sum of the changes of c_i / N, whatever their age.
+
+        N are all devices of the run. Buffers take the plain mean of those merged.
+        """
+        assert isinstance(state, Controls)
+        old, size = state.shared["control"], self.sizes.parameters
+        moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
+        change, own = old.new_zeros(size), dict(state.own)
+        for device, new in zip(arrived.ids.tolist(), arrived.up["own"], strict=True):
+            change += new
+            if device in own:
+                change -= own[device]
+            own[device] = new
+        control = change.div_(self.sizes.devices).add_(old)
+        return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
+
+
+def _correction(given: Mapping[str, Tensor]) -> Tensor:
+    return given["control"] - given["own"] if "own" in given else given["control"]
+
+
+def effective_steps(steps: int, momentum: float) -> float:
+    """K_eff: by how many learning rates a constant gradient of 1 moves a weight in K steps; K without momentum.
+
+    The k-th step moves it by 1 + beta + ... + beta^(k-1). Dividing by K instead makes option II diverge.
+    """
+    return float(sum((1 - momentum**step) / (1 - momentum) for step in range(1, steps + 1)))

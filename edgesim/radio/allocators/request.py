@@ -1,0 +1,30 @@
+"""The input of an allocator: the uploads that are to share one band."""
+
+from dataclasses import dataclass
+
+from edgesim.arrays import Floats, Integers
+from edgesim.radio.link import Link
+
+
+@dataclass(frozen=True)
+class Request:
+    """The uploads of one station and round, one row each, [S >= 1]; instants count from the round's start."""
+
+    ids: Integers
+    payload_bits: Floats
+    ready_s: Floats
+    """When each upload can begin, to the scheduler's knowledge."""
+    rx_power_w: Floats
+    """Received power that each upload is planned with."""
+    need_hz: Floats
+    """Least bandwidth that meets the deadline; inf where none does."""
+    link: Link
+    t_start_s: float
+    """The round's start on the run's clock."""
+    bandwidth_hz: float
+    """The band to share."""
+    deadline_s: float
+
+    def least_hz(self, finish_s: float) -> Floats:
+        """Least bandwidths that end the uploads by an instant, [S]; inf where none does."""
+        return self.link.least_hz(self.ids, self.payload_bits, self.ready_s, finish_s, self.rx_power_w, self.t_start_s)

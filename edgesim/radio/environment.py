@@ -1,0 +1,190 @@
+"""A radio environment from a TOML file under ``channels/``: a path-loss law with its noise, or a recorded capacity."""
+
+import math
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import ConfigDict, Field, model_validator
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.config import Section
+from edgesim.errors import EdgesimError
+from edgesim.files.content import find
+from edgesim.files.text_file import read_toml
+from edgesim.radio.capacity import CapacityTables
+from edgesim.radio.capacity_file import read_capacity
+from edgesim.radio.decibels import ratio_from_db, watts_from_dbm
+from edgesim.radio.fading import Fading
+from edgesim.radio.laws import LAWS
+from edgesim.radio.laws.law import Law
+from edgesim.radio.link import ShannonLink
+from edgesim.registry import look_up
+from edgesim.streams import Streams
+from edgesim.validation import validate
+
+Shadowing = Literal["per_run", "per_round"]
+
+
+class Environment(Section):
+    """The radio environment of all devices: its fields may be in decibels, its properties are linear."""
+
+    name: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    path_loss: Law
+    shadowing_std_db: float | None = Field(None, ge=0, le=60)
+    """Standard deviation of the shadowing; None for laws that have one for each branch."""
+    shadowing: Shadowing
+    """Whether the shadowing of a device is drawn once per run or anew in every round."""
+    fading: Fading = "none"
+    noise_dbm_per_hz: float = Field(-174.0, ge=-250, le=-100)
+    """Thermal noise at 290 K; no receiver is free of noise."""
+    noise_figure_db: float = Field(ge=0, le=100)
+    snr_gap_db: float = Field(0.0, ge=0, le=30)
+    """SNR that a rate needs beyond Shannon's formula; 0 for ideal codes."""
+    max_bps_per_hz: float | None = Field(None, gt=0, le=100)
+    """Highest spectral efficiency that a modulation and code reaches; no cap when absent."""
+
+    @model_validator(mode="after")
+    def _one_place_for_the_deviation(self) -> Self:
+        of_the_law = self.path_loss.shadowing_std_db(True) is not None
+        if of_the_law and self.shadowing_std_db is not None:
+            raise ValueError(
+                "shadowing_std_db: this law has a deviation for each branch; "
+                "set los_shadowing_std_db and nlos_shadowing_std_db in [path_loss]"
+            )
+        if not of_the_law and self.shadowing_std_db is None:
+            raise ValueError("shadowing_std_db: field required by this law; 0 for none")
+        return self
+
+    @property
+    def noise_w_per_hz(self) -> float:
+        """Noise density of the receiver, noise figure included, in W/Hz."""
+        return float(watts_from_dbm(self.noise_dbm_per_hz + self.noise_figure_db))
+
+    def link(self) -> ShannonLink:
+        """What a band carries: Shannon's rate behind the SNR gap, up to the cap.
+
+        Rate min(B log2(1 + p / (gap B n)), cap B), so that the gap acts as a factor on the noise (Mogensen et al.,
+        IEEE VTC Spring 2007; truncated as in 3GPP TR 36.942, annex A.2).
+        """
+        cap = math.inf if self.max_bps_per_hz is None else self.max_bps_per_hz
+        return ShannonLink(self.noise_w_per_hz * float(ratio_from_db(self.snr_gap_db)), cap)
+
+
+class RecordedEnvironment(Section):
+    """An uplink described by its recorded capacity over time alone."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    name: str = Field(min_length=1)
+    source: str = Field(min_length=1)
+    capacity: CapacityTables
+
+
+def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
+    """Read and check an environment of either kind, given by a path or the bare name of a file under ``channels/``.
+
+    Raises `EdgesimError` that names the file, the key and what was expected.
+    """
+    path = find("channels", name_or_path, ".toml")
+    values = read_toml(path)
+    if "capacity" in values and "path_loss" in values:
+        raise EdgesimError(f"{path}: capacity: an environment has either [capacity] or [path_loss], not both")
+    if "capacity" in values:
+        values["capacity"] = read_capacity(values["capacity"], path)
+        return validate(RecordedEnvironment, values, str(path))
+    if "path_loss" in values:
+        values["path_loss"] = _law(values["path_loss"], path)
+    return validate(Environment, values, str(path))
+
+
+def environment_files(name_or_path: str) -> list[Path]:
+    """The file of an environment and that of its capacity table, if any; raises `EdgesimError` without the first."""
+    path = find("channels", name_or_path, ".toml")
+    try:
+        capacity = read_toml(path).get("capacity")
+    except EdgesimError:
+        return [path]
+    table = capacity.get("file") if isinstance(capacity, dict) else None
+    return [path, path.parent / table] if isinstance(table, str) else [path]
+
+
+def path_loss_name(name_or_path: str) -> str | None:
+    """The law that an environment names; None without one, or where the file cannot be read."""
+    try:
+        table = read_toml(find("channels", name_or_path, ".toml")).get("path_loss")
+    except EdgesimError:
+        return None
+    law = table.get("law") if isinstance(table, dict) else None
+    return law if isinstance(law, str) else None
+
+
+def _law(table: Any, path: Path) -> Law:
+    if not isinstance(table, dict) or "law" not in table:
+        known = ", ".join(sorted(LAWS))
+        raise EdgesimError(f"{path}: path_loss: expected a table [path_loss] with law = one of: {known}")
+    parameters = dict(table)
+    law = look_up(LAWS, str(parameters.pop("law")), f"{path}: path_loss.law")
+    return validate(law, parameters, f"{path}: path_loss")
+
+
+def line_of_sight(law: Law, distance_m: ArrayLike, streams: Streams, ids: ArrayLike, station: int = 0) -> Booleans:
+    """Whether each device sees a station, [n]: drawn once per link and placement from the law's probability.
+
+    ``distance_m`` and the device ``ids`` have one row per device, [n]. Draws: stream ``los`` of the station.
+    """
+    probability = law.los_probability(distance_m)
+    # A law of one branch needs no draws, and drawing would take as long as for the shadowing.
+    if np.all(probability >= 1.0):
+        return np.ones(probability.shape, dtype=bool)
+    return streams.uniform(_of_station("los", station), ids) < probability
+
+
+def _of_station(stream: str, station: int) -> str:
+    """Name of the stream for links to a station, one for each; that of station 0 has no suffix."""
+    return f"{stream}-{station}" if station else stream
+
+
+def mean_power_gain(
+    environment: Environment,
+    distance_m: ArrayLike,
+    streams: Streams,
+    ids: ArrayLike,
+    round: int | Integers,
+    shadowing: Shadowing | None = None,
+    los: ArrayLike | None = None,
+    station: int = 0,
+) -> Floats:
+    """Average power gain |H|^2 of each device to a station, linear: path loss and log-normal shadowing, no fading.
+
+    ``distance_m`` and the device ``ids`` have one row per device, [n]. ``shadowing`` overrides the mode of
+    the environment. ``los`` is the result of `line_of_sight`, [n], if the caller has kept it; else it is drawn.
+    Draws: stream ``shadowing`` of the station, indexed by the round, or by round 0 if drawn once per run.
+
+    FedTeddi, section V-A: 10^(-(loss + X) / 10), X ~ N(0, sigma^2), sigma that of the device's branch.
+    """
+    law = environment.path_loss
+    sees = line_of_sight(law, distance_m, streams, ids, station) if los is None else los
+    std_db = law.shadowing_std_db(sees)
+    if std_db is None:
+        std_db = np.asarray(environment.shadowing_std_db)
+    per_round = (shadowing or environment.shadowing) == "per_round"
+    shadow_db = std_db * streams.normal(_of_station("shadowing", station), ids, round if per_round else 0)
+    return ratio_from_db(-(law.loss_db(distance_m, sees) + shadow_db))
+
+
+def lasting_power_gain(
+    environment: Environment,
+    distance_m: ArrayLike,
+    streams: Streams,
+    ids: ArrayLike,
+    shadowing: Shadowing | None = None,
+    station: int = 0,
+) -> Floats:
+    """The part of `mean_power_gain` that is the same in all rounds, [n]: with shadowing only if it is drawn per run."""
+    if (shadowing or environment.shadowing) == "per_run":
+        return mean_power_gain(environment, distance_m, streams, ids, 0, "per_run", station=station)
+    sees = line_of_sight(environment.path_loss, distance_m, streams, ids, station)
+    return ratio_from_db(-environment.path_loss.loss_db(distance_m, sees))

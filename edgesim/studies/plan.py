@@ -1,0 +1,137 @@
+"""What a study runs: every combination of knobs with every seed, as complete configs."""
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from edgesim import simulation
+from edgesim.analysis.runs import KNOB_NAMES
+from edgesim.config import RunConfig
+from edgesim.config_file import parse_with, set_key, set_value
+from edgesim.errors import EdgesimError, ForeignOption
+
+Knob = str | float | bool
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One cell of the grid with one seed."""
+
+    folder: str
+    knobs: Mapping[str, Knob]
+    seed: int
+    config: RunConfig
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named list of runs, their target accuracy, and the policy that the others are compared with."""
+
+    name: str
+    runs: Sequence[PlannedRun]
+    target: float | None = None
+    """Accuracy of rounds-to-target; None for a timing-only study."""
+    reference: str = "random"
+
+
+def grid(
+    base: Mapping[str, Any],
+    axes: Mapping[str, Sequence[Knob | None]],
+    seeds: Sequence[int],
+    overrides: Sequence[str] = (),
+    labels: Mapping[str, Knob] | None = None,
+) -> list[PlannedRun]:
+    """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
+
+    ``base`` is a nested mapping as in a config file. The values of an axis are texts, numbers or booleans, or None for
+    a run without the key. A run's folder is named by its knobs and seed, such as ``fedteddi-tmax0.8-known-s3``;
+    without axes by the seed alone. ``overrides`` are further ``section.key=value``, for keys that do not vary.
+    ``labels`` are further knobs, the same in all runs, that name settings of ``base`` which no axis can hold (several
+    keys at once, or a list). Raises `EdgesimError` if a combination is not a valid config, or an axis has no values.
+    """
+    for override in overrides:
+        key = override.partition("=")[0].strip()
+        if key in axes or key == "seed":
+            raise EdgesimError(f"--set {override}: the study itself varies {key}", key)
+    labels = labels or {}
+    knob_names = _knobs(axes, labels)
+    if not isinstance(seeds, Iterable) or len(seeds) == 0:
+        raise EdgesimError(f"seeds: expected a list of at least one seed, such as range(3) (got {seeds!r})")
+    runs: list[PlannedRun] = []
+    for values in itertools.product(*(_values(key, values) for key, values in axes.items())):
+        varied = zip(knob_names, values, strict=True)
+        knobs = {**labels, **{name: value for name, value in varied if value is not None}}
+        name = "".join(f"{_label(knob, value)}-" for knob, value in knobs.items())
+        for seed in map(_own, seeds):
+            cell = dict(zip(axes, values, strict=True)) | {"seed": seed}
+            folder = f"{name}s{seed}"
+            config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
+            with named(folder):
+                runs.append(PlannedRun(folder, knobs, seed, simulation.complete(config)))
+    return runs
+
+
+@contextmanager
+def named(folder: str) -> Iterator[None]:
+    """Errors within it name the run of a study that they are about."""
+    try:
+        yield
+    except EdgesimError as error:
+        remedy = ", or plan its runs as a grid of their own" if isinstance(error, ForeignOption) else ""
+        raise EdgesimError(f"run {folder}: {error}{remedy}", *error.fields) from None
+
+
+def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
+    """The values of an axis; raises `EdgesimError` if there is none, or one that a table could not show."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise EdgesimError(f"axis {key}: expected a list of values (got {values!r})", key)
+    found = [_own(value) for value in values]
+    if not found:
+        raise EdgesimError(f"axis {key}: expected at least one value", key)
+    for value in found:
+        if not isinstance(value, str | int | float | None):
+            raise EdgesimError(
+                f"axis {key}: expected texts, numbers, booleans or None (got {value!r}); give it in the base of a grid "
+                "of its own, named by labels",
+                key,
+            )
+    return found
+
+
+def _own(value: Any) -> Any:
+    """A NumPy number as a Python number, which a plan and a config can hold; other values as they are."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides: Sequence[str]) -> dict[str, Any]:
+    """The config of one cell as nested mappings, as in a file."""
+    nested: dict[str, Any] = json.loads(json.dumps(base))
+    for override in overrides:
+        set_value(nested, override)
+    for key, value in cell.items():
+        set_key(nested, key, value)
+    return nested
+
+
+def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """Names of knobs: what `KNOB_NAMES` says or the last part of the key, or the whole key if names would be equal."""
+    names = {key: KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in keys}
+    times = Counter([*names.values(), *taken])
+    return [name if times[name] == 1 else key for key, name in names.items()]
+
+
+def _label(knob: str, value: Knob) -> str:
+    """Part of a folder's name for a knob: a text alone; a number after the knob's name without its unit; true or false
+    after the knob's whole name."""
+    if isinstance(value, str):
+        return value.replace("/", "_")
+    if isinstance(value, bool):
+        return f"{knob.replace('_', '')}-{str(value).lower()}"
+    return f"{knob.rsplit('_', 1)[0].replace('_', '')}{value:.12g}"

@@ -1,0 +1,179 @@
+"""Runs of a study in several processes, one run after another in each."""
+
+import os
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from edgesim import simulation
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.runs.processes import cores, hear_sigterm, let_in, start_process, uninterrupted
+from edgesim.studies.plan import PlannedRun, Study
+from edgesim.terminal.progress import Display, Listener, Message
+
+_PATIENCE_S = 8.0
+"""How long the runs of a study that is stopped have for closing their tables, before their processes are killed."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one run of a study ended."""
+
+    status: str
+    reason: str
+    reused: bool = False
+    """Whether the run was finished before and not run again."""
+    fields: tuple[str, ...] = ()
+    """``fields`` of the `EdgesimError` with which the run ended."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Runs a study in pools of processes and notes in ``endings`` how each run ended."""
+
+    study: Study
+    out: Path
+    anew: Collection[str]
+    """Folders of finished runs that are run again."""
+    endings: dict[str, Ending]
+    display: Display
+
+    def end(self, folder: str, ending: Ending) -> None:
+        """Note and show that a run has ended."""
+        self.endings[folder] = ending
+        self.display.ended(folder, ending.status, ending.reason)
+
+    def run_all(self, jobs: int) -> None:
+        """Run all runs that have not ended, ``jobs`` at a time."""
+        pending = [run for run in self.study.runs if run.folder not in self.endings]
+        # Perhaps there was too little memory: each run whose process was killed is tried once more, alone.
+        for run in self._run_pool(pending, jobs) if pending else []:
+            if self._run_pool([run], 1):
+                self.end(run.folder, Ending("failed", "its process was killed (out of memory?)"))
+
+    def _run_pool(self, runs: Sequence[PlannedRun], jobs: int) -> list[PlannedRun]:
+        """Run in several processes; returns the runs whose process was killed.
+
+        Raises `EdgesimError` if a process ends before any run has begun.
+        """
+        waiting, killed = deque(runs), []
+        share = max(1, cores() // min(jobs, len(runs)))
+        processes: dict[Connection, BaseProcess] = {}
+        at_work: dict[Connection, PlannedRun] = {}
+
+        def give(connection: Connection) -> None:
+            run = at_work[connection] = waiting.popleft()
+            with suppress(OSError):
+                # A process that has ended is noticed when it is listened to.
+                connection.send((run.config, self.out / run.folder, self.study.target, share, run.folder in self.anew))
+
+        def listen(connection: Connection) -> bool:
+            """Take one message; returns whether the process lives."""
+            try:
+                said = connection.recv()
+            except (EOFError, OSError):
+                killed.append(at_work.pop(connection))
+                return False
+            if isinstance(said, Message):
+                self.display.show(said)
+            else:
+                self.end(at_work.pop(connection).folder, said)
+            return True
+
+        def run_them() -> None:
+            while waiting or at_work:
+                while waiting and len(at_work) < jobs:
+                    idle = [connection for connection in processes if connection not in at_work]
+                    if not idle:
+                        with uninterrupted():
+                            process, connection = start_process(_serve, name="edgesim study", daemon=False)
+                            processes[connection] = process
+                        idle = [connection]
+                    give(idle[0])
+                for connection in _heard(at_work, None):
+                    if not listen(connection):
+                        process = processes.pop(connection)
+                        process.join(_PATIENCE_S)
+                        process.kill()
+                        connection.close()
+                        if not any(self.display.has_started(run.folder) for run in runs):
+                            raise EdgesimError(
+                                "the worker processes of the study ended before their first run; call run_study under "
+                                "if __name__ == '__main__', and check that there is memory left"
+                            )
+
+        # A second Ctrl-C waits until the runs have closed their tables.
+        with uninterrupted() as held:
+            try:
+                with let_in(held):
+                    run_them()
+            except KeyboardInterrupt:
+                for connection, run in at_work.items():
+                    begun = self.display.has_started(run.folder)
+                    (processes[connection].terminate if begun else processes[connection].kill)()
+                until_s = time.monotonic() + _PATIENCE_S
+                while at_work and (left_s := until_s - time.monotonic()) > 0:
+                    for connection in _heard(at_work, left_s):
+                        listen(connection)
+                raise
+            finally:
+                for connection, process in processes.items():
+                    process.kill()
+                    process.join()
+                    connection.close()
+        return killed
+
+
+def _heard(connections: Iterable[Connection], timeout_s: float | None) -> list[Connection]:
+    """Connections through which something came, or whose process has ended; waits for the first of them."""
+    return [ready for ready in wait(list(connections), timeout_s) if isinstance(ready, Connection)]
+
+
+def _serve(connection: Connection) -> None:
+    """Run what comes through a connection, one run after another, until it is closed or one is interrupted."""
+
+    def send(message: Message | Ending) -> None:
+        try:
+            connection.send(message)
+        except OSError:
+            # The parent has gone.
+            os._exit(1)
+
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        hear_sigterm()
+        status = ""
+        while status != "interrupted":
+            config, folder, target, share, fresh = connection.recv()
+            ending = _run_one(config, folder, target, share, fresh, send)
+            status = ending.status
+            with uninterrupted():
+                send(ending)
+
+
+def _run_one(
+    config: RunConfig, folder: Path, target: float | None, share: int, fresh: bool, send: Callable[[Message], None]
+) -> Ending:
+    """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
+    listener = Listener(folder.name, config, send)
+    try:
+        listener.on_start("start")
+        result = simulation.run(
+            config, folder, listener.on_round, listener.on_start, target, share, listener.on_note, fresh
+        )
+    except EdgesimError as error:
+        return Ending("failed", str(error), fields=error.fields)
+    except KeyboardInterrupt:
+        return Ending("interrupted", "stopped by Ctrl-C or SIGTERM")
+    except Exception as error:
+        traceback.print_exc()
+        return Ending("failed", f"an error in the program: {error!r}")
+    if result.status != "finished":
+        return Ending(result.status, result.reason)
+    return Ending("finished", result.reason, result.reused)

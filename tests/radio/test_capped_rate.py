@@ -1,0 +1,235 @@
+"""The SNR gap and the cap of spectral efficiency, against solvers that know nothing of Lambert W."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from edgesim import simulation
+from edgesim.config_file import parse
+from edgesim.engine.clock import Clock, Kind
+from edgesim.engine.shared_band import SharedBand
+from edgesim.engine.uplink import Upload
+from edgesim.errors import EdgesimError
+from edgesim.files.content import find
+from edgesim.radio.allocators import Request
+from edgesim.radio.allocators.equal_finish import allocate as equal_finish
+from edgesim.radio.bandwidth import min_bandwidth_hz, rate_bps
+from edgesim.radio.environment import load_environment
+from edgesim.radio.link import ShannonLink
+from edgesim.runs.records import SCHEMAS, read_table
+
+NOISE_W_PER_HZ = 4e-21
+
+payloads = st.floats(1e4, 1e9)
+times = st.floats(1e-2, 1e3)
+efficiencies = st.floats(0.05, 25.0)
+caps = st.floats(0.1, 12.0)
+gaps_db = st.floats(0.0, 12.0)
+
+
+def plain_rate_bps(bandwidth_hz: float, power_w: float, gap_db: float, cap: float) -> float:
+    """As the environment's docstring has it, term by term."""
+    snr = power_w / (NOISE_W_PER_HZ * bandwidth_hz)
+    return bandwidth_hz * min(np.log2(1 + snr / 10 ** (gap_db / 10)), cap)
+
+
+def power_for(payload: float, time_s: float, efficiency: float, gap_db: float) -> float:
+    """Received power with which an uncapped upload needs payload / (time x efficiency) hertz."""
+    return payload / (time_s * efficiency) * NOISE_W_PER_HZ * 10 ** (gap_db / 10) * (2**efficiency - 1)
+
+
+@given(payloads, times, efficiencies, caps, gaps_db)
+def test_the_least_bandwidth_of_a_capped_link_agrees_with_brentq(payload, time_s, efficiency, cap, gap_db):
+    power_w = power_for(payload, time_s, efficiency, gap_db)
+    link = ShannonLink(NOISE_W_PER_HZ * 10 ** (gap_db / 10), cap)
+    zeros = np.zeros(1)
+    need_hz = link.least_hz(zeros.astype(int), np.array([payload]), zeros, time_s, np.array([power_w]), 0.0)[0]
+    root_hz = brentq(
+        lambda hz: plain_rate_bps(hz, power_w, gap_db, cap) * time_s / payload - 1,
+        payload / time_s * 1e-3,
+        payload / time_s * 1e3,
+        xtol=1e-300,
+        rtol=1e-14,
+    )
+    assert need_hz == pytest.approx(root_hz, rel=1e-9)
+
+
+@given(payloads, times, efficiencies, caps)
+def test_the_least_bandwidth_carries_the_payload_and_a_narrower_one_does_not(payload, time_s, efficiency, cap):
+    power_w = power_for(payload, time_s, efficiency, 0.0)
+    need_hz = min_bandwidth_hz(payload, time_s, power_w, NOISE_W_PER_HZ, cap)
+    moved = rate_bps(np.array([1.0, 0.999]) * need_hz, power_w, NOISE_W_PER_HZ, cap) * time_s
+    assert moved[0] == pytest.approx(payload, rel=1e-9)
+    assert moved[1] < payload
+    assert need_hz >= payload / (cap * time_s) * (1 - 1e-12)
+    assert need_hz >= min_bandwidth_hz(payload, time_s, power_w, NOISE_W_PER_HZ)
+
+
+@given(st.floats(1.0, 1e9), st.floats(1e-18, 1e-6), caps, st.floats(1.01, 50.0))
+def test_the_capped_rate_rises_with_the_band_and_never_exceeds_cap_or_shannon(bandwidth_hz, power_w, cap, factor):
+    narrow, wide = rate_bps([bandwidth_hz, bandwidth_hz * factor], power_w, NOISE_W_PER_HZ, cap)
+    assert narrow <= cap * bandwidth_hz * (1 + 1e-12)
+    assert narrow <= rate_bps(bandwidth_hz, power_w, NOISE_W_PER_HZ)
+    assert narrow * (1 - 1e-12) <= wide <= narrow * factor * (1 + 1e-12)
+
+
+def test_without_a_cap_rates_and_least_bandwidths_are_the_same_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    power_w, bandwidth_hz = 10 ** rng.uniform(-16, -9, 1000), 10 ** rng.uniform(3, 8, 1000)
+    bits, time_s = 10 ** rng.uniform(4, 9, 1000), rng.uniform(-0.1, 2, 1000)
+    needs = [min_bandwidth_hz(bits, time_s, power_w, NOISE_W_PER_HZ, *cap) for cap in ((), (np.inf,), (1e300,))]
+    rates = [rate_bps(bandwidth_hz, power_w, NOISE_W_PER_HZ, *cap) for cap in ((), (np.inf,), (1e300,))]
+    assert needs[0].tobytes() == needs[1].tobytes() == needs[2].tobytes()
+    assert rates[0].tobytes() == rates[1].tobytes() == rates[2].tobytes()
+
+
+def test_no_time_or_no_power_still_takes_infinite_bandwidth_below_a_cap():
+    assert min_bandwidth_hz(1e6, [0.0, -1.0, 1.0], [1e-10, 1e-10, 1e-30], NOISE_W_PER_HZ, 5.0).tolist() == [np.inf] * 3
+
+
+def test_every_question_to_a_capped_link_rests_on_one_rate():
+    link, power_w, hz = ShannonLink(NOISE_W_PER_HZ * 1.25, 5.0), np.array([1e-15, 1e-9]), np.array([2e5, 2e5])
+    rates = [plain_rate_bps(2e5, power, 10 * np.log10(1.25), 5.0) for power in power_w]
+    assert rates[0] < 1e6 == pytest.approx(rates[1])
+    each = link.rates(hz, power_w)
+    assert link.bits_each(each, 1.0, 3.0) == pytest.approx([2 * rate for rate in rates])
+    assert link.end_each_s(each, np.array(rates), 1.0) == pytest.approx([2.0, 2.0])
+    assert link.mean_bps(np.arange(2), 2e5, power_w, 1.0, 3.0) == pytest.approx(rates)
+    for power, rate in zip(power_w.tolist(), rates, strict=True):
+        assert link.bits(0, 2e5, power, 1.0, 3.0) == pytest.approx(2 * rate)
+        assert link.end_s(0, 2e5, power, rate, 1.0) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_common_finish_on_a_capped_link_agrees_with_brentq_and_uses_the_band_up(seed):
+    rng = np.random.default_rng(seed)
+    count, cap, gap_db, band_hz = 5, 4.0, 1.5, 2e6
+    bits, ready_s = rng.uniform(1e5, 3e6, count), rng.uniform(0, 0.5, count)
+    # From far below the cap to far above.
+    power_w = 10 ** rng.uniform(-13.5, -10, count)
+    link = ShannonLink(NOISE_W_PER_HZ * 10 ** (gap_db / 10), cap)
+    ids = np.arange(count)
+    need_hz = link.least_hz(ids, bits, ready_s, 8.0, power_w, 0.0)
+    shares_hz = equal_finish(Request(ids, bits, ready_s, power_w, need_hz, link, 0.0, band_hz, 8.0))
+    ends_s = [
+        start + size / plain_rate_bps(hz, power, gap_db, cap)
+        for start, size, hz, power in zip(ready_s, bits, shares_hz, power_w, strict=True)
+    ]
+
+    def narrowest_hz(row: int, finish_s: float) -> float:
+        wanted = bits[row] / (finish_s - ready_s[row])
+        missing = lambda hz: plain_rate_bps(hz, power_w[row], gap_db, cap) / wanted - 1  # noqa: E731
+        return brentq(missing, wanted * 1e-2, 1e12, rtol=1e-13) if missing(1e12) > 0 else 1e12
+
+    finish_s = brentq(lambda t: sum(narrowest_hz(row, t) for row in range(count)) / band_hz - 1, 0.52, 40.0, xtol=1e-12)
+    assert ends_s == pytest.approx([finish_s] * count, rel=1e-7)
+    assert shares_hz.sum() == pytest.approx(band_hz, rel=1e-9)
+
+
+def test_a_re_shared_band_below_a_cap_ends_uploads_as_stepping_through_time_says():
+    # Cap 2 bit/s/Hz, 1 MHz: the strong upload alone 2 Mbit/s; the weak one has log2(1 + 1) bit/s/Hz at the whole band,
+    # log2(1 + 2) at half of it.
+    clock, ends_s = Clock(), {}
+    band = SharedBand(clock, 1e6, ShannonLink(NOISE_W_PER_HZ, 2.0))
+
+    def device(number, bits, snr_at_1_mhz):
+        upload = Upload(number, snr_at_1_mhz * 1e6 * NOISE_W_PER_HZ, 1.0, bits, np.inf, 0.0, clock.now)
+        band.begin(upload, lambda through: ends_s.update({number: clock.now if through else np.nan}))
+
+    clock.call_at(0.0, Kind.COMPUTED, lambda _: device(0, 3e6, 1e6))
+    clock.call_at(1.0, Kind.COMPUTED, lambda _: device(1, 2e6, 1.0))
+    clock.run()
+    # Alone until 1 s: 2 Mbit. Then half the band each: the last Mbit of the strong one at 1 Mbit/s until 2 s.
+    weak_bits = 2e6 - 0.5e6 * np.log2(3)
+    assert ends_s == {0: pytest.approx(2.0), 1: pytest.approx(2.0 + weak_bits / 1e6)}
+
+
+@pytest.mark.parametrize("name", ["uma", "umi-street-canyon", "inh-office"])
+def test_the_laws_of_38_901_have_nrs_highest_rate_below_256qam_and_lte_s_gap(name):
+    link = load_environment(name).link()
+    assert link.max_bps_per_hz == pytest.approx(6 * 948 / 1024, abs=5e-5)
+    # -174 dBm/Hz, noise figure 5 dB, gap 1.25.
+    assert link.noise_w_per_hz == pytest.approx(10 ** (-20.4 + 0.5) * 1.25, rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize("name", ["fedteddi-macro", "free-space"])
+def test_the_papers_cell_and_free_space_have_neither_gap_nor_cap(name):
+    environment = load_environment(name)
+    assert environment.link() == ShannonLink(environment.noise_w_per_hz, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("snr_gap_db = -1.0", "snr_gap_db: input should be greater than or equal to 0 (got -1.0)"),
+        ("snr_gap_db = inf", "snr_gap_db: input should be a finite number"),
+        ("max_bps_per_hz = 0.0", "max_bps_per_hz: input should be greater than 0 (got 0.0)"),
+        ("max_bps_per_hz = inf", "max_bps_per_hz: input should be a finite number"),
+        ("max_bps = 5.0", "unknown key 'max_bps', did you mean 'max_bps_per_hz'?"),
+    ],
+)
+def test_a_bad_gap_or_cap_is_refused_in_one_line(tmp_path: Path, line: str, said: str):
+    path = changed(tmp_path, line)
+    with pytest.raises(EdgesimError, match=re.escape(f"{path}: {said}")):
+        load_environment(str(path))
+
+
+def test_a_recorded_capacity_takes_neither(tmp_path: Path):
+    original = find("channels", "recorded-capacity", ".toml")
+    table = original.with_suffix(".csv")
+    path = tmp_path / "recorded.toml"
+    path.write_text("max_bps_per_hz = 5.0\n" + original.read_text())
+    (tmp_path / table.name).write_bytes(table.read_bytes())
+    with pytest.raises(EdgesimError, match="unknown key 'max_bps_per_hz'"):
+        load_environment(str(path))
+
+
+def changed(folder: Path, *lines: str) -> Path:
+    """FedTeddi's cell with further keys."""
+    path = folder / "cell.toml"
+    text = find("channels", "fedteddi-macro", ".toml").read_text()
+    path.write_text(text.replace("[path_loss]", "\n".join(lines) + "\n[path_loss]"))
+    return path
+
+
+def tables(folder: Path, channel: str, **round_) -> dict[str, bytes]:
+    values = {
+        "rounds": 8,
+        "devices": {"count": 20},
+        "radio": {"channel": channel},
+        "round": {"payload_bits": 17_881_664.0, **round_},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), folder)
+    return {name: (folder / f"{name}.parquet").read_bytes() for name in SCHEMAS if name != "timing"}
+
+
+@pytest.mark.parametrize("leftover", ["idle", "equal_finish"])
+def test_a_gap_of_0_db_and_a_cap_that_is_never_reached_leave_every_byte_of_a_run_as_it_was(tmp_path, leftover):
+    plain = tables(tmp_path / "plain", "fedteddi-macro", leftover=leftover)
+    path = changed(tmp_path, "snr_gap_db = 0.0", "max_bps_per_hz = 90.0")
+    assert tables(tmp_path / "capped", str(path), leftover=leftover) == plain
+
+
+@pytest.mark.parametrize("sharing", ["reserved", "reshared"])
+def test_no_upload_of_a_run_exceeds_the_cap_and_those_near_the_station_reach_it(tmp_path, sharing):
+    values = {
+        "rounds": 5,
+        "devices": {"count": 40},
+        "radio": {"channel": "uma", "sharing": sharing},
+        "round": {"payload_bits": 4e6},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    uploads = read_table(tmp_path / "run", "activities").query("activity == 'upload'")
+    efficiency = uploads["bits"] / (uploads["bandwidth_hz"] * (uploads["t_end_s"] - uploads["t_start_s"]))
+    assert efficiency.max() == pytest.approx(5.5547, rel=1e-9)
+    assert (uploads["outcome"] == "done").all()
+    assert len(uploads) > 50
