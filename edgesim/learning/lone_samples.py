@@ -17,25 +17,26 @@ def refuse_lone_samples(
     module: nn.Module, federation: Federation, learning: LearningConfig, local: LocalWork, algorithm: Algorithm
 ) -> None:
     """Raise `EdgesimError` where some step of some device has one sample and the model cannot train on it."""
-    batches = np.unique(local.batch).tolist()
+    batches, key = np.unique(local.batch).tolist(), "learning.batch_size"
     if local.steps is None:
         sizes = np.unique(federation.drift.sizes_ahead()).tolist()
-        work = [(f"a device of {size} samples", size, batch) for size in sizes for batch in batches]
+        work = [(key, batch, f"a device of {size} samples", size) for size in sizes for batch in batches]
     else:
         # In steps all batches of a device have one size, whatever its data sets have.
         sizes = np.unique(federation.frames[1].sizes).tolist()
-        work = [(f"a device of {sizes[0]} samples", batch, batch) for batch in batches]
+        work = [(key, batch, f"a device of {sizes[0]} samples", batch) for batch in batches]
+    for size, own_batch in sorted(set(algorithm.epochs_over(np.array(sizes))), key=lambda each: each[0]):
+        used = [(key, batch) for batch in batches] if own_batch is None else [("the algorithm's own batch", own_batch)]
+        work += [(*each, f"what its algorithm trains on, {size} samples,", size) for each in used]
     dataset = federation.dataset
-    further = sorted(set(algorithm.epoch_sizes(np.array(sizes))))
-    work += [(f"what its algorithm trains on, {size} samples,", size, batch) for size in further for batch in batches]
     if learning.pretrain and dataset is not None:
         old = int(np.isin(dataset.train_labels, federation.old_classes).sum())
-        work.append((f"pre-training on {old} samples", old, least_batch(learning)))
+        work.append((key, least_batch(learning), f"pre-training on {old} samples", old))
     # A batch of one is the rest of an epoch, or every batch.
-    for what, size, batch in work:
+    for name, batch, what, size in work:
         if (size % batch == 1 or batch == 1) and not _trains_on_one(module, federation):
             raise EdgesimError(
-                f"learning.batch_size: {batch} leaves {what} a batch of one, on which {learning.model!r} "
+                f"{name}: {batch} leaves {what} a batch of one, on which {learning.model!r} "
                 "cannot train (batch normalisation); choose another batch size, or a model with group normalisation"
             )
 

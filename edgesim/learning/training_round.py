@@ -78,9 +78,9 @@ class TorchRound(CountKnowledge):
             )
         return [self._promises[device] for device in ids.tolist()]
 
-    def _epochs(self, device: int, name: str, samples: Integers, count: int) -> Phase:
+    def _epochs(self, device: int, name: str, samples: Integers, count: int, batch: int | None) -> Phase:
         """`Samples.epochs` of a device."""
-        draw, edges = int(self.tasks[device]), epoch_edges(len(samples), count, int(self.work.batch[device]))
+        draw, edges = int(self.tasks[device]), epoch_edges(len(samples), count, batch or int(self.work.batch[device]))
         places = epoch_places(self.streams, name, device, draw, len(samples), count)
         public = np.isin(samples, self.federation.public).any()
         augment = "none" if public else self._learner.config.data.augment

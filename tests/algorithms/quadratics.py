@@ -32,6 +32,7 @@ from edgesim.learning.algorithms.algorithm import (
 )
 from edgesim.learning.algorithms.kpfl import Kpfl
 from edgesim.learning.algorithms.kpfl_settings import KpflOptions
+from edgesim.learning.batches import epoch_edges
 from edgesim.streams import Streams
 
 
@@ -69,11 +70,11 @@ class Job:
     passed: np.ndarray
 
 
-def whole_epochs(stream: str, samples: np.ndarray, count: int) -> Phase:
-    """So many steps, each on all of the samples in their order."""
+def ordered_epochs(stream: str, samples: np.ndarray, count: int, batch: int | None) -> Phase:
+    """Epochs over the samples in their order, in steps on so many or, for None, on all of them."""
     size = len(samples)
-    edges, rows = np.arange(0, count * size + 1, size), np.tile(np.arange(size), count)
-    return Phase(np.tile(samples, count), edges, None, rows)
+    rows = np.tile(np.arange(size), count)
+    return Phase(np.tile(samples, count), epoch_edges(size, count, batch or size), None, rows)
 
 
 @dataclass
@@ -139,7 +140,7 @@ class Play:
             given = self.algorithm.given(self.state, self.kept.get(device, self.first_kept), about, self.ledger)
             own = Phase(np.full(self.steps, OWN), np.arange(self.steps + 1))
             public = self.bench.public if self.bench else np.empty(0, dtype=np.int64)
-            samples = Samples(OWN + np.arange(self.devices[device].samples), public, whole_epochs)
+            samples = Samples(OWN + np.arange(self.devices[device].samples), public, ordered_epochs)
             phases = self.algorithm.phases(own, about, samples, self.ledger)
             passed = self.algorithm.passes_over(about, samples)
             made.append(Job(device, self.merged, lr, phases, given, passed))

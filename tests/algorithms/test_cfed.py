@@ -90,9 +90,10 @@ def test_the_public_images_are_divided_among_the_devices_and_the_server():
     shards = [algorithm._shard(number, public) for number in range(9)]
     assert np.concatenate(shards).tolist() == public.tolist()
     assert sorted(map(len, shards)) == [10] * 4 + [11] * 5
-    assert algorithm.epoch_sizes(np.array([120])) == [len(shard) for shard in shards[:-1]]
-    at_server, _ = made(public=95, server_passes=1)
-    assert at_server.epoch_sizes(np.array([120])) == [len(shard) for shard in shards]
+    assert algorithm.epochs_over(np.array([120])) == [(len(shard), None) for shard in shards[:-1]]
+    at_server, _ = made(public=95, server_passes=1, review_batch=4)
+    reviews = [(len(shard), 4) for shard in shards[:-1]]
+    assert at_server.epochs_over(np.array([120])) == [*reviews, (len(shards[-1]), None)]
 
 
 def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_of_a_task_recalls_nothing_new():
@@ -142,6 +143,18 @@ def test_a_reviewer_gets_the_teacher_until_one_of_its_reviews_is_merged_in_the_t
     # The next task has another teacher.
     assert bits(5, *everyone) == [2] * 8
     assert algorithm.upload_bits(of(*everyone), 5, ledger).tolist() == [1000] * 8
+
+
+@pytest.mark.parametrize(("options", "batch"), [({}, 8), ({"review_batch": 1}, 1), ({"review_batch": 2}, 2)])
+def test_reviews_are_in_batches_of_their_own_and_learning_in_those_of_the_run(options, batch):
+    learner = new_learner(make_config(("cfed", "own"), options={"task_rounds": 1, "review_epochs": 2} | options))
+    phases = [promise.job.phases[0] for promise in learner.open_round(2, 1).start(np.arange(8))]
+    for phase in phases:
+        size = len(phase.samples) // 2
+        ends = [*range(0, size, batch)] + [size + start for start in range(0, size, batch)] + [2 * size]
+        assert (phase.edges.tolist() == ends) == phase.public
+    assert 0 < sum(phase.public for phase in phases) < 8
+    learner.close()
 
 
 @pytest.mark.parametrize(("options", "epochs"), [({}, 3), ({"review_epochs": 50}, 50), ({"review_epochs": 1}, 1)])

@@ -72,6 +72,18 @@ def test_a_round_without_arrivals_leaves_the_consensus_and_a_device_away_digests
     assert again.begin(0)[0].phases[0].samples.tolist() == sets[2]
 
 
+@pytest.mark.parametrize(("options", "edges"), [({}, [0, 3, 6]), ({"digest_batch": 2}, [0, 2, 3, 5, 6])])
+def test_a_digest_is_in_batches_of_its_own(options, edges):
+    """Two epochs over M = 3 images."""
+    found = play(digest_epochs=2, **options)
+    found.round(0, 1)
+    digest, own = found.begin(0)[0].phases
+    assert digest.edges.tolist() == edges
+    assert own.edges.tolist() == play().begin(0)[0].phases[0].edges.tolist()
+    (sized, *_) = found.algorithm.epochs_over(np.array([4]))
+    assert sized == (3, options.get("digest_batch"))
+
+
 def test_bits_and_computing_with_and_without_a_consensus():
     """M = 3 images of 2 classes: 192 bits; E n = 8 samples of device 0, with two digest epochs 1 + 7 * 3 / 24."""
     found = play(digest_epochs=2)

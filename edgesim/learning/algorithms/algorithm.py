@@ -145,10 +145,10 @@ class Samples:
     """Its data set."""
     public: Integers
     """Images that server and devices all have, [m], as in `Workbench`."""
-    epochs: Callable[[str, Integers, int], Phase]
-    """``epochs(stream, samples, count)``: so many epochs over samples in batches of the run's size, each in an order
-    drawn from a stream for the job. `Phase.rows` are the places among ``samples``; images are augmented where they are
-    the device's own, if the run asks for it."""
+    epochs: Callable[[str, Integers, int, int | None], Phase]
+    """``epochs(stream, samples, count, batch)``: so many epochs over samples in batches of so many, or of the run's
+    size for None, each in an order drawn from a stream for the job. `Phase.rows` are the places among ``samples``;
+    images are augmented where they are the device's own, if the run asks for it."""
 
 
 @dataclass(frozen=True)
@@ -528,9 +528,9 @@ class Algorithm:
         """
         return {"start": state.weights, **state.shared, **kept}
 
-    def epoch_sizes(self, sizes: Integers) -> list[int]:
-        """Sizes of the sets on which devices, whose data sets have ``sizes`` [n], or the server train by epochs beside
-        those that the config asks for.
+    def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
+        """Sets on which devices, whose data sets have ``sizes`` [n], or the server train by epochs beside what the config
+        asks for: their sizes, and the samples of a batch, None for the run's own.
         """
         return []
 

@@ -46,6 +46,8 @@ class CfedOptions(algorithm.Options):
     """Share of the devices scheduled in a round that learn, rounded up; the others review."""
     review_epochs: Count | None = Field(None, ge=1)
     """Epochs of a review; as many as learners train, rounded up, when absent."""
+    review_batch: Count | None = Field(None, ge=1)
+    """Images of a step of a review; as many as in a device's own training when absent (the paper: 128)."""
     strength: Factor = Field(0.1, ge=0)
     """What the distance to the teacher counts, the whole loss of a review."""
     T: Factor = Field(2.0, gt=0)
@@ -216,17 +218,20 @@ class Cfed(Algorithm):
         # What is not sent is no tensor of `shared`.
         return {"start": state.weights, "teacher": teacher.detach() if has_it else teacher}
 
-    def epoch_sizes(self, sizes: Integers) -> list[int]:
+    def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
         """The shards of the devices and, if the server makes passes over it, the server's."""
-        every = np.arange(self.sizes.devices + bool(self.options.server_passes))
-        return [int(size) for size in self._first(every + 1) - self._first(every)]
+        every = np.arange(self.sizes.devices + 1)
+        *shards, server = (int(size) for size in self._first(every + 1) - self._first(every))
+        reviews: list[tuple[int, int | None]] = [(size, self.options.review_batch) for size in shards]
+        return [*reviews, (server, None)] if self.options.server_passes else reviews
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Roles) -> tuple[Phase, ...]:
         """Learners train as the config asks for, reviewers on the public images of their own."""
         if ledger.learns[device.id]:
             return (own,)
         (epochs,) = self._review_epochs(np.array([len(own.samples)]), np.array([device.samples])).tolist()
-        return (samples.epochs("review", self._shard(device.id, samples.public), epochs),)
+        shard = self._shard(device.id, samples.public)
+        return (samples.epochs("review", shard, epochs, self.options.review_batch),)
 
     def loss(self, step: Step) -> Tensor:
         """Learners: cross-entropy; reviewers: the strength times the distance to the teacher's logits, [n]."""

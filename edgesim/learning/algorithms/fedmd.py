@@ -47,6 +47,8 @@ class FedMdOptions(AveragingOptions):
 
     digest_epochs: Count = Field(1, ge=1)
     """E_d: epochs on the consensus in each job."""
+    digest_batch: Count | None = Field(None, ge=1)
+    """Images of a step on the consensus; as many as in a device's own training when absent."""
     public_subset: Literal["round", "fixed"] = "round"
     """Whether each round has public images of its own, or all rounds have the same."""
     public_share: float = Field(0.1, gt=0, le=1)
@@ -169,10 +171,10 @@ class FedMd(Algorithm):
         """There is no consensus: a row of NaN for each image, [M, C]."""
         return State(weights, {"consensus": weights.new_full((self._count, self.sizes.classes), np.nan)})
 
-    def epoch_sizes(self, sizes: Integers) -> list[int]:
+    def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
         """The subset, and what is trained on before the first round."""
-        before = [self.sizes.public] * bool(self.options.public_epochs)
-        return [self._count, *before, *(sizes.tolist() if self._own_epochs else [])]
+        before = [self.sizes.public] * bool(self.options.public_epochs) + (sizes.tolist() if self._own_epochs else [])
+        return [(self._count, self.options.digest_batch), *((size, None) for size in before)]
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Consensus) -> tuple[Phase, ...]:
         """Epochs on the images of the newest consensus, if there is one, before those on the device's own data.
@@ -182,9 +184,9 @@ class FedMd(Algorithm):
         phases = [own]
         if ledger.round:
             subset = samples.public[self._subset(ledger.round)]
-            phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs))
+            phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs, self.options.digest_batch))
         if self._own_epochs and not ledger.ever_merged[device.id]:
-            before = samples.epochs("own-training", samples.own, self._own_epochs)
+            before = samples.epochs("own-training", samples.own, self._own_epochs, None)
             phases.insert(0, replace(before, rows=None))
         return tuple(phases)
 
