@@ -529,8 +529,8 @@ class Algorithm:
         return {"start": state.weights, **state.shared, **kept}
 
     def epochs_over(self, sizes: Integers) -> list[tuple[int, int | None]]:
-        """Sets on which devices, whose data sets have ``sizes`` [n], or the server train by epochs beside what the config
-        asks for: their sizes, and the samples of a batch, None for the run's own.
+        """Sets on which devices or the server train by epochs, beside what the config asks for: their sizes, and the
+        samples of a batch, None for the run's own. ``sizes`` are those of the devices' data sets, [n].
         """
         return []
 
