@@ -276,8 +276,11 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     make_folder(stem.parent)
     png, svg = stem.with_name(f"{stem.name}.png"), stem.with_name(f"{stem.name}.svg")
     with paper(), system_errors(f"{stem}: the figure cannot be written"):
+        # `savefig` lays out by drawing the figure on nothing: once here instead of for both files.
+        figure.set_dpi(300)
+        if (engine := figure.get_layout_engine()) is not None:
+            engine.execute(figure)
+        figure.set_layout_engine(None)
         figure.savefig(own_file(png), dpi=300, metadata={"Software": None})
-        # The layout is done by now, and doing it again would take as long as drawing.
-        figure.set_layout_engine("none")
         figure.savefig(own_file(svg), metadata={"Date": None, "Creator": None})
     return [png, svg]
