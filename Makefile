@@ -5,7 +5,7 @@ JOBS ?= 2
 # Tests start many interpreters, each of which would compile the package anew where the shell keeps no byte code.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all lint bench gpu peers clean
+.PHONY: setup demo test test-all lint handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
@@ -35,6 +35,10 @@ lint: .venv/ready
 	$(PY) -m mypy
 	.venv/bin/lint-imports
 
+# The handbook as a site in site/, without network; dead links and anchors fail.
+handbook: .venv/ready
+	$(PY) docs/build.py
+
 bench: .venv/ready
 	$(PY) -m pytest tests/benchmarks --benchmark-columns=min,mean,rounds
 
@@ -49,4 +53,4 @@ peers: .venv/ready
 	$(PY) tests/benchmarks/peers/run.py $(if $(FOLDER),--folder $(FOLDER))
 
 clean:
-	rm -rf .venv runs .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv runs site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -62,18 +62,27 @@ class DevicesConfig(Section):
     """Positions and abilities of the devices (FedTeddi, section V-A; the energy defaults are edgesim's own)."""
 
     count: Count = Field(30, ge=1)
+    """Number of devices."""
     radius_m: Metres = Field(250.0, ge=1e-3)
+    """Devices lie uniformly over the ring between ``min_distance_m`` and this distance from (0, 0)."""
     min_distance_m: Metres = Field(10.0, ge=0)
+    """Least distance of a device from (0, 0), where the one station stands."""
     tx_power_dbm: float = Field(23.0, ge=-50, le=60)
+    """Transmit power of every upload."""
     pa_efficiency: float = Field(0.35, ge=1e-3, le=1)
+    """Efficiency of the power amplifier: an upload draws the transmit power divided by it."""
     compute_power_w: Watts = Field(2.0, ge=0)
+    """Power of computing, unless the profile gives the clock of the processor."""
     kappa: float | None = Field(None, ge=1e-40, le=1e-20)
     """Switched capacitance of a processor whose clock the profile gives: it draws kappa f^3 W; 1e-28 when absent."""
     download_power_w: Watts = Field(0.9, ge=0)
+    """Power of receiving the model."""
     idle_power_w: Watts = Field(0.0, ge=0)
     """Power that every device draws all the time; the other powers are added to it."""
     a_s_per_sample: Seconds = Field(0.0005, ge=0)
+    """Least time for a sample, a of FedTeddi, eq. 4."""
     mu_samples_per_s: float = Field(2000.0, ge=1e-6, le=1e15)
+    """Rate of the random part of the compute delay, mu of FedTeddi, eq. 4: on average 1/mu s are added per sample."""
     battery_j: Joules | None = Field(None, ge=1e-6)
     """Capacity of each battery; devices are on mains when absent."""
     battery_start: Annotated[float, Field(ge=0, le=1)] | Literal["drawn"] | None = None
@@ -114,7 +123,9 @@ class RadioConfig(Section):
     """The uplink: its band, its environment file, and how uploads share the band."""
 
     channel: str = "fedteddi-macro"
+    """The environment: a name of a file under ``channels/``, or a path."""
     bandwidth_hz: Hertz = Field(20e6, ge=1)
+    """The uplink band of a station with a whole share of it."""
     sharing: Literal["reserved", "reshared", "own"] = "reserved"
     """``reserved``: an upload keeps the bandwidth reserved for it; ``reshared``: the active uploads split the band anew
     whenever one begins or ends; ``own``: each device has its own link, recorded in ``devices.links`` or as one rate in
@@ -156,6 +167,7 @@ class AvailabilityConfig(OpenSection):
     """When devices are available; the other keys are the model's own options, checked by the model."""
 
     model: str = "always"
+    """The law of presence (``edgesim list`` prints the names), or ``package.module.Class``."""
     interruption: Literal["abort", "pause", "ignore"] = "abort"
     """What becomes of the work of a device that leaves. ``abort``: it is lost; ``pause``: it goes on where it stopped
     when the device is back; ``ignore``: it goes on as if the device had stayed. Without rounds a paused device remains
@@ -188,8 +200,12 @@ class RoundConfig(Section):
     falls within a few rounds; in that setting REFL moves no deadline but only the window of its selector
     (``selection.window``)."""
     tmax_s: Seconds = Field(1.0, ge=1e-6)
+    """Deadline of a round, from its start."""
     computes: Literal["candidates", "selected"] = "candidates"
+    """Who computes: all candidates, so that the decision can wait for them, or only the devices taken."""
     delay_knowledge: Literal["known", "reported", "planned"] = "known"
+    """What the scheduler knows of a round's compute delays: all beforehand (``known``), those reported until
+    ``report_by_s`` (``reported``), or only their law (``planned``)."""
     report_by_s: Seconds | None = Field(None, ge=1e-6)
     """When the scheduler stops waiting for reports (``reported``); tmax_s / 2 when absent."""
     plan_quantile: float | None = Field(None, gt=0, lt=1)
@@ -200,6 +216,7 @@ class RoundConfig(Section):
     admission: Literal["band", "count"] = "band"
     """Which offered devices are taken: those whose least bandwidth still fits the band, or the first ``count``."""
     count: Count | None = Field(None, ge=1)
+    """Devices of a round, or at work at any time without rounds (``admission = "count"``)."""
     allocator: Literal["least", "equal_share", "proportional"] = "least"
     """How the uploads share the band. ``proportional`` shares by payload, so it equals ``equal_share`` if all payloads
     are equal."""
@@ -207,10 +224,13 @@ class RoundConfig(Section):
     """What becomes of the bandwidth that least bandwidths leave over: it stays idle, or is used to end all uploads
     together earlier. With ``equal_finish``, uploads that do not fit into the band end together after the deadline."""
     close: Literal["arrivals", "deadline"] = "arrivals"
+    """When a round closes: once the last upload has arrived, at the latest at the deadline, or always at the
+    deadline."""
     late: Literal["drop", "keep"] = "drop"
     """What becomes of latecomers' work at the close: it is dropped, or goes on into the next rounds with its own
     reservation and is merged in the round in which it arrives. A frame's last round ends all work."""
     min_candidates: Count = Field(1, ge=1)
+    """Candidates for which the server waits before it opens a round."""
     download_s: Annotated[Seconds, Field(ge=0)] | Literal["link"] = 0.0
     """How long the download of the model takes, twice as long if an algorithm sends twice as much: the same for all
     devices, or (``"link"``, for ``radio.sharing = "own"``) the payload over the ``link_bps`` of ``devices.profile``."""
@@ -366,13 +386,16 @@ class LearningConfig(Section):
     """Model, local training and pre-training."""
 
     training: Literal["real", "none"] = "real"
+    """Whether devices train, or time, bits and energy alone are simulated."""
     model: str = "mlp"
     """A name such as ``mlp`` or ``resnet18-gn`` (``edgesim list`` prints them), ``torchvision:`` and the name of one of
     its classifiers, or the dotted path of a callable that returns an ``nn.Module``."""
     lr: Factor = Field(0.1, gt=0)
+    """Learning rate of local training in the first round."""
     lr_decay: float = Field(0.9992, gt=0, le=1)
     """Factor per round, or per ``lr_decay_every`` rounds, counted over frames; without rounds, per model made."""
     lr_decay_every: Count = Field(1, ge=1)
+    """Rounds (models made) between two applications of ``lr_decay``."""
     lr_offset: Factor | None = Field(None, ge=0)
     """With it the learning rate falls as one over the rounds, and not by ``lr_decay``: in round t it is
     lr (1 + lr_offset) / (t + lr_offset)."""
@@ -386,6 +409,7 @@ class LearningConfig(Section):
     """Of local training: SGD with ``momentum``, or Adam (b1 0.9, b2 0.999), whose moments begin at zero in every job;
     it wants a far lower ``lr``, such as 0.001."""
     momentum: float = Field(0.5, ge=0, lt=1)
+    """Momentum of SGD."""
     weight_decay: Factor = Field(0.0, ge=0)
     """This factor times the weights is added to each gradient of local training, as by `torch.optim.SGD` and
     `torch.optim.Adam`."""
@@ -404,6 +428,7 @@ class LearningConfig(Section):
     keep_best: bool = True
     """Start a further frame from the best model of the frame before (FedTeddi, Algorithm 1)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where tensors live; ``auto`` takes a GPU where there is one."""
     back_end: Literal["auto", "loop", "workers", "stacked"] = "auto"
     """How jobs run: one after another, in several processes, or as one model; ``auto`` chooses by model and device."""
     workers: int | None = Field(None, ge=1, le=1024)
@@ -417,7 +442,9 @@ class LearningConfig(Section):
     pretrain: bool = True
     """Train the start model on the old classes (those of frame 0)."""
     pretrain_target: float = Field(0.8, gt=0, le=1)
+    """Accuracy on the old classes at which pre-training ends ..."""
     pretrain_max_epochs: Count = Field(30, ge=1)
+    """... at the latest after so many epochs."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -553,12 +580,14 @@ class SelectionConfig(OpenSection):
     """The scheduling policy; its other keys are the policy's own options, checked by the policy."""
 
     policy: str = "random"
+    """The scheduling policy (``edgesim list`` prints the names), or ``package.module.Class``."""
 
 
 class RunConfig(Section):
     """The complete config of one run, which reproduces it."""
 
     seed: int = Field(0, ge=0, lt=2**63)
+    """Seed of all random draws: same config and seed, same tables and model."""
     rounds: AtLeastOne | Annotated[list[AtLeastOne], Field(min_length=1)] | None = None
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
     stop_at_s: Seconds | None = Field(None, ge=1e-6)

@@ -2,8 +2,8 @@
 
 Four methods under one law of drift and one of joining (figure 1, table 1 of the paper), and FedStg without its
 rotation, with all devices in every round, and with a model in every round (table 2). ``--mode paper`` is what the paper
-says, ``--mode code`` what its public program does; the two differ in nearly everything, see the page `fedstg.md`
-beside this file. FedStg skips rounds as ``skip`` says: ``discard`` in the paper's mode, and ``fedstg-carry`` beside it;
+says, ``--mode code`` what its public program does; the two differ in nearly everything, see docs/papers/fedstg.md.
+FedStg skips rounds as ``skip`` says: ``discard`` in the paper's mode, and ``fedstg-carry`` beside it;
 ``sent`` in the program's, whose skipped rounds save nothing.
 
 Digits with an MLP on ten devices stand in for CIFAR-10 on twenty, which is for the user to bring (``--dataset cifar10

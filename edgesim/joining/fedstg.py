@@ -27,8 +27,11 @@ class FedStg(Law):
     line from 1 to 0.5 at the last round. ``code``: capability counts by the mean of all devices, performance is 0.7
     plus the accuracy on what was trained, at most 1.5, and decay is 1 - 0.01 R, at least 0.5."""
     base: float = Field(0.8, gt=0, le=1)
+    """Chance of the fastest class at performance 1 in the first rounds."""
     floor: float = Field(0.3, ge=0, le=1)
+    """Least chance to join."""
     cap: float = Field(0.95, gt=0, le=1)
+    """Greatest chance to join."""
     capability: list[Annotated[float, Field(gt=0, le=1)]] = Field([1.0, 0.9, 0.8], min_length=1)
     """Of the speed classes, the fastest first."""
     classes: Literal["turns", "profile"] = "turns"

@@ -29,16 +29,19 @@ _HATCHES = {
 
 
 def draw_gantt(run: Run, round: int | None = None) -> Figure:
-    """Bars of one round's activities per device over seconds since the round's start, and its deadline.
+    """Bars of what each device did in the course of a round, over seconds since the round's start, and its deadline.
 
-    Without a ``round`` the first one that scheduled a device is drawn. Colour shows the activity, hatching an outcome
+    Work that is carried into the round or out of it is cut at the edges of the chart. Without a ``round`` the first one
+    that scheduled a device is drawn. Colour shows the activity, hatching an outcome
     other than done; pale bars are work that was not scheduled. At most `MOST_DEVICES` devices are drawn, scheduled ones
     first. Raises `EdgesimError` for a round that the run does not have.
     """
     rounds, activities = run.rounds, run.activities
     number = round_drawn(run, rounds, round)
     facts = rounds[rounds["round"] == number].iloc[0]
-    rows = activities[activities["round"] == number]
+    # A row has the round in which its task was settled: a latecomer's lies in a later one than its work.
+    meanwhile = (activities["t_end_s"] > facts["t_start_s"]) & (activities["t_start_s"] < facts["t_end_s"])
+    rows = activities[meanwhile | (activities["round"] == number)]
     shown = _devices(rounds, rows)
     rows = rows[rows["device"].isin(shown)]
     place = {device: i for i, device in enumerate(shown)}

@@ -36,6 +36,7 @@ class AflOptions(view.Options):
     """``fixed``: ``share`` of the devices of the run, rounded down; ``adaptive``: as many as score no less than the
     mean, at least 10 % and at most 50 % of the devices of the run."""
     share: float = Field(0.35, gt=0, le=1)
+    """Share of the devices that are chosen in a round, where their number is ``fixed``."""
     explore: float = Field(0.1, ge=0, le=1)
     """Share of the places drawn at random; devices that were never selected are then first. With 0 there is neither,
     as in the paper: those that were chosen first are chosen for ever, as no other device ever gets a Q."""

@@ -31,6 +31,7 @@ class OortOptions(view.Options):
     exploration_decay: float = Field(0.98, gt=0, le=1)
     """Factor on it per round."""
     exploration_min: float = Field(0.3, ge=0, le=1)
+    """Least share for untried devices."""
     cut: float = Field(0.05, ge=0, le=1)
     """Share of the score of the last place that still lets a device into the pool to be exploited."""
     penalty: Factor = Field(2.0, ge=0)

@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
+from edgesim import load, simulation
 from edgesim.analysis.runs import Run, runs_of
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
@@ -22,6 +23,7 @@ from edgesim.plots.groups import Panel, Series, beyond_labels, knob_text, labels
 from edgesim.plots.heat_map import draw_heat_map
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
+from edgesim.plots.style import PALETTE
 from edgesim.plots.training_loss import draw_training_loss
 
 
@@ -72,6 +74,25 @@ def test_the_gantt_bars_are_the_rows_of_the_round_counted_from_its_start(run):
     expected = sorted(zip(begin_s.round(9), (rows["t_end_s"] - rows["t_start_s"]).round(9), strict=True))
     assert np.allclose(drawn, expected)
     assert axis_labels(figure) == ["time since the round began (s)", "device (index)"]
+
+
+def test_the_gantt_chart_has_the_work_that_is_carried_out_of_its_round_and_into_it(tmp_path):
+    """Device 3's upload passes the deadline of round 1 at 0.8 s and ends in round 2, at 0.871 s."""
+    simulation.run(load(Path(__file__).parents[2] / "docs/one-round.toml"), tmp_path / "run")
+    (run,) = runs_of([tmp_path / "run"])
+
+    def uploads(round):
+        figure = draw_gantt(run, round)
+        names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        bars = [bar for group in figure.axes[0].containers if isinstance(group, BarContainer) for bar in group]
+        blue = [bar for bar in bars if to_hex(bar.get_facecolor()).upper() == PALETTE["blue"]]
+        middle = {names[int(0.5 + bar.get_y() + bar.get_height() / 2)]: bar for bar in blue}
+        return {device: (bar.get_x(), bar.get_x() + bar.get_width()) for device, bar in middle.items()}
+
+    first, second = uploads(1), uploads(2)
+    assert sorted(first) == ["0", "1", "3", "5"]
+    assert first["3"] == pytest.approx((0.2997, 0.8710), abs=1e-4)
+    assert second["3"] == pytest.approx((0.2997 - 0.8, 0.0710), abs=1e-4)
 
 
 def test_the_gantt_chart_marks_the_deadline_and_how_work_ended(run):

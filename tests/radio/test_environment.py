@@ -44,7 +44,7 @@ def test_every_shipped_environment_with_a_law_loads_by_name_and_by_path_and_lose
 def test_the_folder_ships_the_environments_of_the_readme() -> None:
     shipped = names("channels", ".toml")
     assert shipped == ["fedteddi-macro", "free-space", "inh-office", "recorded-capacity", "uma", "umi-street-canyon"]
-    readme = (CHANNELS / "README.md").read_text()
+    readme = (CHANNELS.parent / "docs/radio.md").read_text()
     assert [name for name in shipped if f"`{name}.toml`" not in readme] == []
 
 

@@ -14,7 +14,7 @@ from edgesim.files.device_keys import texts
 from edgesim.traces.interval_file import read_intervals, write_intervals
 from edgesim.traces.intervals import Intervals
 
-README = Path(__file__).parents[2] / "traces" / "README.md"
+README = Path(__file__).parents[2] / "docs" / "recordings.md"
 HEAD = "device,start_s,end_s\n"
 
 

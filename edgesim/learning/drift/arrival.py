@@ -19,6 +19,7 @@ class Arrival(Law):
     """From ``data.samples_per_device`` samples on, one more at each arrival; none again until the pool is empty."""
 
     pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     rate_per_s: float = Field(gt=0, le=1e6)
     """Mean number of samples that arrive at each device in a second."""
     keep: Literal["all", "newest"] = "all"

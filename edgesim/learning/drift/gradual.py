@@ -19,8 +19,11 @@ class Gradual(Law):
     """(1 - a) A + a B, a rising from 0 at ``start_s`` to 1 at ``end_s`` in a line."""
 
     pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     start_s: Seconds = Field(ge=0)
+    """Until when mix A holds alone."""
     end_s: Seconds = Field(gt=0)
+    """From when on mix B holds alone."""
     before: Mixes
     """Mix A."""
     after: Mixes

@@ -19,7 +19,10 @@ class Recurring(Law):
     """The listed mixes in turn."""
 
     pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     mixes: list[Mixes] = Field(min_length=2)
+    """The mixes in their order, each one for all devices or a list of several: device n has mix n modulo their
+    number."""
     durations_s: list[Annotated[Seconds, Field(gt=0)]]
     """How long each lasts."""
 

@@ -25,6 +25,7 @@ class Rotation(Law):
 
     default_samples: ClassVar[int | None] = None
     pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     classes: list[Annotated[Count, Field(ge=1)]] = Field([6, 8], min_length=2, max_length=2)
     """Least and most classes that a device draws in a round, each number as likely."""
     speed: Factor = Field(2.0, gt=0)

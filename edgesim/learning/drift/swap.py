@@ -18,7 +18,9 @@ class Swap(Law):
     """Mix A, and mix B from ``t_s`` on."""
 
     pool: PoolKind = "shared"
+    """``shared``: all devices draw from the whole training set; ``iid_partition``: each from a part of its own."""
     t_s: Seconds = Field(gt=0)
+    """When mix B takes the place of mix A."""
     before: Mixes
     """Mix A."""
     after: Mixes

@@ -19,6 +19,7 @@ class Classes(Partition):
     """Device n holds class n mod C and k - 1 others drawn at random; a class that nobody holds is left out."""
 
     classes_per_device: Count = Field(2, ge=1)
+    """Classes of which each device holds samples."""
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams

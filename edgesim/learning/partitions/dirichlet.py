@@ -20,6 +20,7 @@ class Dirichlet(Partition):
     """
 
     alpha: Alpha = 0.5
+    """Concentration: the smaller, the more uneven the shares."""
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams

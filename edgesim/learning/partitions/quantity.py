@@ -15,6 +15,7 @@ class Quantity(Partition):
     """Sizes are shares q ~ Dir_N(alpha) of the training set, filled at random."""
 
     alpha: Alpha = 0.5
+    """Concentration: the smaller, the more uneven the sizes."""
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams

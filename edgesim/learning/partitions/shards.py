@@ -19,6 +19,7 @@ class Shards(Partition):
     """Shards at random to the devices, equally many to each; their sizes differ by one sample at most."""
 
     shards_per_device: Count = Field(2, ge=1)
+    """Shards, sorted by class, that each device is dealt."""
 
     def divide(
         self, labels: Integers, class_count: int, device_count: int, samples_per_device: int | None, streams: Streams

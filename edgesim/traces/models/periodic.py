@@ -15,6 +15,7 @@ class Periodic(Repeated):
     """Draws: stream ``availability-phase``, uniform over the period."""
 
     period_s: Seconds = Field(DAY_S, ge=1e-6)
+    """From one time that a device appears to the next."""
     on_s: Seconds = Field(DAY_S / 3, ge=1e-6)
     """Time that a device is available in each period."""
 

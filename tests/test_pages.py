@@ -1,0 +1,255 @@
+"""What the README and the handbook show is what works."""
+
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import typer
+
+from edgesim import cli, grid, load, read_table, simulation
+from edgesim.config import RunConfig
+from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.algorithm import Devices, Sizes
+from edgesim.learning.drift import LAWS
+from edgesim.learning.drift.law import When
+from edgesim.learning.federation import make_federation
+from edgesim.streams import Streams
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+TABLES = {*RunConfig.model_fields}
+
+
+class Block(NamedTuple):
+    """A fenced example of a page."""
+
+    page: str
+    language: str
+    text: str
+
+
+BLOCKS = [
+    Block(str(page.relative_to(ROOT)), language, textwrap.dedent(text))
+    for page in PAGES
+    for _, language, text in re.findall(r"^( *)```(\w*)\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE)
+]
+
+
+def block(page: str, language: str, containing: str) -> str:
+    (found,) = [one.text for one in BLOCKS if one[:2] == (page, language) and containing in one.text]
+    return found
+
+
+def ids(blocks):
+    return [f"{one.page}-{one.text.strip().splitlines()[0][:40]}" for one in blocks]
+
+
+def is_config(text):
+    keys = tomllib.loads(text)
+    return keys and keys.keys() <= TABLES
+
+
+CONFIGS = [one for one in BLOCKS if one.language == "toml" and is_config(one.text)]
+
+
+def test_the_pages_have_configs_commands_and_programs():
+    assert len(CONFIGS) >= 10
+    assert len(COMMANDS) >= 50
+    assert sum(one.language == "python" for one in BLOCKS) >= 10
+
+
+@pytest.mark.parametrize("shown", CONFIGS, ids=ids(CONFIGS))
+def test_every_config_shown_has_keys_and_values_that_there_are(shown, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = shown.text.replace("recording.parquet", "sample-week")
+    assert parse(tomllib.loads(text), shown.page)
+
+
+@pytest.mark.parametrize("shown", [one for one in BLOCKS if one.language == "python"], ids=lambda one: one.page)
+def test_every_program_shown_is_python(shown):
+    compile(shown.text, shown.page, "exec")
+
+
+def commands():
+    """Every line of a page that starts edgesim or a scenario, as (page, words)."""
+    for one in BLOCKS:
+        if one.language not in ("", "bash"):
+            continue
+        for line in one.text.replace("\\\n", " ").splitlines():
+            if line.startswith(("edgesim ", "python scenarios/")):
+                yield one.page, tuple(shlex.split(line, comments=True))
+
+
+COMMANDS = sorted(set(commands()))
+SCENARIOS = [(page, words) for page, words in COMMANDS if words[0] == "python"]
+
+
+def check_options(command: Any, words: Sequence[str]) -> None:
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    used = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert used <= known | {"--help"}
+
+
+@pytest.mark.parametrize(("page", "words"), [one for one in COMMANDS if one[1][0] == "edgesim"], ids=str)
+def test_every_command_shown_has_options_that_there_are(page, words):
+    command: Any = typer.main.get_command(cli.app)
+    rest = list(words[1:])
+    while rest and rest[0] in getattr(command, "commands", ()):
+        command = command.commands[rest.pop(0)]
+    if command.name == "scenario":
+        command, rest = scenario_command(f"{rest[0]}.py"), rest[1:]
+    assert rest[:1] == ["--version"] or not hasattr(command, "commands"), f"no command {rest[0]}"
+    check_options(command, rest)
+
+
+@cache
+def scenario_command(name: str) -> Any:
+    app = typer.Typer()
+    # Scenarios may import what others of their folder have, as a script can.
+    sys.path.insert(0, str(ROOT / "scenarios"))
+    try:
+        app.command()(runpy.run_path(str(ROOT / "scenarios" / name))["main"])
+    finally:
+        sys.path.remove(str(ROOT / "scenarios"))
+    return typer.main.get_command(app)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "words"), SCENARIOS, ids=str)
+def test_every_scenario_shown_has_options_that_there_are(page, words):
+    check_options(scenario_command(Path(words[1]).name), words[2:])
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    heads = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", head).strip().lower()) for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_to_a_heading_of_it(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\((?!http)([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_readme_is_short():
+    assert len(PAGES[0].read_text().splitlines()) <= 150
+
+
+def test_the_handbook_is_built_without_a_dead_link(tmp_path):
+    """In a copy, since the builder writes beside what it reads."""
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site/how-time-works.html").stat().st_size > 10_000
+
+
+def test_the_page_of_all_knobs_is_what_the_builder_makes_of_the_config():
+    made = runpy.run_path(str(DOCS / "build.py"))["knobs"]()
+    assert (DOCS / "knobs.md").read_text() == made
+    assert "|  |" not in made, "a knob without a meaning"
+
+
+@pytest.fixture(scope="module")
+def one_round(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("one-round") / "run"
+    simulation.run(load(DOCS / "one-round.toml"), folder)
+    return {name: read_table(folder, name) for name in ("rounds", "activities", "updates")}
+
+
+def test_how_time_works_tells_the_run_of_its_config(one_round):
+    """Every instant and bandwidth of its table is one of the run's, and those that matter stand in it."""
+    page = (DOCS / "how-time-works.md").read_text()
+    assert f"```toml\n{(DOCS / 'one-round.toml').read_text()}```" in page
+    told = dict(re.findall(r"^\| (\d\.\d{3}) \| (.*) \|$", page, re.MULTILINE))
+    acts, rounds = one_round["activities"], one_round["rounds"]
+    happens = {f"{t_s:.3f}" for t_s in [0.0, *acts["t_end_s"], *rounds["t_end_s"]]}
+    assert told.keys() <= happens
+    own = acts[acts["task"] == 1]
+    sent = own[own["activity"] == "upload"].set_index("device")
+    assert sorted(sent.index) == [0, 1, 3, 5]
+    assert f"{sent['bandwidth_hz'].sum() / 1e6:.2f} MHz of the 10" in told["0.000"]
+    assert f"{sent.loc[1, 'bandwidth_hz'] / 1e6:.3f} MHz" in told["0.143"]
+    assert f"{sent.loc[3, 'bandwidth_hz'] / 1e6:.3f} MHz" in told["0.300"]
+    assert f"{10 - sent.loc[3, 'bandwidth_hz'] / 1e6:.3f} MHz are free" in told["0.800"]
+    assert sent.loc[3, "t_end_s"] == pytest.approx(0.871, abs=5e-4)
+    assert set(own[own["outcome"] == "unscheduled"]["device"]) == {2, 4}
+    assert rounds["t_end_s"].head(2).round(3).tolist() == [0.8, 1.547]
+    merged = one_round["updates"].groupby("round")
+    assert merged.size().head(2).tolist() == [3, 4]
+    late = one_round["updates"].query("device == 3 and round == 2")
+    assert late["staleness"].tolist() == [1]
+
+
+@pytest.mark.slow
+def test_the_scenario_shown_runs(tmp_path):
+    script = block("docs/studies.md", "python", "BASE = {")
+    assert script.count("\n") <= 45
+    shorter = script.replace('"rounds": 40', '"rounds": 8').replace("range(3)", "range(1)").replace("0.7)", "0.55)")
+    assert shorter != script
+    (tmp_path / "mine.py").write_text(shorter)
+    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "fed-cbs" in done.stdout
+    assert (tmp_path / "runs/my-study/summary.csv").exists()
+
+
+def test_the_way_to_give_options_to_one_value_of_an_axis_plans_both():
+    names = {"grid": grid, "BASE": {"rounds": 3}}
+    exec(block("docs/studies.md", "python", "by_slots"), names)
+    models = [(run.config.availability.model, run.folder) for run in names["runs"]]
+    assert models == [(model, f"{model}-s{seed}") for model in ("always", "markov") for seed in range(3)]
+
+
+def test_the_drift_shown_deals_its_mixes():
+    shown = block("docs/data.md", "toml", "[drift]")
+    config = simulation.complete(parse(tomllib.loads(shown), "data.md"))
+    drift = make_federation(config, Streams(0)).drift
+    halfway = drift.at(When(26, 1, 25.0)).class_counts
+    assert halfway.tolist() == [[4] * 10] * config.devices.count
+    page = (DOCS / "data.md").read_text()
+    table = page[page.index("| law | what a device holds") :].split("\n\n")[0]
+    for name, law in LAWS.items():
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
+        assert all(f"`{option}`" in row for option in law.model_fields if option != "pool"), name
+
+
+def test_the_table_of_algorithms_says_what_they_do():
+    (table,) = re.findall(r"\| `name` \| options .*?\n\n", (DOCS / "learning.md").read_text(), re.DOTALL)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:] if line]
+    assert len(rows) > 5
+    for name, options, half, protocols, bits, computing in rows:
+        kind = ALGORITHMS[name.strip("`")]
+        ids, defaults = np.arange(3), kind.Options()
+        devices = Devices(ids, np.zeros((3, 0), dtype=np.int64), ids + 20)
+        algorithm = kind(defaults, Sizes(64.0, 2, 3), Streams(0))
+        told = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in defaults}
+        assert options == ", ".join(f"`{key}` {value}" for key, value in told.items())
+        assert half == ("both" if len(kind.halves) == 2 else "".join(kind.halves))
+        allowed = [one for one in ("synchronous", "buffered", "asynchronous") if one in kind.protocols]
+        assert protocols == ("all three" if len(allowed) == 3 else ", ".join(allowed))
+        ledger = algorithm.ledger(1)
+        down, up = (ask(devices, 1, ledger)[0] / 64 for ask in (algorithm.download_bits, algorithm.upload_bits))
+        assert bits == f"{down:g}, {up:g}"
+        factor = algorithm.compute_factor(devices, ids + 20, 1, ledger)
+        assert float(Fraction(computing)) == pytest.approx(factor[0])
