@@ -26,6 +26,7 @@ from edgesim.learning.algorithms.algorithm import Devices, Sizes
 from edgesim.learning.drift import LAWS
 from edgesim.learning.drift.law import When
 from edgesim.learning.federation import make_federation
+from edgesim.selection import SELECTORS
 from edgesim.streams import Streams
 
 ROOT = Path(__file__).parents[1]
@@ -232,6 +233,15 @@ def test_the_drift_shown_deals_its_mixes():
     for name, law in LAWS.items():
         (row,) = [line for line in table.splitlines() if line.startswith(f"| `{name}` |")]
         assert all(f"`{option}`" in row for option in law.model_fields if option != "pool"), name
+
+
+def test_the_table_of_policies_has_all_of_them_and_their_options():
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (.*) \|$", (DOCS / "policies.md").read_text(), re.MULTILINE)
+    told = dict(rows)
+    assert told.keys() == set(SELECTORS.names)
+    for name, kind in SELECTORS.items():
+        if name != "fedteddi":
+            assert set(re.findall(r"`(\w+)`", told[name])) == kind.Options.model_fields.keys(), name
 
 
 def test_the_table_of_algorithms_says_what_they_do():
