@@ -236,7 +236,7 @@ def test_the_drift_shown_deals_its_mixes():
 
 
 def test_the_table_of_policies_has_all_of_them_and_their_options():
-    rows = re.findall(r"^\| `([\w-]+)` \| .* \| (.*) \|$", (DOCS / "policies.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| [^|]* \| ([^|]*)\|$", (DOCS / "policies.md").read_text(), re.MULTILINE)
     told = dict(rows)
     assert told.keys() == set(SELECTORS.names)
     for name, kind in SELECTORS.items():
