@@ -12,7 +12,7 @@ import tomli_w
 import typer
 
 from edgesim import simulation
-from edgesim.analysis.runs import runs_of
+from edgesim.analysis.runs import is_study, runs_of
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
 from edgesim.errors import EdgesimError
@@ -26,21 +26,22 @@ from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
-from edgesim.runs import named_code
 from edgesim.runs.records import read_config, read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import explain as explaining
-from edgesim.terminal import new_command, trace_command
+from edgesim.terminal import new_command, study_command, trace_command
 from edgesim.terminal.compare_command import compare_command
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.terminal.show import print_run, print_study
+from edgesim.terminal.study_command import go_on, tell_user_code
 from edgesim.traces.models import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
+app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
 
 
@@ -84,39 +85,32 @@ def run(
 ) -> None:
     """Simulate one run, or go on with it where it was stopped."""
     settings = load(config, set_ or [])
-    _tell_user_code(settings, config, no_user_code)
+    tell_user_code(settings, config, no_user_code)
     _simulate(settings, out or Path("runs") / config.stem, fresh=fresh, checkpoint_s=checkpoint_s)
 
 
 @app.command()
 @plain_errors
 def resume(
-    run: Annotated[Path, typer.Argument(help="Folder of a run that was stopped.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run or a study that was stopped.")],
     other_machine: Annotated[
         bool, typer.Option("--allow-other-machine", help="Go on where results may differ in their last bits.")
     ] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
 ) -> None:
-    """Go on with a run where it was stopped."""
-    if (run / "study.json").is_file():
-        raise EdgesimError(f"{run}: is a study; start it again as it was started, and its runs go on")
+    """Go on with a run, or with a study, where it was stopped."""
+    if is_study(run):
+        go_on(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
+        return
     values, path = read_config(run), run / "config.toml"
     if migrated(values) != values:
         raise EdgesimError(f"{run}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere")
     settings = parse(values, str(path))
-    _tell_user_code(settings, path, no_user_code)
+    tell_user_code(settings, path, no_user_code)
     if simulation.why_run(run, simulation.complete(settings)) != simulation.UNFINISHED:
         raise EdgesimError(f"{run}: is finished, so nothing is left to go on with")
     _simulate(settings, run, strict=True, other_machine=other_machine, checkpoint_s=checkpoint_s)
-
-
-def _tell_user_code(settings: RunConfig, path: Path, is_refused: bool) -> None:
-    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
-    if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
-        if is_refused:
-            raise EdgesimError(f"{path}: names code outside edgesim, {foreign}; --no-user-code refuses it")
-        PlainConsole().print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
 
 
 def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
@@ -147,7 +141,7 @@ def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
 @plain_errors
 def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Print what a run (or a study) did."""
-    if (run / "study.json").is_file():
+    if is_study(run):
         print_study(run, PlainConsole())
     else:
         print_run(run, PlainConsole())

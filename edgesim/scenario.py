@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
 from edgesim.plots.gallery import draw, draw_against
+from edgesim.studies.ledger import read_ledger
 from edgesim.terminal import plain
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import start as start
@@ -150,8 +150,8 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
 
 def stop_if_failed(study_folder: Path, console: Console) -> None:
     """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
-    runs = json.loads((study_folder / "study.json").read_text())["runs"]
-    failed = [f"{run['folder']}: {run['reason']}" for run in runs if run["status"] != "finished"]
+    states = {name: state for name, state in read_ledger(study_folder).items() if state.status != "finished"}
+    failed = [f"{name}: {state.reason or state.status}" for name, state in states.items()]
     if failed:
         told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
         console.print(told, highlight=False)

@@ -36,6 +36,7 @@ from edgesim.migration import migrated
 from edgesim.registry import blamed, plug_ins_named
 from edgesim.runs import feasibility, named_code, processes, records, resumption
 from edgesim.runs.inputs import VERSION, input_digests
+from edgesim.runs.lease import Lease, Taken, is_of_lease, leased
 from edgesim.runs.notes import end_notes, start_notes
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.runs.sources import digest_when_loaded
@@ -109,6 +110,7 @@ def run(
     checkpoint_s: float = CHECKPOINT_S,
     strict: bool = False,
     other_machine: bool = False,
+    keep_failure: bool = False,
 ) -> Result:
     """Simulate one run into a folder.
 
@@ -123,25 +125,72 @@ def run(
     round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
     ``cores`` is the number of processor cores that the run may use, all of this process's when absent.
 
-    Raises `EdgesimError` for bad input before anything is written, and if the start model reaches the target, training
-    fails or not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is
-    raised again, as `processes.Stopped` where the process was asked to end. In all these cases the finished rounds are
-    kept.
+    Raises `EdgesimError` for bad input before anything is written (with ``keep_failure`` the reason is noted in the
+    folder), if another process works on the run (`Taken`), and if the start model reaches the target, training fails or
+    not one round ends. A diverging loss ends the run as ``failed``; Ctrl-C ends it as ``interrupted`` and is raised
+    again, as `processes.Stopped` where the process was asked to end. In all these cases the finished rounds are kept.
     """
     config = complete(config)
-    restarted = why_run(folder, config, fresh)
-    if restarted is None:
-        with suppress(OSError):
-            # Of a process that was killed when the run had just finished.
-            records.remove_streams(folder)
-        return Result(folder, "finished", "finished before", reused=True)
+    if why_run(folder, config, fresh) is None:
+        return _reused(folder)
+    with leased(folder) as lease:
+        # Another process may have finished it in between.
+        restarted = why_run(folder, config, fresh)
+        if restarted is None:
+            return _reused(folder)
+        calls = _Calls(on_round, on_start, on_note)
+        begin = _Begin(restarted, restarted == UNFINISHED and not fresh, strict, other_machine, checkpoint_s)
+        try:
+            return _simulated(config, folder, lease, begin, calls, target, cores or processes.cores())
+        except Taken:
+            raise
+        except Exception as error:
+            if keep_failure:
+                told = str(error) if isinstance(error, EdgesimError) else blamed(error)
+                with suppress(EdgesimError):
+                    records.note_failure(folder, as_toml(config), told or f"an error in the program: {error!r}")
+            raise
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """What is told of a run, as `run` says."""
+
+    on_round: Callable[[Progress], None]
+    on_start: Callable[[str], None]
+    on_note: Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """How a run begins, or goes on."""
+
+    restarted: str
+    may_go_on: bool
+    strict: bool
+    other_machine: bool
+    checkpoint_s: float
+
+
+def _reused(folder: Path) -> Result:
+    with suppress(OSError):
+        # Of a process that was killed when the run had just finished.
+        records.remove_streams(folder)
+    return Result(folder, "finished", "finished before", reused=True)
+
+
+def _simulated(
+    config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int
+) -> Result:
+    """`run`, of a complete config that is not finished in the folder, whose lease is held."""
+    restarted, on_note = begin.restarted, calls.on_note
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     digests = input_digests(config, digest_when_loaded)
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
     algorithms.check_frames(config, len(federation.frames) - 1)
     numbers = list(_frame_lengths(config, len(federation.frames) - 1))
-    world = make_world(config, streams, on_start)
+    world = make_world(config, streams, calls.on_start)
     feasibility.check_count(world)
     feasibility.check_changes(world)
     feasibility.check_rounds(world, sum(length or 0 for _, length in numbers))
@@ -152,7 +201,7 @@ def run(
     )
     feasibility.check_policy(config, selector, federation.class_count)
     with (
-        closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner,
+        closing(_make_learner(config, federation, streams, cores)) as learner,
         ExitStack() as held,
     ):
         accounts = learner.accounts
@@ -167,20 +216,20 @@ def run(
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
         hangs_on = resumption.about(as_toml(config), facts)
         found = None
-        if restarted == UNFINISHED and not fresh:
+        if begin.may_go_on:
             modules = named_code.own_files(config)
-            found = resumption.find(folder, hangs_on, modules, on_note, strict, other_machine)
+            found = resumption.find(folder, hangs_on, modules, on_note, begin.strict, begin.other_machine)
         if found is None:
-            learner.prepare(on_start)
+            learner.prepare(calls.on_start)
             facts |= _facts(learner)
         else:
             restarted, facts = "", facts | found.facts
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about)
+        writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about, lease)
         parts = RunParts(world, selector, learner, writer, backhaul, joiners)
-        server, report = Server(parts, on_round), parts.report
+        server, report = Server(parts, calls.on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
         started = time.perf_counter() - (0.0 if found is None else found.about.wall_s)
@@ -198,7 +247,7 @@ def run(
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     go_on(server, found.state)
-                server.at_end = resumption.Saver(server, folder, hangs_on, checkpoint_s, asked, started, on_note)
+                server.at_end = resumption.Saver(server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note)
                 done = 0 if found is None else found.about.round
                 reason, cut = _advance(server, islice(_round_numbers(numbers), done, None)), False
                 if not report.totals.rounds:
@@ -336,7 +385,7 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
         if folder.exists() and not folder.is_dir():
             raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
-        if not folder.exists() or not any(folder.iterdir()):
+        if not folder.exists() or all(is_of_lease(path.name) for path in folder.iterdir()):
             return ""
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")

@@ -20,8 +20,8 @@ from edgesim import Study, grid, run_study, simulation
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.files.text_file import read_json
 from edgesim.runs.records import read_run, read_table
+from edgesim.studies.ledger import read_ledger
 
 ROUNDS = 40
 RUN = BASE | {"rounds": ROUNDS}
@@ -115,13 +115,14 @@ def test_a_study_on_a_full_disk_ends_in_a_line_and_the_next_start_goes_on(tmp_pa
         pytest.raises(EdgesimError, match=r"no run finished; the first one: .*cannot be written: File too"),
     ):
         run_study(study, tmp_path / "out", console=Console(file=io.StringIO()))
-    assert [run["status"] for run in read_json(tmp_path / "out/study.json", "")["runs"]] == ["failed", "failed"]
+    assert [state.status for state in read_ledger(tmp_path / "out").values()] == ["failed", "failed"]
+    wider = Study("s", grid(RUN, {"round.tmax_s": [1.0, 1.2, 1.4]}, [0]))
     with room(300), pytest.raises(OSError, match="File too large") as refused:
         # What a study prints has room.
-        run_study(study, tmp_path / "out", console=Console(file=io.StringIO()))
+        run_study(wider, tmp_path / "out", console=Console(file=io.StringIO()))
     # The plan is that of before, whole.
-    assert refused.value.filename == str(tmp_path / "out/study.json")
-    assert [run["status"] for run in read_json(tmp_path / "out/study.json", "")["runs"]] == ["failed", "failed"]
+    assert refused.value.filename == str(tmp_path / "out/plan.json")
+    assert [state.status for state in read_ledger(tmp_path / "out").values()] == ["failed", "failed"]
     assert {end.status for end in run_study(study, tmp_path / "out").values()} == {"finished"}
 
 

@@ -73,7 +73,7 @@ def test_figures_are_not_drawn_into_a_folder_elsewhere(victim: Path) -> None:
     assert "error: run/plots: expected a folder (got a link to" in output
 
 
-@pytest.mark.parametrize("name", ["study.json.part", "summary.csv"])
+@pytest.mark.parametrize("name", ["plan.json.part", "summary.csv"])
 def test_a_study_writes_through_no_link_in_its_folder(name: str, victim: Path, studies_here: None) -> None:
     study = Study("s", grid(SETTINGS, {}, [1]))
     run_study(study, Path("study"))

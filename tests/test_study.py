@@ -19,7 +19,9 @@ from edgesim.analysis.differences import differences
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.plots.gallery import draw
 from edgesim.plots.groups import knob_text
+from edgesim.runs import checkpoints
 from edgesim.runs.records import RunWriter, read_config, read_run, read_table
+from edgesim.studies.ledger import read_ledger
 from edgesim.terminal.show import print_study
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
@@ -124,8 +126,10 @@ def test_a_study_leaves_runs_plan_and_summary_and_reuses_what_is_finished(tmp_pa
     study = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, range(2)))
     endings = run_study(study, tmp_path, jobs=2, console=quiet())
     assert [ending.status for ending in endings.values()] == ["finished"] * 4
-    plan = json.loads((tmp_path / "study.json").read_text())
-    assert [run["status"] for run in plan["runs"]] == ["finished"] * 4
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert [run["folder"] for run in plan["runs"]] == [run.folder for run in study.runs]
+    assert plan["runs"][2]["config"] == read_config(tmp_path / "tmax1-s0")
+    assert [state.status for state in read_ledger(tmp_path).values()] == ["finished"] * 4
     summary = pd.read_csv(tmp_path / "summary.csv")
     assert summary["tmax_s"].tolist() == [0.8, 1.0]
     assert summary["seeds"].tolist() == [2, 2]
@@ -347,20 +351,20 @@ def test_a_study_whose_runs_began_and_failed_keeps_them(tmp_path, studies_here):
     with pytest.raises(NoRunFinished, match=r"out: no run finished; the first one: .*the trace ends at 1 s"):
         run_study(study, tmp_path / "out", console=quiet())
     assert read_run(tmp_path / "out/tmax0.8-s0")["status"] == "failed"
-    assert json.loads((tmp_path / "out/study.json").read_text())["runs"][0]["status"] == "failed"
+    assert read_ledger(tmp_path / "out")["tmax0.8-s0"].status == "failed"
 
 
 def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path, studies_here):
     first = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
     run_study(first, tmp_path, console=quiet())
-    plan = (tmp_path / "study.json").read_bytes()
+    plan = (tmp_path / "plan.json").read_bytes()
     other = Study("s", grid(TIMING | {"rounds": 4}, {"round.tmax_s": [1.2, 0.8]}, [0]))
     over_other_knobs = Study("s", grid(TIMING, {"devices.count": [10]}, [0]))
     with pytest.raises(EdgesimError, match=r"holds another study, over tmax_s"):
         run_study(over_other_knobs, tmp_path, console=quiet())
     with pytest.raises(EdgesimError, match="holds a run of another config"):
         run_study(other, tmp_path, console=quiet())
-    assert (tmp_path / "study.json").read_bytes() == plan
+    assert (tmp_path / "plan.json").read_bytes() == plan
     assert not (tmp_path / "tmax1.2-s0").exists()
 
 
@@ -481,39 +485,45 @@ def is_empty(group):
 
 
 @pytest.mark.slow
-def test_a_folder_in_which_another_process_writes_is_refused_and_left_alone(tmp_path, long_study):
-    _, runs = long_study
+def test_a_run_on_which_another_process_works_is_refused_and_left_alone(tmp_path, long_study):
+    process, runs = long_study
     config = runs[0] / "config.toml"
     before = config.stat().st_mtime_ns
-    study = Study("s", grid(TIMING, {"round.tmax_s": [1.4]}, [0]))
-    with pytest.raises(EdgesimError, match=r"study: another process is writing there; wait for it"):
-        run_study(study, tmp_path / "study", console=quiet())
-    with pytest.raises(EdgesimError, match=r"tmax0.8-s0: another process is writing there"):
+    with pytest.raises(EdgesimError, match=r"tmax0.8-s0: another process is writing there .process \d+ on "):
         RunWriter(runs[0], {}, {})
     assert config.stat().st_mtime_ns == before
+    ledger = read_ledger(tmp_path / "study")
+    assert [state.status for state in ledger.values()] == ["running", "running", "planned"]
+    assert ledger["tmax1-s0"].holder.pid != process.pid
 
 
 @pytest.mark.slow
-def test_a_study_that_is_killed_takes_its_processes_with_it(long_study):
+def test_a_study_that_is_killed_takes_its_processes_with_it_and_its_runs_are_lost(tmp_path, long_study):
     process, _ = long_study
     process.kill()
     process.wait()
     wait_until(lambda: is_empty(process.pid), "processes outlive their study")
+    assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["lost", "lost", "planned"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("send", "number"), [("killpg", "SIGINT"), ("killpg", "SIGTERM"), ("kill", "SIGTERM")])
-def test_ctrl_c_and_sigterm_end_a_study_with_readable_runs(send, number, tmp_path, long_study):
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [("killpg", "SIGINT"), ("killpg", "SIGTERM"), ("kill", "SIGTERM"), ("kill", "SIGUSR1"), ("killpg", "SIGUSR1")],
+)
+def test_ctrl_c_sigterm_and_sigusr1_save_the_runs_of_a_study_and_it_says_how_to_go_on(
+    send, number, tmp_path, long_study
+):
     process, runs = long_study
     getattr(os, send)(process.pid, getattr(signal, number))
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert output.splitlines()[-1] == b"stopped; whatever had finished is kept"
+    assert process.returncode == (130 if number == "SIGINT" else 75)
+    how = f"stopped; 0 of 3 runs are finished; edgesim study run {tmp_path / 'study'} goes on"
+    assert output.decode().splitlines()[-1] == how
     assert b"Traceback" not in output
     wait_until(lambda: is_empty(process.pid), "processes outlive their study")
-    assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
-    plan = json.loads((tmp_path / "study/study.json").read_text())
-    assert "finished" not in [run["status"] for run in plan["runs"]]
+    assert all(checkpoints.files(run) for run in runs)
+    assert [state.status for state in read_ledger(tmp_path / "study").values()] == ["stopped", "stopped", "planned"]
 
 
 @pytest.mark.slow
@@ -532,11 +542,10 @@ def test_a_second_signal_while_a_study_waits_for_its_runs_lets_them_close_their_
     for child in children:
         os.kill(int(child), signal.SIGCONT)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert output.splitlines()[-1] == b"stopped; whatever had finished is kept"
+    assert process.returncode == (130 if number == signal.SIGINT else 75)
+    assert output.splitlines()[-1].startswith(b"stopped; 0 of 3 runs are finished; edgesim study run")
     assert b"Traceback" not in output
     assert [read_run(run)["status"] for run in runs] == ["interrupted", "interrupted"]
-    assert (tmp_path / "study/study.json").is_file()
 
 
 @pytest.mark.parametrize(

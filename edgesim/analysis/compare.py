@@ -12,7 +12,7 @@ from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.judgement import describe
 from edgesim.analysis.outcomes import outcomes
 from edgesim.analysis.pairing import Comparison, Knobs, Pairing, comparisons, pairings
-from edgesim.analysis.runs import Knob, Run, read_study, runs_of, value_text
+from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, value_text
 from edgesim.analysis.variance import analyse
 from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean
@@ -87,7 +87,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
     twice = [path for path, times in Counter(path.resolve() for path in folders).items() if times > 1]
     if twice:
         raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")
-    studies = {path: read_study(path) for path in folders if (path / "study.json").is_file()}
+    studies = {path: read_study(path) for path in folders if is_study(path)}
     targets = {study.target for study in studies.values()}
     if target is None and len(targets) > 1:
         told = ", ".join(f"{path}: {study.target}" for path, study in studies.items())

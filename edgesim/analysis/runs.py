@@ -1,7 +1,7 @@
-"""A run as analysis sees it, and the plan of a study (``study.json``)."""
+"""A run as analysis sees it, and the plan of a study (``plan.json``; ``study.json`` of edgesim 0.3 and before)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -169,6 +169,9 @@ class PlannedRun:
 
     run: Run
     status: str
+    """As the run's own ``run.json`` says, ``planned`` where there is none."""
+    config: Mapping[str, Any] | None = None
+    """The complete config; None in a plan of the older layout."""
 
 
 @dataclass(frozen=True)
@@ -194,15 +197,34 @@ class Study:
         return list(dict.fromkeys(name for entry in self.planned for name in entry.run.knobs))
 
 
-def read_study(folder: Path) -> Study:
-    """Read ``study.json``; raises `EdgesimError` that names the field when it is missing or malformed."""
-    path = folder / "study.json"
-    plan = read_json(path, missing=f"{folder}: not a study folder: study.json is missing")
+PLAN, OLDER_PLAN = "plan.json", "study.json"
+"""Names of a study's plan; the older one holds how each run ended, too, and no configs."""
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is a study's."""
+    return any((folder / name).is_file() for name in (PLAN, OLDER_PLAN))
+
+
+def status_of(folder: Path) -> str:
+    """The status of a run as its ``run.json`` says; ``planned`` where there is none."""
+    return str(read_run(folder)["status"]) if (folder / "run.json").is_file() else "planned"
+
+
+def read_study(folder: Path, status: Callable[[Path], str] = status_of) -> Study:
+    """Read a study's plan, and how far its runs are, as ``status`` says of their folders.
+
+    Raises `EdgesimError` that names the field where the plan is missing or malformed, or a run's ``run.json`` is.
+    """
+    path = folder / PLAN
+    if not path.is_file() and (folder / OLDER_PLAN).is_file():
+        path = folder / OLDER_PLAN
+    plan = read_json(path, missing=f"{folder}: not a study folder: {PLAN} is missing")
     target = plan.get("target")
     if target is not None and (not _is_number(target) or not 0 < target <= 1):
         raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")
     entries = _field(plan, "runs", list, str(path))
-    planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]") for i, entry in enumerate(entries))
+    planned = tuple(_planned_run(folder, entry, f"{path}: runs[{i}]", status) for i, entry in enumerate(entries))
     seen: set[tuple[object, ...]] = set()
     for i, entry in enumerate(planned):
         identity = (*sorted(entry.run.knobs.items()), entry.run.seed)
@@ -261,9 +283,9 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Kn
     return flat
 
 
-def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
+def _planned_run(folder: Path, entry: Any, where: str, status: Callable[[Path], str]) -> PlannedRun:
     if not isinstance(entry, dict):
-        raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and status")
+        raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and config")
     knobs, place = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
     if place != Path(place).name or place in ("", ".."):
         raise EdgesimError(f"{where}: folder: expected the name of a folder in the study's (got {place!r})")
@@ -271,7 +293,9 @@ def _planned_run(folder: Path, entry: Any, where: str) -> PlannedRun:
         if not isinstance(value, str | int | float):
             raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
     run = Run(folder / place, knobs, _field(entry, "seed", int, where))
-    return PlannedRun(run, _field(entry, "status", str, where))
+    if "config" not in entry:
+        return PlannedRun(run, _field(entry, "status", str, where))
+    return PlannedRun(run, status(run.folder), _field(entry, "config", dict, where))
 
 
 def _field(mapping: Mapping[str, Any], name: str, kind: type, where: str) -> Any:

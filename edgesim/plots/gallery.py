@@ -14,7 +14,7 @@ from edgesim.analysis.differences import differences
 from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.pairing import pairings
-from edgesim.analysis.runs import Knob, Run, Study, read_study, runs_of
+from edgesim.analysis.runs import Knob, Run, Study, is_study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.summary import TO_TARGET, summarise
@@ -75,7 +75,7 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     twice = [path for path, times in Counter(path.resolve() for path in paths).items() if times > 1]
     if twice:
         raise EdgesimError(f"{twice[0]}: is given more than once, and would count as several seeds; give it once")
-    studies = [path for path in paths if (path / "study.json").is_file()]
+    studies = [path for path in paths if is_study(path)]
     if studies and len(paths) > 1:
         raise EdgesimError(f"{studies[0]}: is a study folder; draw it alone, or give run folders only")
     if round is not None and (studies or len(paths) > 1):

@@ -1,4 +1,4 @@
-"""Processor cores, child processes, signals, and the lock of a folder that one process writes to."""
+"""Processor cores, child processes and signals."""
 
 import _thread
 import os
@@ -11,11 +11,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from multiprocessing import get_context, parent_process, reduction
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from types import FrameType
 from typing import Any
-
-from edgesim.errors import EdgesimError
 
 
 def cores() -> int:
@@ -25,17 +22,24 @@ def cores() -> int:
 
 _SOON = (signal.SIGTERM, signal.SIGUSR1) if sys.platform != "win32" else (signal.SIGTERM,)
 """What `kill`, batch systems and containers send to a process that is to end soon."""
-_ENDING = (signal.SIGINT, *_SOON)
+_OWN: tuple[signal.Signals, ...] = (signal.SIGUSR2,) if sys.platform != "win32" else ()
+"""What a study sends to its processes when it is asked to end itself: others may send their own to all of a group."""
+_ENDING = (signal.SIGINT, *_SOON, *_OWN)
 """Signals that ask a process to end: Ctrl-C too."""
 _PATIENCE_S = 5.0
 """How long a run that is asked to end has for coming to a round's end: batch systems and studies kill it later."""
 
 
-class Stopped(KeyboardInterrupt):
-    """A run ended as it was asked to, and can go on; the message says from where."""
+AGAIN = 75
+"""EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
 
-    status = 75
-    """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
+
+class Stopped(KeyboardInterrupt):
+    """A run or study ended as it was asked to, and can go on; the message says how, the status is the process's."""
+
+    def __init__(self, message: str, status: int = AGAIN) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def sigterm_interrupts() -> None:
@@ -88,7 +92,7 @@ def asked_to_end() -> Iterator[Request]:
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = {number: signal.getsignal(number) for number in _SOON}
+    before = {number: signal.getsignal(number) for number in (*_SOON, *_OWN)}
     heard = [number for number, was in before.items() if callable(was)]
     for number in heard:
         signal.signal(number, request.hear)
@@ -100,6 +104,26 @@ def asked_to_end() -> Iterator[Request]:
             signal.signal(number, before[number])
     if request.came is not None:
         signal.raise_signal(request.came)
+
+
+@contextmanager
+def stopped_by(message: str) -> Iterator[None]:
+    """Within this context SIGTERM and SIGUSR1 raise `Stopped`, where handlers of Python's raise KeyboardInterrupt."""
+
+    def stop(*_: object) -> None:
+        raise Stopped(message)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: was for number in _SOON if callable(was := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
 
 
 class Held:
@@ -203,16 +227,25 @@ def start_process(
     return process, here
 
 
-def hear_sigterm() -> None:
-    """Let SIGTERM raise KeyboardInterrupt in this process of `start_process`, once; what follows is ignored."""
+def hear_parent() -> None:
+    """Let what `ask_to_end` sends raise KeyboardInterrupt in this process of `start_process`, once."""
+    if not _OWN:
+        return
 
     def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(_OWN[0], signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    signal.signal(_OWN[0], interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _OWN)
+
+
+def ask_to_end(process: BaseProcess) -> None:
+    """Ask a process that called `hear_parent` to save its run and to end; one of Windows just ends."""
+    if sys.platform == "win32":
+        process.terminate()
+    elif process.pid is not None and process.is_alive():
+        os.kill(process.pid, _OWN[0])
 
 
 class _Parcel:
@@ -264,34 +297,3 @@ def _begin(target: Callable[..., None], connection: Connection, arguments: tuple
 
     threading.Thread(target=wait, daemon=True).start()
     target(connection, *arguments)
-
-
-class Alone:
-    """The lock of a folder, held by this process until `release` or until the process ends, even when killed.
-
-    Raises `EdgesimError` if another process holds it. Systems without such locks (Windows) and folders without
-    (some network drives) are not locked.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._handle: int | None = None
-        try:
-            import fcntl
-        except ImportError:
-            return
-        self._handle = os.open(folder, os.O_RDONLY)
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-            raise EdgesimError(
-                f"{folder}: another process is writing there; wait for it, or choose another --out"
-            ) from None
-        except OSError:
-            pass
-
-    def release(self) -> None:
-        """Let other processes write to the folder."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None

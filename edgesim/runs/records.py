@@ -27,7 +27,8 @@ from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file, system_errors
 from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs import checkpoints
-from edgesim.runs.processes import Alone, uninterrupted
+from edgesim.runs.lease import Lease
+from edgesim.runs.processes import uninterrupted
 from edgesim.runs.run_schema import SCHEMAS, checked
 
 SCHEMA_VERSION = 2
@@ -62,19 +63,19 @@ class RunWriter:
         config: Mapping[str, Any],
         run: Mapping[str, Any],
         go_on_from: checkpoints.About | None = None,
+        lease: Lease | None = None,
     ) -> None:
-        """Begin the tables, or go on with them as they were at a checkpoint."""
+        """Begin the tables, or go on with them as they were at a checkpoint; takes the folder's lease if not given."""
         # Arrow takes a leading tilde for the home folder, so it gets absolute paths.
         self.folder = folder.absolute()
         self._run: dict[str, Any] = {"schema_version": SCHEMA_VERSION, "status": "running", **run}
-        with system_errors(f"{folder}: cannot be made a run folder", "; choose another --out"):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._alone = Alone(folder)
-            try:
+        self._lease = Lease(folder) if lease is None else lease
+        try:
+            with system_errors(f"{folder}: cannot be made a run folder", "; choose another --out"):
                 self._begin(config, go_on_from)
-            except BaseException:
-                self._alone.release()
-                raise
+        except BaseException:
+            self._lease.release()
+            raise
         self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
         self._flushed_s = time.monotonic()
         self._whole = True
@@ -123,6 +124,7 @@ class RunWriter:
         """Nothing interrupts what is written here; raises `EdgesimError` where the disk is full, or fails."""
         kept = "; the rounds written before can be read, and the next start runs it again"
         with uninterrupted(), system_errors(f"{self.folder}: cannot be written", kept):
+            self._lease.check()
             try:
                 yield
             except OSError:
@@ -178,7 +180,7 @@ class RunWriter:
                     # The record of the run's end comes first: a run killed in between is finished, or goes on.
                     remove_streams(self.folder)
         finally:
-            self._alone.release()
+            self._lease.release()
 
     def _close_tables(self, cut: bool) -> None:
         self._flush()
@@ -196,6 +198,15 @@ class RunWriter:
 
     def _write_run(self) -> None:
         write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
+
+
+def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
+    """Note in a folder, whose lease is held, why its run could not begin, or how its process ended."""
+    with system_errors(f"{folder}: cannot be written"):
+        if not (folder / "config.toml").is_file():
+            write_whole(folder / "config.toml", tomli_w.dumps(dict(config)))
+        run = read_run(folder) if (folder / "run.json").is_file() else {"schema_version": SCHEMA_VERSION}
+        write_whole(folder / "run.json", json.dumps({**run, "status": "failed", "reason": reason}, indent=2) + "\n")
 
 
 def remove_streams(folder: Path) -> None:

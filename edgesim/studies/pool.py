@@ -6,7 +6,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -14,12 +14,17 @@ from pathlib import Path
 from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.runs.processes import cores, hear_sigterm, let_in, start_process, uninterrupted
+from edgesim.runs.lease import Taken, leased
+from edgesim.runs.processes import ask_to_end, cores, hear_parent, let_in, start_process, uninterrupted
+from edgesim.runs.records import note_failure
+from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.terminal.progress import Display, Listener, Message
 
 _PATIENCE_S = 8.0
 """How long the runs of a study that is stopped have for closing their tables, before their processes are killed."""
+_LOOK_S = 1.0
+"""How often runs are looked at that other processes work on."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class Ending:
     """How one run of a study ended."""
 
     status: str
+    """``finished``, ``failed`` or ``interrupted``; ``elsewhere`` where another process works on it."""
     reason: str
     reused: bool = False
     """Whether the run was finished before and not run again."""
@@ -44,19 +50,50 @@ class Pool:
     """Folders of finished runs that are run again."""
     endings: dict[str, Ending]
     display: Display
+    elsewhere: set[str] = field(default_factory=set)
+    """Folders of the runs that other processes work on."""
 
     def end(self, folder: str, ending: Ending) -> None:
-        """Note and show that a run has ended."""
+        """Note and show that a run has ended, or that another process works on it."""
+        if ending.status == "elsewhere":
+            self.elsewhere.add(folder)
+            return
         self.endings[folder] = ending
         self.display.ended(folder, ending.status, ending.reason)
 
     def run_all(self, jobs: int) -> None:
-        """Run all runs that have not ended, ``jobs`` at a time."""
-        pending = [run for run in self.study.runs if run.folder not in self.endings]
-        # Perhaps there was too little memory: each run whose process was killed is tried once more, alone.
-        for run in self._run_pool(pending, jobs) if pending else []:
-            if self._run_pool([run], 1):
-                self.end(run.folder, Ending("failed", "its process was killed (out of memory?)"))
+        """Run all runs that have not ended, ``jobs`` at a time; those that other processes work on are waited for."""
+        told = False
+        while pending := [run for run in self.study.runs if run.folder not in self.endings]:
+            free = [run for run in pending if not self._ended_elsewhere(run)]
+            # Perhaps there was too little memory: each run whose process was killed is tried once more, alone.
+            for run in self._run_pool(free, jobs) if free else []:
+                if self._run_pool([run], 1):
+                    self._note_killed(run)
+            left = len(self.study.runs) - len(self.endings)
+            if left and not told:
+                told = True
+                self.display.say(f"other processes work on {left} of the runs; waiting for them")
+            if left:
+                time.sleep(_LOOK_S)
+
+    def _ended_elsewhere(self, run: PlannedRun) -> bool:
+        """Whether a run is not free, since another process works on it or, as is noted then, has just ended it."""
+        state = state_of(self.out / run.folder)
+        if state.status in ("finished", "failed") and run.folder in self.elsewhere:
+            self.end(run.folder, Ending(state.status, state.reason))
+            return True
+        if state.status == "running":
+            self.elsewhere.add(run.folder)
+            return True
+        self.elsewhere.discard(run.folder)
+        return False
+
+    def _note_killed(self, run: PlannedRun) -> None:
+        reason = "its process was killed (out of memory?)"
+        with suppress(EdgesimError), leased(self.out / run.folder):
+            note_failure(self.out / run.folder, simulation.as_toml(run.config), reason)
+        self.end(run.folder, Ending("failed", reason))
 
     def _run_pool(self, runs: Sequence[PlannedRun], jobs: int) -> list[PlannedRun]:
         """Run in several processes; returns the runs whose process was killed.
@@ -116,8 +153,10 @@ class Pool:
                     run_them()
             except KeyboardInterrupt:
                 for connection, run in at_work.items():
-                    begun = self.display.has_started(run.folder)
-                    (processes[connection].terminate if begun else processes[connection].kill)()
+                    if self.display.has_started(run.folder):
+                        ask_to_end(processes[connection])
+                    else:
+                        processes[connection].kill()
                 until_s = time.monotonic() + _PATIENCE_S
                 while at_work and (left_s := until_s - time.monotonic()) > 0:
                     for connection in _heard(at_work, left_s):
@@ -147,7 +186,7 @@ def _serve(connection: Connection) -> None:
             os._exit(1)
 
     with suppress(EOFError, OSError, KeyboardInterrupt):
-        hear_sigterm()
+        hear_parent()
         status = ""
         while status != "interrupted":
             config, folder, target, share, fresh = connection.recv()
@@ -165,12 +204,22 @@ def _run_one(
     try:
         listener.on_start("start")
         result = simulation.run(
-            config, folder, listener.on_round, listener.on_start, target, share, listener.on_note, fresh
+            config,
+            folder,
+            listener.on_round,
+            listener.on_start,
+            target,
+            share,
+            listener.on_note,
+            fresh,
+            keep_failure=True,
         )
+    except Taken as taken:
+        return Ending("elsewhere", str(taken))
     except EdgesimError as error:
         return Ending("failed", str(error), fields=error.fields)
     except KeyboardInterrupt:
-        return Ending("interrupted", "stopped by Ctrl-C or SIGTERM")
+        return Ending("interrupted", "stopped as the study was")
     except Exception as error:
         traceback.print_exc()
         return Ending("failed", f"an error in the program: {error!r}")

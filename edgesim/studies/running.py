@@ -1,9 +1,8 @@
 """A study: runs of a plan in several processes, with a summary.
 
-A study's folder holds one folder per run, ``study.json`` (the plan and how each run ended) and ``summary.csv``.
+A study's folder holds ``plan.json``, one folder per run, which says how far that is, and ``summary.csv``.
 """
 
-import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -12,19 +11,24 @@ from pathlib import Path
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.analysis.runs import PLAN, is_study
 from edgesim.analysis.summary import write_summary
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import Alone, cores, uninterrupted
-from edgesim.runs.records import write_whole
+from edgesim.runs.processes import Stopped, cores, stopped_by, uninterrupted
+from edgesim.runs.run_schema import SCHEMAS
 from edgesim.selection import resolve_options
+from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import Study, named
+from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Ending, Pool
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.progress import Display, expected_rounds
 
 _NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
+_BY_HAND = 130
+"""Status after Ctrl-C."""
 
 
 def run_study(
@@ -33,17 +37,70 @@ def run_study(
     jobs: int | None = None,
     console: Console | None = None,
     fresh: bool | Collection[str] = False,
+    retry_failed: bool = True,
 ) -> dict[str, Ending]:
     """Run the runs that are not finished, or whose files or code have changed since; a failing run stops no other.
 
-    ``fresh`` names the folders of finished runs that are run again; True means all.
+    ``fresh`` names the folders of finished runs that are run again; True means all. Runs that failed before are tried
+    again, unless ``retry_failed`` is false. The plan in the folder grows by runs that it does not have. Other processes
+    may work on the same study, each on runs that nobody has; those of others are waited for.
 
-    Writes ``study.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
-    before anything runs if there is no run or one is given twice, the folder of a run holds another config, a file that
-    a config names does not exist, or another process is writing there; and afterwards if no run finished. If no run
-    could begin, nothing is left on disk.
+    Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
+    before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
+    that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
+    disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
     console = console or PlainConsole()
+    _check(study, jobs)
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
+        is_new = not out.exists() or not is_study(out)
+    for run in study.runs:
+        refuse_link(out / run.folder)
+    naming = {run.config.model_dump_json(include=_NAMES_FILES): run for run in study.runs}
+    for run in naming.values():
+        with named(run.folder):
+            check_files(run.config)
+    anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
+    states = {run.folder: state_of(out / run.folder) for run in study.runs}
+    mine = [run for run in study.runs if states[run.folder].status != "running"]
+    why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in mine}
+    made = [path for path in (out, *out.parents) if not path.exists()]
+    endings = {folder: Ending("finished", "finished before", reused=True) for folder in why if why[folder] is None}
+    if not retry_failed:
+        failed = {folder: state for folder, state in states.items() if state.status == "failed"}
+        endings |= {folder: Ending("failed", state.reason) for folder, state in failed.items()}
+    grow(study, out)
+    _tell_begun({folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console)
+    rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
+    try:
+        with stopped_by(""), Display(console, study.name, rounds) as display:
+            pools = Pool(study, out, anew, {}, display)
+            # Here, since starting processes that would only find this out takes seconds.
+            for folder, ending in endings.items():
+                pools.end(folder, ending)
+            pools.run_all(jobs or cores())
+            endings = pools.endings
+    except KeyboardInterrupt as interrupt:
+        with uninterrupted():
+            told = _tell_stopped(study, out)
+        raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else _BY_HAND) from None
+    finally:
+        with uninterrupted():
+            began = _began(study, out)
+            if is_new and not began:
+                _remove_plan(study, out, made)
+    if all(ending.status != "finished" for ending in endings.values()):
+        what = f"{out}: no run finished" if began else "no run could begin"
+        first = next(iter(endings.values()))
+        raise NoRunFinished(f"{what}; the first one: {first.reason}", *first.fields)
+    with console.status("summing up"):
+        write_summary(out)
+    _tell_reused(out, endings, console)
+    return endings
+
+
+def _check(study: Study, jobs: int | None) -> None:
+    """Raises `EdgesimError` for a study that cannot be run."""
     resolve_options(study.reference, {})
     if study.target is not None and not 0 < study.target <= 1:
         raise EdgesimError(f"target: expected an accuracy above 0 and at most 1 (got {study.target!r})")
@@ -54,53 +111,24 @@ def run_study(
     folder, times = Counter(run.folder for run in study.runs).most_common(1)[0]
     if times > 1:
         raise EdgesimError(f"run {folder} is in the study twice: give every value and seed once")
-    _check_folder(study, out)
-    for run in study.runs:
-        refuse_link(out / run.folder)
-    naming = {run.config.model_dump_json(include=_NAMES_FILES): run for run in study.runs}
-    for run in naming.values():
-        with named(run.folder):
-            check_files(run.config)
-    anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
-    why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in study.runs}
-    reasons = Counter(why.values())
-    made = [path for path in (out, *out.parents) if not path.exists()]
-    with system_errors(f"{out}: cannot be made a study's folder", "; choose another --out"):
-        out.mkdir(parents=True, exist_ok=True)
-    alone = Alone(out)
-    for reason, count in reasons.items():
+
+
+def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> None:
+    """Print how many runs go on or are run again, by reason."""
+    for reason, times in Counter(why.values()).items():
         if reason:
             again = "run again from the start"
             if reason == simulation.UNFINISHED:
                 again = f"gone on with behind their last checkpoints, or {again}"
-            console.print(f"{count} of {len(study.runs)} runs: {reason}, {again}", highlight=False, soft_wrap=True)
-    endings: dict[str, Ending] = {}
-    rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
-    try:
-        with Display(console, study.name, rounds) as display:
-            # Reported here, since starting processes that would only find this out takes seconds.
-            pools = Pool(study, out, anew, endings, display)
-            for reused in (planned.folder for planned in study.runs if why[planned.folder] is None):
-                pools.end(reused, Ending("finished", "finished before", reused=True))
-            pools.run_all(jobs or cores())
-    finally:
-        began = any((out / run.folder).exists() for run in study.runs)
-        try:
-            with uninterrupted():
-                if began:
-                    _write_plan(study, out, endings)
-                else:
-                    _remove_empty(made)
-        finally:
-            alone.release()
-    if all(ending.status != "finished" for ending in endings.values()):
-        what = f"{out}: no run finished" if began else "no run could begin"
-        first = next(iter(endings.values()))
-        raise NoRunFinished(f"{what}; the first one: {first.reason}", *first.fields)
-    with console.status("summing up"):
-        write_summary(out)
-    _tell_reused(out, endings, console)
-    return endings
+            console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
+
+
+def _tell_stopped(study: Study, out: Path) -> str:
+    """How a study goes on that was stopped."""
+    if not _began(study, out):
+        return "stopped before a run began"
+    finished = sum(state_of(out / run.folder).status == "finished" for run in study.runs)
+    return f"stopped; {finished} of {len(study.runs)} runs are finished; edgesim study run {out} goes on"
 
 
 def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> None:
@@ -113,38 +141,20 @@ def _tell_reused(out: Path, endings: Mapping[str, Ending], console: Console) -> 
     console.print(f"{len(reused)} of {len(endings)} runs reused{note}", highlight=False, soft_wrap=True)
 
 
-def _remove_empty(folders: Sequence[Path]) -> None:
-    """Remove folders, the innermost first, up to one that is not empty."""
+def _began(study: Study, out: Path) -> bool:
+    """Whether any run has, or had, a table."""
+    tables = [f"{name}.{kind}" for name in SCHEMAS for kind in ("parquet", "arrow")]
+    return any((out / run.folder / table).is_file() for run in study.runs for table in tables)
+
+
+def _remove_plan(study: Study, out: Path, made: Sequence[Path]) -> None:
+    """Remove what a study of which no run began has written."""
     with suppress(OSError):
-        for folder in folders:
+        for folder in (out / run.folder for run in study.runs):
+            for name in ("config.toml", "run.json"):
+                (folder / name).unlink(missing_ok=True)
+            if folder.exists():
+                folder.rmdir()
+        (out / PLAN).unlink(missing_ok=True)
+        for folder in made:
             folder.rmdir()
-
-
-def _check_folder(study: Study, out: Path) -> None:
-    """Refuse a folder that holds a run, another study or something else; raises `EdgesimError`."""
-    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
-        if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-            return
-    ours = {*study.runs[0].knobs}
-    try:
-        plan = json.loads((out / "study.json").read_text())
-        theirs = {*plan["runs"][0]["knobs"]}
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        # A study that was killed before it wrote its plan has left run folders only.
-        if out.is_dir() and all((out / path.name / "config.toml").is_file() for path in out.iterdir()):
-            return
-        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out") from None
-    if ours != theirs:
-        raise EdgesimError(
-            f"{out}: holds another study, over {', '.join(sorted(theirs))}; choose another --out or remove it"
-        )
-
-
-def _write_plan(study: Study, out: Path, endings: Mapping[str, Ending]) -> None:
-    runs = []
-    for run in study.runs:
-        ending = endings.get(run.folder, Ending("not run", ""))
-        planned = {"folder": run.folder, "knobs": dict(run.knobs), "seed": run.seed}
-        runs.append(planned | {"status": ending.status, "reason": ending.reason})
-    plan = {"name": study.name, "target": study.target, "reference": study.reference, "runs": runs}
-    write_whole(out / "study.json", json.dumps(plan, indent=2) + "\n")

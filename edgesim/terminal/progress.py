@@ -176,6 +176,10 @@ class Display:
         if message.rounds:
             self._get_on()
 
+    def say(self, what: str) -> None:
+        """Print a line about the study."""
+        self._console.print(what, highlight=False, soft_wrap=True)
+
     def _note(self, message: Message) -> None:
         """Print a note, unless another run of the study has sent one on the same subject."""
         if message.note_about not in self._noted:

@@ -33,8 +33,10 @@ import pyarrow as pa
 import edgesim.cli
 import edgesim.learning.learner
 import edgesim.scenario  # noqa: F401 - loaded here, once
+from edgesim.analysis.runs import is_study
 from edgesim.runs.records import read_run, read_table
 from edgesim.runs.run_schema import SCHEMAS
+from edgesim.studies.ledger import read_ledger
 
 GONE_S = 10.0
 COLD = 20
@@ -230,9 +232,7 @@ def kill_one(place: "Place", what: str, cold: bool, some: random.Random) -> Vict
         status = wait_for(pid, time.monotonic() + 60) if status is None else status
     said = (folder / "said").read_text(errors="replace")
     # A user's script that loads libraries before it calls edgesim is interrupted as Python does it.
-    loading = (
-        cold and kind == "study" and said.endswith("\nKeyboardInterrupt\n") and not any(folder.rglob("study.json"))
-    )
+    loading = cold and kind == "study" and said.endswith("\nKeyboardInterrupt\n") and not any(folder.rglob("plan.json"))
     # Python complains of a process that is killed while it starts another one.
     starting = "SIGKILL" in what and said.count("Traceback") == said.count("EOFError: Ran out of input")
     if "Traceback" in said and not loading and not starting:
@@ -255,7 +255,23 @@ def kill_one(place: "Place", what: str, cold: bool, some: random.Random) -> Vict
         its_own = (run / "run.json").is_file() and (run / "run.json").stat().st_mtime > started_s
         if status in (75, 130) and what in STOPS and its_own and status_of(run) == "running":
             faults.append(f"{run.name} is 'running' after status {status}")
+    faults += wrong_ledger(folder / "out")
     return Victim(moment_of(folder / "out", started_s), gone_s, faults)
+
+
+def wrong_ledger(out: Path) -> Iterator[str]:
+    """What is wrong with what a study, whose processes are gone, says of its runs."""
+    if not is_study(out):
+        return
+    try:
+        ledger = read_ledger(out)
+    except Exception as error:
+        yield f"the ledger cannot be read: {error!r}"
+        return
+    for name, state in ledger.items():
+        told = status_of(out / name)
+        if state.status in ("running", "damaged") or (state.status == "finished") != (told == "finished"):
+            yield f"the ledger has {name} as {state.status!r}, whose run is {told!r}"
 
 
 def status_of(run: Path) -> str:

@@ -423,8 +423,6 @@ def test_the_command_refuses_what_is_no_stopped_run(tmp_path):
         return output
 
     assert "not a run folder: config.toml is missing" in error(tmp_path)
-    (tmp_path / "study.json").write_text("{}")
-    assert "is a study; start it again" in error(tmp_path)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "config.toml").write_text('[learning]\nweights = "equal"\n')
     assert "of edgesim 0.2 or before" in error(tmp_path / "old")

@@ -1,0 +1,57 @@
+"""How far the runs of a study are, as their folders say: nothing else is written down."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from edgesim.analysis.runs import read_study
+from edgesim.errors import EdgesimError
+from edgesim.runs.lease import Holder, standing
+from edgesim.runs.records import read_run
+
+Status = Literal["planned", "running", "finished", "failed", "stopped", "lost", "damaged"]
+
+STATUSES: tuple[Status, ...] = ("finished", "running", "planned", "stopped", "lost", "failed", "damaged")
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a run is."""
+
+    status: Status
+    """``stopped``: it was asked to end; ``lost``: its process is gone. Both go on from what they saved."""
+    reason: str = ""
+    """One line: why it failed, or cannot be read."""
+    holder: Holder | None = None
+    """The process that works on it, or that did when it was lost."""
+    silent_s: float | None = None
+    """For how long that was not heard of, where it was looked for."""
+
+
+def state_of(folder: Path) -> State:
+    """How far the run of a folder is; the folder need not exist."""
+    lease = standing(folder)
+    if lease is not None and lease.is_held:
+        return State("running", "", lease.holder, lease.silent_s)
+    holder = None if lease is None else lease.holder
+    if not (folder / "run.json").is_file():
+        return State("planned") if lease is None else State("lost", "", holder)
+    try:
+        run = read_run(folder)
+    except EdgesimError as error:
+        return State("damaged", str(error))
+    reason = str(run.get("reason", "")).partition("\n")[0]
+    if run["status"] == "finished":
+        return State("finished", reason)
+    if run["status"] == "running" or lease is not None:
+        return State("lost", "", holder)
+    return State("stopped" if run["status"] == "interrupted" else "failed", reason)
+
+
+def read_ledger(folder: Path) -> dict[str, State]:
+    """How far each run of a study is, by the name of its folder, in the plan's order.
+
+    Raises `EdgesimError` where the plan is missing or malformed.
+    """
+    planned = read_study(folder, status=lambda _: "").planned
+    return {entry.run.folder.name: state_of(entry.run.folder) for entry in planned}

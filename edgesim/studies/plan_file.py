@@ -1,0 +1,98 @@
+"""``plan.json``: what a study runs, complete configs and all. How far its runs are say their own folders."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from edgesim import simulation
+from edgesim.analysis.runs import OLDER_PLAN, PLAN, is_study, read_study
+from edgesim.analysis.runs import PlannedRun as Entry
+from edgesim.analysis.runs import Study as Plan
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.migration import migrated
+from edgesim.runs.lease import LEASE_S, is_of_lease, leased
+from edgesim.runs.records import read_config, write_whole
+from edgesim.runs.resumption import first_difference
+from edgesim.studies.plan import PlannedRun, Study
+
+_PATIENCE_S = 2 * LEASE_S
+
+
+def grow(study: Study, out: Path) -> None:
+    """Add a study's runs to the plan in a folder, or begin one there; its name, target and reference replace those.
+
+    Raises `EdgesimError` where the folder holds another study, or plans one of the runs otherwise.
+    """
+    with leased(out, "a study's folder", _PATIENCE_S):
+        _refuse_others(study, out)
+        before = _read(out).planned if is_study(out) else ()
+        planned = {entry.run.folder.name: _kept(entry, config) for entry in before if (config := _config(entry))}
+        for run in study.runs:
+            config = json.loads(json.dumps(simulation.as_toml(run.config)))
+            known = planned.setdefault(run.folder, {})
+            if known and (key := first_difference(known["config"], config)) is not None:
+                what = f"plans run {run.folder} with another config ({key} differs)"
+                raise EdgesimError(f"{out}: {what}; choose another --out or remove it")
+            known |= {"folder": run.folder, "knobs": dict(run.knobs), "seed": run.seed, "config": config}
+        _refuse_twice(out, planned)
+        plan = {"name": study.name, "target": study.target, "reference": study.reference}
+        text = json.dumps(plan | {"runs": list(planned.values())}, indent=1) + "\n"
+        if not (out / PLAN).is_file() or (out / PLAN).read_text(encoding="utf-8") != text:
+            write_whole(out / PLAN, text)
+        (out / OLDER_PLAN).unlink(missing_ok=True)
+
+
+def read_plan(folder: Path) -> Study:
+    """The study that a folder plans, with complete configs; raises `EdgesimError` for a plan that cannot be run."""
+    known = _read(folder)
+    runs = []
+    for entry in known.planned:
+        name = entry.run.folder.name
+        if (values := _config(entry)) is None:
+            raise EdgesimError(
+                f"{folder}: an older edgesim kept no config of run {name}; start the study's script again"
+            )
+        if migrated(dict(values)) != values:
+            raise EdgesimError(f"{folder}: run {name} is of edgesim 0.2 or before, which cannot go on")
+        config = simulation.complete(parse(values, f"{folder}: run {name}"))
+        runs.append(PlannedRun(name, entry.run.knobs, entry.run.seed, config))
+    return Study(known.name, runs, known.target, known.reference)
+
+
+def _read(folder: Path) -> Plan:
+    return read_study(folder, status=lambda _: "")
+
+
+def _config(entry: Entry) -> dict[str, Any] | None:
+    """The config of a planned run; of the older layout that in its folder, None if it has none."""
+    if entry.config is not None:
+        return dict(entry.config)
+    return read_config(entry.run.folder) if (entry.run.folder / "config.toml").is_file() else None
+
+
+def _kept(entry: Entry, config: dict[str, Any]) -> dict[str, Any]:
+    folder = entry.run.folder.name
+    return {"folder": folder, "knobs": dict(entry.run.knobs), "seed": entry.run.seed, "config": config}
+
+
+def _refuse_others(study: Study, out: Path) -> None:
+    """Refuse a folder that holds a run, a study over other knobs or something else; raises `EdgesimError`."""
+    if is_study(out):
+        planned = _read(out).planned
+        theirs = {*planned[0].run.knobs} if planned else {*study.runs[0].knobs}
+        if theirs != {*study.runs[0].knobs}:
+            over = ", ".join(sorted(theirs)) or "no knobs"
+            raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out or remove it")
+        return
+    # A study that an older edgesim was killed in before it wrote its plan has left run folders only.
+    if not all((path / "config.toml").is_file() for path in out.iterdir() if not is_of_lease(path.name)):
+        raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out")
+
+
+def _refuse_twice(out: Path, planned: dict[str, dict[str, Any]]) -> None:
+    seen: dict[str, str] = {}
+    for name, entry in planned.items():
+        same = seen.setdefault(json.dumps([entry["knobs"], entry["seed"]], sort_keys=True), name)
+        if same != name:
+            raise EdgesimError(f"{out}: runs {same} and {name} have the same knobs and seed; choose another --out")

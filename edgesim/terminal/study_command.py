@@ -1,0 +1,98 @@
+"""``edgesim study``: how far a study is, doing what is missing of it, and its table at any time."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgesim.analysis.summary import write_summary
+from edgesim.config import RunConfig
+from edgesim.errors import EdgesimError
+from edgesim.runs import named_code
+from edgesim.runs.lease import LEASE_S
+from edgesim.studies.ledger import STATUSES, State, read_ledger
+from edgesim.studies.plan_file import read_plan
+from edgesim.studies.running import run_study
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.show import print_study
+from edgesim.terminal.table_text import bare_table, print_whole
+
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+
+Folder = Annotated[Path, typer.Argument(help="Folder of the study.")]
+
+
+@app.command()
+@plain_errors
+def status(folder: Folder) -> None:
+    """Say how many runs are finished, and what became of the others, from their folders alone."""
+    print_ledger(folder, read_ledger(folder))
+
+
+@app.command()
+@plain_errors
+def run(
+    folder: Folder,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed once more.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")] = None,
+    no_user_code: Annotated[
+        bool, typer.Option("--no-user-code", help="Refuse configs that name code outside edgesim.")
+    ] = False,
+) -> None:
+    """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
+    go_on(folder, retry_failed, jobs, no_user_code)
+
+
+@app.command()
+@plain_errors
+def table(folder: Folder) -> None:
+    """Print the table of what is finished so far, and write summary.csv."""
+    write_summary(folder)
+    print_study(folder, PlainConsole())
+
+
+def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool) -> None:
+    """Do what is missing of a study; ends with status 1 if a run did not finish."""
+    study = read_plan(folder)
+    for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
+        tell_user_code(settings, folder, no_user_code)
+    run_study(study, folder, jobs, retry_failed=retry_failed)
+    ledger = read_ledger(folder)
+    print_ledger(folder, ledger)
+    if any(state.status != "finished" for state in ledger.values()):
+        raise typer.Exit(1)
+
+
+def tell_user_code(settings: RunConfig, path: Path, is_refused: bool) -> None:
+    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
+    if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
+        if is_refused:
+            raise EdgesimError(f"{path}: names code outside edgesim, {foreign}; --no-user-code refuses it")
+        PlainConsole().print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
+
+
+def print_ledger(folder: Path, ledger: dict[str, State]) -> None:
+    """Print how many runs have each status, and a line for each of those that runs, failed or stopped."""
+    console = PlainConsole()
+    counts = Counter(state.status for state in ledger.values())
+    told = ", ".join(f"{counts[each]} {each}" for each in STATUSES if counts[each])
+    console.print(f"{folder}: {len(ledger)} runs: {told}", highlight=False, soft_wrap=True)
+    rows = [(name, state) for name, state in ledger.items() if state.status not in ("finished", "planned")]
+    if rows:
+        shown = bare_table("", ["run", "", "what"], [])
+        for name, state in rows:
+            shown.add_row(name, state.status, _what(state))
+        print_whole(console, shown)
+
+
+def _what(state: State) -> str:
+    """What is known of a run beside its status."""
+    if state.holder is None:
+        return state.reason
+    who = f"process {state.holder.pid} on {state.holder.host}"
+    if state.silent_s is None:
+        return f"{who} is gone"
+    unsure = f"; lost after {LEASE_S:g} s" if state.silent_s > LEASE_S / 3 else ""
+    return f"{who}, last heard of {max(0.0, state.silent_s):.0f} s ago{unsure}"

@@ -1,0 +1,265 @@
+"""A study's folder: its plan, how far its runs are, and doing what is missing."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+from stopped_runs import content, stop_at
+from test_lease import leave
+from typer.testing import CliRunner
+
+from edgesim import Study, grid, run_study, simulation
+from edgesim.analysis.runs import read_study
+from edgesim.cli import app
+from edgesim.errors import EdgesimError
+from edgesim.runs.lease import LEASE_S, leased
+from edgesim.runs.records import read_run
+from edgesim.studies import pool
+from edgesim.studies.ledger import read_ledger
+from edgesim.studies.plan_file import grow, read_plan
+
+TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+# Of these tmax_s nobody meets the first.
+STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
+BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)
+
+
+def quiet():
+    return Console(file=io.StringIO())
+
+
+def edgesim(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, " ".join(result.output.split())
+
+
+def statuses(folder):
+    return {name: state.status for name, state in read_ledger(folder).items()}
+
+
+def test_every_run_of_a_study_has_a_status_that_its_folder_tells(tmp_path, studies_here):
+    run_study(replace(STUDY, runs=STUDY.runs[:2]), tmp_path, console=quiet())
+    grow(STUDY, tmp_path)
+    assert statuses(tmp_path) == {BAD: "failed", SOME: "finished", OTHER: "planned", LAST: "planned"}
+    assert read_ledger(tmp_path)[BAD].reason.startswith("round.tmax_s = 0.01: no device can")
+    with leased(tmp_path / OTHER):
+        stop_at(STUDY.runs[3].config, tmp_path / LAST, 2)
+        found = read_ledger(tmp_path)
+        assert (found[OTHER].status, found[OTHER].holder.pid, found[LAST].status) == ("running", os.getpid(), "stopped")
+        status, said = edgesim("study", "status", tmp_path)
+        assert status == 0
+        assert f"{tmp_path}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed" in said
+        assert f"{OTHER} running process {os.getpid()} on" in said
+        assert "last heard of 0 s ago" in said
+        assert f"{BAD} failed round.tmax_s = 0.01" in said
+    # As SIGKILL leaves a run.
+    path = tmp_path / LAST / "run.json"
+    path.write_text(json.dumps(read_run(tmp_path / LAST) | {"status": "running"}))
+    (tmp_path / OTHER).mkdir()
+    leave(tmp_path / OTHER, silent_s=LEASE_S - 10)
+    assert (statuses(tmp_path)[OTHER], statuses(tmp_path)[LAST]) == ("running", "lost")
+    assert "lost after 60 s" in edgesim("study", "status", tmp_path)[1]
+    leave(tmp_path / OTHER)
+    assert statuses(tmp_path)[OTHER] == "lost"
+    assert "process 12 on far is gone" in edgesim("study", "status", tmp_path)[1]
+    path.write_text("{")
+    assert read_ledger(tmp_path)[LAST].status == "damaged"
+
+
+def test_study_run_does_what_is_missing_and_tries_failed_runs_again_only_where_that_is_asked_for(
+    tmp_path, studies_here, monkeypatch
+):
+    run_study(replace(STUDY, runs=STUDY.runs[:2]), tmp_path, console=quiet())
+    grow(STUDY, tmp_path)
+    (tmp_path / OTHER).mkdir()
+    leave(tmp_path / OTHER)
+    ran, run_one = [], pool._run_one
+    monkeypatch.setattr(pool, "_run_one", lambda *given: ran.append(given[1].name) or run_one(*given))
+    status, said = edgesim("study", "run", tmp_path, "--jobs", 1)
+    assert (status, ran) == (1, [OTHER, LAST])
+    assert statuses(tmp_path) == {BAD: "failed", SOME: "finished", OTHER: "finished", LAST: "finished"}
+    assert "4 runs: 3 finished, 1 failed" in said
+    for command in (["study", "run", tmp_path], ["resume", tmp_path]):
+        ran.clear()
+        assert edgesim(*command)[0] == 1
+        assert ran == []
+    assert edgesim("study", "run", tmp_path, "--retry-failed")[0] == 1
+    assert ran == [BAD]
+    # With more time it would do.
+    shutil.rmtree(tmp_path / BAD)
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    plan["runs"][0]["config"]["round"]["tmax_s"] = 0.9
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    assert edgesim("study", "run", tmp_path)[0] == 0
+
+
+def test_seeds_and_values_that_are_given_later_are_run_and_nothing_else(tmp_path, studies_here, monkeypatch):
+    def study(values, seeds):
+        return Study("s", grid(TIMING, {"round.tmax_s": values}, seeds))
+
+    run_study(study([0.8], [0]), tmp_path, console=quiet())
+    ran, run_one = [], pool._run_one
+    monkeypatch.setattr(pool, "_run_one", lambda *given: ran.append(given[1].name) or run_one(*given))
+    run_study(study([0.8, 1.0], [0, 1]), tmp_path, console=quiet())
+    assert ran == ["tmax0.8-s1", "tmax1-s0", "tmax1-s1"]
+    endings = run_study(study([1.0], [0]), tmp_path, console=quiet())
+    assert (len(ran), list(endings)) == (3, ["tmax1-s0"])
+    assert len(read_study(tmp_path).finished) == 4
+    assert pd.read_csv(tmp_path / "summary.csv")["seeds"].tolist() == [2, 2]
+    assert [run.config for run in read_plan(tmp_path).runs] == [
+        run.config for run in sorted(study([0.8, 1.0], [0, 1]).runs, key=lambda run: run.folder != "tmax0.8-s0")
+    ]
+
+
+def test_another_config_for_a_planned_run_and_the_same_knobs_under_another_name_are_refused(tmp_path):
+    (tmp_path / "out").mkdir()
+    grow(STUDY, tmp_path / "out")
+    plan = (tmp_path / "out/plan.json").read_bytes()
+    with pytest.raises(EdgesimError, match=r"plans run tmax0.8-s0 with another config \(rounds differs\)"):
+        grow(Study("s", grid(TIMING | {"rounds": 4}, {"round.tmax_s": [0.8]}, [0])), tmp_path / "out")
+    with pytest.raises(EdgesimError, match=r"runs tmax0.8-s0 and twin have the same knobs and seed"):
+        grow(replace(STUDY, runs=[replace(STUDY.runs[1], folder="twin")]), tmp_path / "out")
+    assert (tmp_path / "out/plan.json").read_bytes() == plan
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["plan.json"]
+
+
+def test_the_table_is_there_at_any_time_from_what_is_finished(tmp_path, studies_here):
+    grow(replace(STUDY, runs=STUDY.runs[1:]), tmp_path)
+    status, said = edgesim("study", "table", tmp_path)
+    assert (status, said.startswith(f"error: {tmp_path}: no run of the study is finished")) == (2, True)
+    simulation.run(STUDY.runs[2].config, tmp_path / OTHER)
+    status, said = edgesim("study", "table", tmp_path)
+    assert status == 0
+    summary = pd.read_csv(tmp_path / "summary.csv")
+    assert summary["seeds"].tolist() == [0, 1, 0]
+    assert summary["left_out"].tolist() == [1, 0, 1]
+    assert "scheduled" in said
+
+
+def older(folder):
+    """Turn a study's folder into one that edgesim 0.3 left."""
+    plan = json.loads((folder / "plan.json").read_text())
+    ledger = read_ledger(folder)
+    for run in plan["runs"]:
+        del run["config"]
+        state = ledger[run["folder"]]
+        run |= {"status": "not run" if state.status == "planned" else state.status, "reason": state.reason}
+    (folder / "plan.json").unlink()
+    (folder / "study.json").write_text(json.dumps(plan))
+
+
+def test_a_study_of_the_older_layout_is_read_and_gone_on_with(tmp_path, studies_here):
+    run_study(replace(STUDY, runs=STUDY.runs[1:3]), tmp_path, console=quiet())
+    older(tmp_path)
+    assert edgesim("show", tmp_path)[0] == 0
+    assert statuses(tmp_path) == {SOME: "finished", OTHER: "finished"}
+    assert edgesim("study", "run", tmp_path)[0] == 0
+    assert (tmp_path / "plan.json").is_file()
+    assert not (tmp_path / "study.json").exists()
+    grow(STUDY, tmp_path)
+    older(tmp_path)
+    status, said = edgesim("study", "run", tmp_path)
+    assert (status, "an older edgesim kept no config of run" in said) == (2, True)
+    run_study(STUDY, tmp_path, console=quiet())
+    assert statuses(tmp_path) == {SOME: "finished", OTHER: "finished", BAD: "failed", LAST: "finished"}
+
+
+def test_runs_that_another_process_works_on_are_waited_for_and_taken_over_where_it_is_lost(
+    tmp_path, studies_here, monkeypatch
+):
+    """The other one finishes the first, fails in the second, and is lost in the third."""
+    study = replace(STUDY, runs=[*STUDY.runs[1:], replace(STUDY.runs[0], folder="free", knobs={"tmax_s": 2.0})])
+    study.runs[3] = replace(study.runs[3], config=study.runs[0].config)
+    grow(study, tmp_path)
+    for name in (SOME, OTHER, LAST):
+        (tmp_path / name).mkdir()
+        leave(tmp_path / name, silent_s=1)
+    looks = []
+
+    def sleep(seconds):
+        looks.append(statuses(tmp_path))
+        for name in (SOME, OTHER):
+            for path in (tmp_path / name).glob("lease-*"):
+                path.unlink()
+        if len(looks) == 1:
+            simulation.run(study.runs[0].config, tmp_path / SOME)
+            (tmp_path / OTHER / "config.toml").write_bytes((tmp_path / SOME / "config.toml").read_bytes())
+            (tmp_path / OTHER / "run.json").write_text('{"status": "failed", "reason": "no luck"}')
+        else:
+            leave(tmp_path / LAST)
+
+    monkeypatch.setattr(pool.time, "sleep", sleep)
+    console = Console(file=io.StringIO(), record=True, width=200)
+    endings = run_study(study, tmp_path, console=console)
+    assert looks[0] == {SOME: "running", OTHER: "running", LAST: "running", "free": "finished"}
+    assert len(looks) == 2
+    assert {name: ending.status for name, ending in endings.items()} == {
+        SOME: "finished", OTHER: "failed", LAST: "finished", "free": "finished"
+    }  # fmt: skip
+    assert endings[OTHER].reason == "no luck"
+    assert "other processes work on 3 of the runs; waiting for them" in console.export_text()
+
+
+TWO = """
+import sys
+from pathlib import Path
+from edgesim.scenario import plain_errors
+from edgesim import Study, grid, run_study
+
+@plain_errors
+def main():
+    base = {"rounds": 1500, "learning": {"training": "none"}, "data": {"dataset": "none"},
+            "round": {"payload_bits": 1e7}}
+    run_study(Study("s", grid(base, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2])), Path("out"), jobs=1)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_two_processes_share_a_study_and_one_goes_on_with_what_a_killed_one_had(tmp_path):
+    (tmp_path / "two.py").write_text(TWO)
+    command = [sys.executable, str(tmp_path / "two.py")]
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    pair = [
+        subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    try:
+        until_s = time.monotonic() + 120
+        while list(statuses_in(tmp_path / "out").values()).count("running") < 2:
+            assert time.monotonic() < until_s, "the two never worked at once"
+            time.sleep(0.02)
+        pair[0].send_signal(signal.SIGKILL)
+        said, _ = pair[1].communicate(timeout=300)
+    finally:
+        for process in pair:
+            process.kill()
+            process.wait()
+    assert pair[1].returncode == 0, said
+    assert set(statuses(tmp_path / "out").values()) == {"finished"}
+    # The same bytes as alone.
+    subprocess.run([*command], cwd=(tmp_path / "alone").mkdir() or tmp_path / "alone", env=env, check=True)
+    for name in statuses(tmp_path / "out"):
+        assert content(tmp_path / "out" / name) == content(tmp_path / "alone/out" / name)
+        assert not list((tmp_path / "out" / name).glob("lease-*"))
+
+
+def statuses_in(folder):
+    try:
+        return statuses(folder)
+    except EdgesimError:
+        return {}
