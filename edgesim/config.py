@@ -592,6 +592,8 @@ class RunConfig(Section):
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
     stop_at_s: Seconds | None = Field(None, ge=1e-6)
     """Simulated time at which the run ends."""
+    checkpoint_at: list[AtLeastOne] | None = None
+    """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()
     radio: RadioConfig = RadioConfig()
     topology: TopologyConfig = TopologyConfig()

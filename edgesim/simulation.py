@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from itertools import count, islice
 from pathlib import Path
@@ -38,6 +38,7 @@ from edgesim.runs import feasibility, named_code, processes, records, resumption
 from edgesim.runs.inputs import VERSION, input_digests
 from edgesim.runs.lease import Lease, Taken, is_of_lease, leased
 from edgesim.runs.notes import end_notes, start_notes
+from edgesim.runs.past import go_on_longer, is_longer
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import make_selector, resolve_options
@@ -46,7 +47,7 @@ from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
-UNFINISHED = "was unfinished"
+UNFINISHED, SHORTER = "was unfinished", "was shorter"
 """Why a run begins again, or goes on."""
 
 CHECKPOINT_S = 10.0
@@ -111,15 +112,17 @@ def run(
     strict: bool = False,
     other_machine: bool = False,
     keep_failure: bool = False,
+    until: int | None = None,
 ) -> Result:
     """Simulate one run into a folder.
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
-    goes on from its last checkpoint. That is written at the end of a round, at most every ``checkpoint_s`` seconds of
+    goes on from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
+    are. That is written at the end of a round, at most every ``checkpoint_s`` seconds of
     wall time, and when SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine
     the run begins again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another
     machine, by which results may differ in their last bits. All finished tables but ``timing`` and the model are the
-    same bytes, however often a run was stopped.
+    same bytes, however often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
 
     ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
     round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
@@ -139,8 +142,11 @@ def run(
         if restarted is None:
             return _reused(folder)
         calls = _Calls(on_round, on_start, on_note)
-        begin = _Begin(restarted, restarted == UNFINISHED and not fresh, strict, other_machine, checkpoint_s)
+        may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
+        begin = _Begin(restarted, may_go_on, strict, other_machine, checkpoint_s, until)
         try:
+            if restarted == SHORTER and may_go_on:
+                go_on_longer(folder, records.read_config(folder), config, as_toml(config))
             return _simulated(config, folder, lease, begin, calls, target, cores or processes.cores())
         except Taken:
             raise
@@ -170,6 +176,7 @@ class _Begin:
     strict: bool
     other_machine: bool
     checkpoint_s: float
+    until: int | None
 
 
 def _reused(folder: Path) -> Result:
@@ -218,7 +225,9 @@ def _simulated(
         found = None
         if begin.may_go_on:
             modules = named_code.own_files(config)
-            found = resumption.find(folder, hangs_on, modules, on_note, begin.strict, begin.other_machine)
+            found = resumption.find(
+                folder, hangs_on, modules, on_note, begin.strict, begin.other_machine, partial(_place, numbers)
+            )
         if found is None:
             learner.prepare(calls.on_start)
             facts |= _facts(learner)
@@ -247,7 +256,10 @@ def _simulated(
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
                     go_on(server, found.state)
-                server.at_end = resumption.Saver(server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note)
+                keep_at = config.checkpoint_at or ()
+                server.at_end = resumption.Saver(
+                    server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until
+                )
                 done = 0 if found is None else found.about.round
                 reason, cut = _advance(server, islice(_round_numbers(numbers), done, None)), False
                 if not report.totals.rounds:
@@ -355,6 +367,13 @@ def _round_numbers(frames: list[tuple[int, int | None]]) -> Iterator[RoundNumber
             yield RoundNumber(next(numbers), frame, k, horizon, k == length)
 
 
+def _place(frames: list[tuple[int, int | None]], round: int) -> list[Any]:
+    """Where a round stands, as `edgesim.runs.checkpoints.About.place` says; empty if there is no such round."""
+    for number in islice(_round_numbers(frames), round - 1, round):
+        return [number.frame, number.round_in_frame, number.last_of_frame]
+    return []
+
+
 _MODEL = {
     "synchronous": "round was finished",
     "buffered": "model was made, since too few updates arrived",
@@ -392,7 +411,9 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     there = records.read_config(folder)
     if migrated(there) != there:
         raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
-    if (key := resumption.first_difference(there, as_toml(config))) is not None:
+    if (key := resumption.other_setting(there, as_toml(config))) is not None:
+        if is_longer(there, as_toml(config)):
+            return SHORTER
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )

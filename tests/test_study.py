@@ -358,7 +358,7 @@ def test_a_folder_with_another_study_is_refused_before_anything_runs(tmp_path, s
     first = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
     run_study(first, tmp_path, console=quiet())
     plan = (tmp_path / "plan.json").read_bytes()
-    other = Study("s", grid(TIMING | {"rounds": 4}, {"round.tmax_s": [1.2, 0.8]}, [0]))
+    other = Study("s", grid(TIMING | {"rounds": 2}, {"round.tmax_s": [1.2, 0.8]}, [0]))
     over_other_knobs = Study("s", grid(TIMING, {"devices.count": [10]}, [0]))
     with pytest.raises(EdgesimError, match=r"holds another study, over tmax_s"):
         run_study(over_other_knobs, tmp_path, console=quiet())

@@ -53,6 +53,7 @@ _CHOICES = {
     "round.protocol_options.": ("round.protocol",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""
+_NO_KNOBS = ("seed", "checkpoint_at")
 _NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption")
 
 
@@ -250,7 +251,7 @@ def runs_of(folders: Sequence[Path]) -> list[Run]:
     """
     flat = [flat_settings(read_config(folder)) for folder in folders]
     keys = list(dict.fromkeys(key for settings in flat for key in settings))
-    differing = [key for key in keys if key != "seed" and _differs(key, flat)]
+    differing = [key for key in keys if key not in _NO_KNOBS and _differs(key, flat)]
     short = [KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in differing]
     names = {key: name if short.count(name) == 1 else key for key, name in zip(differing, short, strict=True)}
     names |= {"selection.policy": "policy", "round.tmax_s": "tmax_s"}

@@ -2,13 +2,15 @@
 
 A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.runs.saved`
 packs it, and as bytes its JSON and what it hangs on. The hash is that of the content: a file that was cut short or
-edited is not taken. No code of a file is run, nothing is pickled.
+edited is not taken. No code of a file is run, nothing is pickled. Two more names are those of checkpoints that stay in
+a finished run: ``kept-...`` of rounds that were asked for, ``end-...`` the last one before the run's last round.
 """
 
 import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -24,14 +26,14 @@ from safetensors.numpy import load, save
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
 
-FORMAT = 2
+FORMAT = 3
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
 
 _KEPT = 2
 """Checkpoints that a run keeps: one may be damaged."""
 
 _HASH_LENGTH = 16
-_NAME = re.compile(rf"checkpoint-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
+_NAME = re.compile(rf"(checkpoint|kept|end)-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
 _ABOUT, _JSON = "about", "json"
 """Names of arrays, unlike those of a record."""
 
@@ -49,6 +51,10 @@ class About:
     """Versions and kinds of what numbers are worked out with."""
     streams: Mapping[str, int]
     """Bytes of each table's stream at that time."""
+    rows: Mapping[str, int]
+    """Rows of each table at that time."""
+    place: Sequence[Any]
+    """Where its round stands: the frame, the round in that, and whether it is the last of that."""
     wall_s: float
     """Wall time that the run had taken."""
     format: int = FORMAT
@@ -76,7 +82,7 @@ class Checkpoint:
     record: Packed
 
 
-def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = ()) -> None:
+def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = ()) -> Path:
     """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
 
     The files ``beside`` it, on which it hangs, are on the disk before it counts. Raises OSError.
@@ -98,6 +104,7 @@ def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = (
         raise
     for old in files(folder)[_KEPT:]:
         old.unlink(missing_ok=True)
+    return path
 
 
 def _sync(path: Path) -> None:
@@ -109,31 +116,85 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def files(folder: Path) -> list[Path]:
-    """The checkpoints of a run, the newest first, whole or not."""
-    found = [path for path in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(path.name)]
-    return sorted(found, key=lambda path: (int(path.name.split("-")[1]), path.stat().st_mtime_ns), reverse=True)
+def round_of(path: Path) -> int:
+    """The round of a checkpoint."""
+    return int(path.name.split("-")[1])
 
 
-def remove(folder: Path, after: int = 0) -> None:
-    """Remove the checkpoints of later rounds than ``after``."""
+def files(folder: Path, *kinds: str) -> list[Path]:
+    """The checkpoints of a run, the newest first, whole or not; ``kinds`` are ``checkpoint`` where none is given."""
+    wanted = kinds or ("checkpoint",)
+    found = [
+        path for path in folder.glob("*.safetensors") if (name := _NAME.fullmatch(path.name)) and name[1] in wanted
+    ]
+    return sorted(found, key=lambda path: (round_of(path), path.stat().st_mtime_ns), reverse=True)
+
+
+def keep(path: Path, kind: str) -> Path:
+    """Let a checkpoint stay in the finished run, as one that was asked for (``kept``) or as the last (``end``)."""
+    kept = path.with_name(kind + path.name[path.name.index("-") :])
+    if not kept.exists():
+        # Another name of the same bytes where the file system has such; a copy that is whole or not there elsewhere.
+        part = own_file(path.with_name("checkpoint.part"))
+        part.unlink(missing_ok=True)
+        try:
+            os.link(path, part)
+        except OSError:
+            shutil.copyfile(path, part)
+        part.replace(kept)
+    return kept
+
+
+def keep_end(folder: Path, last_round: int) -> None:
+    """Let the last checkpoint before the last round of a run stay, in place of others of that kind."""
+    before = [path for path in files(folder, "checkpoint", "end") if round_of(path) < last_round]
+    stays = keep(before[0], "end") if before else None
+    for path in files(folder, "end"):
+        if path != stays:
+            path.unlink(missing_ok=True)
+
+
+def remove(folder: Path) -> None:
+    """Remove the checkpoints that a finished run does not need."""
     for path in files(folder):
-        if int(path.name.split("-")[1]) > after:
+        path.unlink(missing_ok=True)
+    (folder / "checkpoint.part").unlink(missing_ok=True)
+
+
+def forget(folder: Path, after: int) -> None:
+    """Remove all checkpoints of later rounds than ``after``."""
+    for path in files(folder, "checkpoint", "kept", "end"):
+        if round_of(path) > after:
             path.unlink(missing_ok=True)
     (folder / "checkpoint.part").unlink(missing_ok=True)
 
 
 def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
-    """The newest whole checkpoint of a run, None if there is none; ``tell`` hears of those that are damaged."""
-    for path in files(folder):
-        try:
-            return _read(folder, path)
-        except (EdgesimError, OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
-            tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
+    """The newest whole checkpoint from which an unfinished run may go on, with the streams that it needs.
+
+    None if there is none; ``tell`` hears of those that are damaged.
+    """
+    for path in files(folder, "checkpoint", "kept", "end"):
+        found = read(path, tell)
+        if found is not None and found.about.format == FORMAT and (lack := _lacking(folder, found.about)):
+            if path.name.startswith("checkpoint"):
+                tell(f"{path.name} is damaged ({lack})")
+            found = None
+        if found is not None:
+            return found
     return None
 
 
-def _read(folder: Path, path: Path) -> Checkpoint:
+def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
+    """A checkpoint; None if it is damaged, of which ``tell`` hears."""
+    try:
+        return _read(path)
+    except (EdgesimError, OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+        tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
+    return None
+
+
+def _read(path: Path) -> Checkpoint:
     content = path.read_bytes()
     if _hash(content) != path.stem.rpartition("-")[2]:
         raise EdgesimError("it was cut short or changed")
@@ -143,12 +204,17 @@ def _read(folder: Path, path: Path) -> Checkpoint:
         # Whatever else another format says is not looked at.
         known = {name: about.get(name) for name in About.__dataclass_fields__}
         return Checkpoint(path, About(**known), Packed(b"", {}))
-    about = About(**about)
+    return Checkpoint(path, About(**about), Packed(arrays.pop(_JSON).tobytes(), arrays))
+
+
+def _lacking(folder: Path, about: About) -> str:
+    """What the streams of a run lack of the rows that they had at a checkpoint; empty if nothing."""
     for table, size in about.streams.items():
-        there = (folder / f"{table}.arrow").stat().st_size
+        path = folder / f"{table}.arrow"
+        there = path.stat().st_size if path.is_file() else 0
         if there < size:
-            raise EdgesimError(f"{table}.arrow has {there} of the {size} bytes that it had then")
-    return Checkpoint(path, about, Packed(arrays.pop(_JSON).tobytes(), arrays))
+            return f"{table}.arrow has {there} of the {size} bytes that it had then"
+    return ""
 
 
 def _hash(content: bytes) -> str:

@@ -78,6 +78,7 @@ class RunWriter:
             raise
         self._pending: dict[str, list[Mapping[str, Any]]] = {name: [] for name in SCHEMAS}
         self._flushed_s = time.monotonic()
+        self._last_round = 0
         self._whole = True
         """Whether no batch of a stream was written in part."""
 
@@ -92,7 +93,7 @@ class RunWriter:
             if not paths[name].is_file() or paths[name].stat().st_size < size:
                 raise EdgesimError(f"{paths[name]}: another process has changed it; start again")
         # Before the streams change on which they hang.
-        checkpoints.remove(self.folder, after=0 if go_on_from is None else go_on_from.round)
+        checkpoints.forget(self.folder, after=0 if go_on_from is None else go_on_from.round)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
@@ -103,6 +104,7 @@ class RunWriter:
         if not sizes:
             for name, sink in self._sinks.items():
                 sink.write(_versioned(name).serialize())
+        self._rows = dict.fromkeys(SCHEMAS, 0) if go_on_from is None else dict(go_on_from.rows)
         self._unsynced = set(SCHEMAS)
         """Tables with rows that may not be on the disk yet."""
 
@@ -138,23 +140,29 @@ class RunWriter:
             if pending:
                 arrays = [_column(field, pending) for field in schema]
                 # Not by a stream writer of Arrow's, which cannot go on with a stream.
-                self._sinks[name].write(pa.record_batch(arrays, schema=_versioned(name)).serialize())
+                batch = pa.record_batch(arrays, schema=_versioned(name))
+                self._sinks[name].write(batch.serialize())
                 self._sinks[name].flush()
+                self._rows[name] += batch.num_rows
                 pending.clear()
                 self._unsynced.add(name)
         self._flushed_s = time.monotonic()
 
-    def save(self, about: Mapping[str, Any], record: checkpoints.Packed) -> None:
+    def save(self, about: Mapping[str, Any], record: checkpoints.Packed, keep: bool = False) -> None:
         """Write a checkpoint: the rows until now, and behind them a record; ``about`` is that of it without streams.
 
-        All of it is on the disk then. Raises `EdgesimError` where that is full, or fails.
+        With ``keep`` it stays when the run has finished. All of it is on the disk then. Raises `EdgesimError` where
+        that is full, or fails.
         """
         with self._writing():
             self._flush()
             paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
             sizes = {name: path.stat().st_size for name, path in paths.items()}
             unsynced = [paths[name] for name in sorted(self._unsynced)]
-            checkpoints.write(self.folder, checkpoints.About(**about, streams=sizes), record, unsynced)
+            now = checkpoints.About(**about, streams=sizes, rows=dict(self._rows))
+            path = checkpoints.write(self.folder, now, record, unsynced)
+            if keep:
+                checkpoints.keep(path, "kept")
             self._unsynced.clear()
 
     def note(self, **facts: Any) -> None:
@@ -172,10 +180,12 @@ class RunWriter:
         self._run |= {"status": status, **facts}
         try:
             with self._writing():
-                goes_on = status != "finished" and bool(checkpoints.files(self.folder))
+                goes_on = status != "finished" and bool(checkpoints.files(self.folder, "checkpoint", "kept"))
                 if self._whole:
                     self._close_tables(cut)
                 self._write_run()
+                if self._whole and status == "finished":
+                    checkpoints.keep_end(self.folder, self._last_round)
                 if self._whole and not goes_on:
                     # The record of the run's end comes first: a run killed in between is finished, or goes on.
                     remove_streams(self.folder)
@@ -187,6 +197,7 @@ class RunWriter:
         for sink in self._sinks.values():
             sink.close()
         last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
+        self._last_round = last
         for name in SCHEMAS:
             table = _read_stream(self.folder / f"{name}.arrow", name)
             if cut and "round" in table.column_names:
@@ -207,6 +218,30 @@ def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
             write_whole(folder / "config.toml", tomli_w.dumps(dict(config)))
         run = read_run(folder) if (folder / "run.json").is_file() else {"schema_version": SCHEMA_VERSION}
         write_whole(folder / "run.json", json.dumps({**run, "status": "failed", "reason": reason}, indent=2) + "\n")
+
+
+def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> dict[str, int]:
+    """Begin the streams of a run with the first rows of another's tables, or of its own; their bytes by table.
+
+    Raises `EdgesimError` where there are fewer.
+    """
+    sizes = {}
+    for name, count in rows.items():
+        stream, parquet = source / f"{name}.arrow", source / f"{name}.parquet"
+        table = _read_stream(stream, name) if stream.is_file() else None
+        if (table is None or len(table) < count) and parquet.is_file():
+            table = pq.read_table(parquet, schema=_versioned(name))
+        if table is None or len(table) < count:
+            there = 0 if table is None else len(table)
+            raise EdgesimError(f"{source}: {name} has {there} of the {count} rows that it had at the checkpoint")
+        part = own_file(folder / f"{name}.arrow.part")
+        with pa.OSFile(str(part), "wb") as sink:
+            sink.write(_versioned(name).serialize())
+            for batch in table.slice(0, count).combine_chunks().to_batches():
+                sink.write(batch.serialize())
+        part.replace(folder / f"{name}.arrow")
+        sizes[name] = (folder / f"{name}.arrow").stat().st_size
+    return sizes
 
 
 def remove_streams(folder: Path) -> None:

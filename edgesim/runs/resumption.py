@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,24 +51,29 @@ def find(
     on_note: Callable[[str, str], None],
     strict: bool,
     other_machine: bool,
+    place_of: Callable[[int], Sequence[Any]],
 ) -> Found | None:
     """The newest checkpoint in the folder of an unfinished run from which it may go on; None where it begins again.
 
     Records may be of edgesim and of the user's own ``modules``. ``on_note`` hears why an older one is taken, or none;
     with ``strict`` a whole one that is of something else is an `EdgesimError`. With ``other_machine`` it may be of
-    another machine.
+    another machine. ``place_of`` says of a round what `checkpoints.About.place` does.
     """
 
     def tell(what: str) -> None:
         # A study shows a subject once.
         on_note(f"checkpoint of {folder}", f"{folder}: {what}")
 
+    before = read_run(folder) if (folder / "run.json").is_file() else {}
     found = checkpoints.newest(folder, lambda damage: tell(f"{damage}; the one before is taken, or else the start"))
     if found is None:
+        refuse_without_past(folder, before)
         return None
     then, state = found.about, None
     other = {name: old for name, old in then.machine.items() if wanted["machine"].get(name) != old}
     difference = _difference(then, wanted, {} if other_machine else other)
+    if difference is None and list(then.place) != list(place_of(then.round)):
+        difference = "is of a run whose frames have other rounds"
     if difference is None:
         try:
             state = unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
@@ -76,20 +81,27 @@ def find(
             difference = f"cannot be read ({error})"
     if state is not None:
         told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
-        before = read_run(folder).get("resumed", []) if (folder / "run.json").is_file() else []
         on_note("resume", f"{folder}: goes on behind round {then.round}")
-        return Found(then, state, {"resumed": [*before, told]})
+        facts = {"resumed": [*before.get("resumed", []), told]}
+        return Found(then, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
     if strict:
         raise EdgesimError(f"{found.path}: {difference}; edgesim run --fresh begins again")
+    refuse_without_past(folder, before)
     tell(f"the run begins again, since its checkpoint {difference}")
     return None
+
+
+def refuse_without_past(folder: Path, run: Mapping[str, Any]) -> None:
+    """Raises `EdgesimError` for a fork that would begin again from the start, with another past than its own."""
+    if "fork" in run:
+        raise EdgesimError(f"{folder}: is a fork of {run['fork']['parent']} that has lost its past; fork it once more")
 
 
 def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mapping[str, str]) -> str | None:
     """Why a run may not go on from a checkpoint; None if it may."""
     if then.format != checkpoints.FORMAT:
         return f"has format {then.format} (edgesim reads {checkpoints.FORMAT})"
-    if (key := first_difference(then.config, now["config"])) is not None:
+    if (key := other_setting(then.config, now["config"])) is not None:
         return f"is of another config ({key} differs)"
     if (key := first_difference(then.inputs, now["inputs"])) is not None:
         return f"is of other files, code or version of edgesim ({key} differs)"
@@ -98,6 +110,12 @@ def _difference(then: checkpoints.About, now: Mapping[str, Any], machine: Mappin
         new = now["machine"].get(name)
         return f"is of another machine ({name} was {old}, is {new}; edgesim resume --allow-other-machine goes on)"
     return None
+
+
+def other_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first key in which two configs differ, but for what changes no result; None if there is none."""
+    first, second = ({key: value for key, value in each.items() if key != "checkpoint_at"} for each in (one, other))
+    return first_difference(first, second)
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -134,14 +152,18 @@ class Saver:
         asked: Request,
         started_s: float,
         on_note: Callable[[str, str], None],
+        keep_at: Collection[int],
+        until: int | None,
     ) -> None:
         """``every_s`` is the least wall time between two checkpoints, 0 for one at the end of each round.
 
+        Those of the rounds ``keep_at`` stay; behind the round ``until`` the run ends as if it was asked to.
         ``started_s`` is when the run began, by the performance counter. ``on_note`` hears of large checkpoints, and of
         a run that cannot be saved.
         """
         self._server, self._about, self._every_s, self._asked = server, about, every_s, asked
         self._started_s, self._on_note = started_s, on_note
+        self._keep_at, self._until = frozenset(keep_at), until
         self._folder = folder
         self._due_s = time.perf_counter() + every_s
         self._can_save = True
@@ -156,13 +178,18 @@ class Saver:
     def __call__(self, number: RoundNumber) -> None:
         """A round has ended."""
         begun_s = time.perf_counter()
-        if self._asked.came is None and (begun_s < self._due_s or not self._can_save):
+        ends = self._asked.came is not None or number.round == self._until
+        is_kept = number.round in self._keep_at
+        # From here a run with more rounds goes on. A short one is played again as fast.
+        is_end = number.round_in_frame == number.rounds_in_frame - 1 and begun_s - self._started_s >= self._every_s
+        if not (ends or is_kept or is_end) and (begun_s < self._due_s or not self._can_save):
             return
         record = self._packed(number.round) if self._can_save else None
         if record is not None:
-            about = {**self._about, "round": number.round, "wall_s": begun_s - self._started_s}
-            self._server.parts.writer.save(about, record)
-        if self._asked.came is not None:
+            place = [number.frame, number.round_in_frame, number.last_of_frame]
+            about = {**self._about, "round": number.round, "place": place, "wall_s": begun_s - self._started_s}
+            self._server.parts.writer.save(about, record, is_kept)
+        if ends:
             raise stopped(self._folder)
         now_s = time.perf_counter()
         pause_s = max(self._every_s, (now_s - begun_s) / _SHARE) if self._every_s else 0.0

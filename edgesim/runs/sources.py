@@ -66,6 +66,11 @@ def source_files(module: str) -> dict[str, Path]:
 digest_when_loaded = cache(source_digest)
 
 
+def mentions(module: str, text: str) -> bool:
+    """Whether a module, or code that `source_digest` would count with it, contains a text."""
+    return any(text.encode() in file.read_bytes() for file, _ in _walk(module).values())
+
+
 def _own_name(module: str) -> str:
     return "__main__" if module in _MAIN else module
 

@@ -12,8 +12,9 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.migration import migrated
 from edgesim.runs.lease import LEASE_S, is_of_lease, leased
+from edgesim.runs.past import is_longer
 from edgesim.runs.records import read_config, write_whole
-from edgesim.runs.resumption import first_difference
+from edgesim.runs.resumption import other_setting
 from edgesim.studies.plan import PlannedRun, Study
 
 _PATIENCE_S = 2 * LEASE_S
@@ -31,7 +32,8 @@ def grow(study: Study, out: Path) -> None:
         for run in study.runs:
             config = json.loads(json.dumps(simulation.as_toml(run.config)))
             known = planned.setdefault(run.folder, {})
-            if known and (key := first_difference(known["config"], config)) is not None:
+            key = other_setting(known["config"], config) if known else None
+            if key is not None and not is_longer(known["config"], config):
                 what = f"plans run {run.folder} with another config ({key} differs)"
                 raise EdgesimError(f"{out}: {what}; choose another --out or remove it")
             known |= {"folder": run.folder, "knobs": dict(run.knobs), "seed": run.seed, "config": config}

@@ -118,7 +118,7 @@ def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> 
     for reason, times in Counter(why.values()).items():
         if reason:
             again = "run again from the start"
-            if reason == simulation.UNFINISHED:
+            if reason in (simulation.UNFINISHED, simulation.SHORTER):
                 again = f"gone on with behind their last checkpoints, or {again}"
             console.print(f"{times} of {count} runs: {reason}, {again}", highlight=False, soft_wrap=True)
 

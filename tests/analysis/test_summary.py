@@ -174,7 +174,7 @@ def test_a_malformed_plan_is_refused_in_one_line_that_names_the_field(tmp_path, 
 
 
 def test_a_folder_without_a_plan_is_no_study(tmp_path):
-    with pytest.raises(EdgesimError, match=r"study\.json is missing"):
+    with pytest.raises(EdgesimError, match=r"plan\.json is missing"):
         summarise(tmp_path)
 
 

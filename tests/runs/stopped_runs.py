@@ -18,7 +18,7 @@ class Broken(KeyboardInterrupt):
 
 def content(folder: Path) -> dict[str, bytes]:
     """What has to be the same, by the file's name: the model and all tables but that of wall times."""
-    paths = [*folder.glob("*.parquet"), *folder.glob("*.safetensors")]
+    paths = [*folder.glob("*.parquet"), *folder.glob("model*.safetensors")]
     return {path.name: path.read_bytes() for path in sorted(paths) if path.name != "timing.parquet"}
 
 

@@ -190,7 +190,7 @@ def rewrite(stopped, **changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 2)"),
+        ({"format": 99}, "has format 99 (edgesim reads 3)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -239,7 +239,7 @@ def test_a_checkpoint_is_due_after_so_much_wall_time_and_takes_a_fiftieth_of_it_
         def perf_counter():
             return clock[0]
 
-    def save(self, about, record):
+    def save(self, about, record, keep):
         saved.append((about["round"], clock[0]))
         clock[0] += 0.5
 
@@ -510,7 +510,7 @@ def test_what_a_learner_remembers_is_all_that_changes_of_it():
 
 def test_a_checkpoint_holds_no_pickle_and_only_what_edgesim_made(stopped: Path):
     for path in checkpoints.files(stopped):
-        found = checkpoints._read(stopped, path)
+        found = checkpoints._read(path)
         assert {array.dtype.hasobject for array in found.record.arrays.values()} == {False}
         assert json.loads(found.record.json)["record"] == "edgesim.engine.run_state:RunState"
 
