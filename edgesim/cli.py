@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import tomli_w
 import typer
+from rich.console import Console
 
-from edgesim import simulation
+from edgesim import forking, simulation
 from edgesim.analysis.runs import is_study, runs_of
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
@@ -26,7 +27,7 @@ from edgesim.learning.drift import LAWS
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
-from edgesim.runs.records import read_config, read_table, write_whole
+from edgesim.runs.records import read_config, read_run, read_table, write_whole
 from edgesim.selection import SELECTORS
 from edgesim.terminal import explain as explaining
 from edgesim.terminal import new_command, study_command, trace_command
@@ -86,7 +87,10 @@ def run(
     """Simulate one run, or go on with it where it was stopped."""
     settings = load(config, set_ or [])
     tell_user_code(settings, config, no_user_code)
-    _simulate(settings, out or Path("runs") / config.stem, fresh=fresh, checkpoint_s=checkpoint_s)
+    folder = out or Path("runs") / config.stem
+    if (folder / "run.json").is_file() and "fork" in read_run(folder):
+        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another --out or remove it")
+    _simulate(settings, folder, fresh=fresh, checkpoint_s=checkpoint_s)
 
 
 @app.command()
@@ -113,19 +117,35 @@ def resume(
     _simulate(settings, run, strict=True, other_machine=other_machine, checkpoint_s=checkpoint_s)
 
 
+@app.command()
+@plain_errors
+def fork(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    at_round: Annotated[int, typer.Option(help="The last round of the common past.")],
+    out: Annotated[Path, typer.Option(help="Folder of the fork.")],
+    set_: Annotated[list[str], typer.Option("--set", help="What is other from then on, such as round.tmax_s=0.8.")],
+    no_user_code: NoUserCode = False,
+    checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+) -> None:
+    """Give a run another future from the end of a round on: the same past, other knobs."""
+    tell_user_code(parse(read_config(run), str(run / "config.toml")), run, no_user_code)
+    console = PlainConsole()
+
+    def note(_: str, told: str) -> None:
+        console.print(f"note: {told}", style="yellow", highlight=False)
+
+    def replay(config: RunConfig, folder: Path, until: int) -> None:
+        _play(config, folder, console, until=until, checkpoint_s=checkpoint_s)
+
+    settings = forking.prepare(run, at_round, set_, out, note, replay)
+    tell_user_code(settings, out, no_user_code)
+    _simulate(settings, out, strict=True, checkpoint_s=checkpoint_s)
+
+
 def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
     """Simulate one run, ``how`` as `simulation.run` says, and print what it did."""
     console = PlainConsole()
-    with bar(console, transient=True) as progress:
-        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
-        result = simulation.run(
-            settings,
-            folder,
-            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
-            on_start=lambda what: progress.update(task, text=what),
-            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
-            **how,
-        )
+    result = _play(settings, folder, console, **how)
     if result.status != "finished":
         kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
         raise EdgesimError(f"{folder}: {result.reason}{kept}")
@@ -135,6 +155,20 @@ def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
     if result.restarted:
         console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
     print_run(folder, console)
+
+
+def _play(settings: RunConfig, folder: Path, console: Console, **how: Any) -> simulation.Result:
+    """Simulate one run, with a bar of its progress."""
+    with bar(console, transient=True) as progress:
+        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
+        return simulation.run(
+            settings,
+            folder,
+            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
+            on_start=lambda what: progress.update(task, text=what),
+            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
+            **how,
+        )
 
 
 @app.command()

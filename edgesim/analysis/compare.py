@@ -63,7 +63,7 @@ def compare(
     named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
                           "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
     further = describe([one.sides for one in found], table["alpha"].tolist(), difference)
-    variances, notes, place = {}, _left_out(runs, paired), " and ".join(within)
+    variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
     for name in metrics:
         values = pd.DataFrame(
             {by: value_text(run.knobs.get(by)), place: _place(run, within), "value": of[run.folder].get(name, np.nan)}
@@ -201,6 +201,13 @@ def _left_out(runs: Sequence[Run], paired: Sequence[Pairing]) -> list[str]:
     compared = {run.folder for pairing in paired for pair in pairing.runs for run in pair}
     alone = dict.fromkeys(knobs_text(run.knobs) for run in runs if run.folder not in compared)
     return [f"Compared with nothing: {'; '.join(alone)}."] if alone else []
+
+
+def _forks(runs: Sequence[Run]) -> list[str]:
+    """Notes about the past that forks have in common with another run."""
+    forks = {run.folder: run.fork for run in runs}
+    told = [f"{folder} is {one.parent} until the end of round {one.round}" for folder, one in forks.items() if one]
+    return [f"Common past: {'; '.join(told)}. Only what follows can differ."] if told else []
 
 
 def _no_variance(values: pd.DataFrame, by: str, place: str) -> str:

@@ -57,6 +57,16 @@ _NO_KNOBS = ("seed", "checkpoint_at")
 _NO_OPTIONS = ("algorithm.compute_cost", "availability.interruption")
 
 
+@dataclass(frozen=True)
+class Fork:
+    """A past in common with another run."""
+
+    parent: str
+    """The other run's folder, as it was given."""
+    round: int
+    """The last round of the common past."""
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """One run folder with the knobs that tell it apart from other runs; tables are read when first asked for.
@@ -147,6 +157,12 @@ class Run:
     def battery(self) -> tuple[float, float]:
         """Capacity of a battery in J, and the share of it that a device needs to check in."""
         return self._number("devices.battery_j"), self._number("devices.battery_reserve")
+
+    @property
+    def fork(self) -> "Fork | None":
+        """Whose past the run has; None for a run of its own."""
+        told = read_run(self.folder).get("fork")
+        return Fork(str(told.get("parent")), int(told.get("round", 0))) if isinstance(told, dict) else None
 
     @property
     def why_without_roc_auc(self) -> str:

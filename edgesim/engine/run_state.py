@@ -23,6 +23,7 @@ class RunState:
     accuracy: float | None
     protocol: dict[str, Any]
     selector: Any
+    """What the policy remembers; None where it remembers nothing, or begins to only now."""
     joiners: Any
     """What devices remember that are asked whether they join; None where none is."""
     learner: dict[str, Any]
@@ -63,7 +64,7 @@ def go_on(server: Server, state: RunState) -> None:
     parts = server.parts
     parts.clock.set_forward(state.t_s)
     server.accuracy = state.accuracy
-    if parts.selector.state is not None:
+    if state.selector is not None:
         parts.selector.state = state.selector
     if parts.joiners is not None:
         parts.joiners.memory = state.joiners

@@ -63,7 +63,7 @@ class Standing:
 
     path: Path
     holder: Holder | None
-    """None in the instant before it has written its name."""
+    """None where it has not written its name yet, or never will, on a file system without links."""
     beat_s: float
     """When it was last heard of, by the file system's clock."""
 
@@ -129,14 +129,10 @@ class Lease:
                 raise _taken(self._folder, before)
             number = 1 if before is None else _number(before.path) + 1
             path = self._folder / f"lease-{number:04d}.json"
-            try:
-                handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            except FileExistsError:
+            if not self._create(path):
                 # Another one was faster.
                 continue
             try:
-                with os.fdopen(handle, "w", encoding="utf-8") as file:
-                    file.write(self._text)
                 # Where this process slept after it had looked, others may have had the folder meanwhile.
                 others = {number: other for number, other in _leases(self._folder) if other != path}
                 last = None if not others else others[max(others)]
@@ -148,6 +144,27 @@ class Lease:
                 path.unlink(missing_ok=True)
                 raise
             path.unlink(missing_ok=True)
+
+    def _create(self, path: Path) -> bool:
+        """Create a lease with its holder's name in it: a kill leaves a whole one or none. False if it is there."""
+        part = self._folder / f"lease-{secrets.token_hex(8)}.part"
+        try:
+            part.write_text(self._text, encoding="utf-8")
+            try:
+                os.link(part, path)
+            except FileExistsError:
+                # A network drive may say so of a link that it made when it was asked before.
+                return part.stat().st_nlink > 1
+            except OSError:
+                # A file system without links: the name follows at once.
+                with path.open("x", encoding="utf-8") as file:
+                    file.write(self._text)
+            return True
+        except (FileExistsError, FileNotFoundError):
+            # The other one tidies up behind itself.
+            return False
+        finally:
+            part.unlink(missing_ok=True)
 
     def _beat(self) -> None:
         while not self._over.wait(_BEAT_S):
@@ -240,7 +257,8 @@ def _now_s(folder: Path) -> float:
         return os.fstat(handle).st_mtime
     finally:
         os.close(handle)
-        os.unlink(name)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
 
 
 @cache
