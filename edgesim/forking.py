@@ -23,9 +23,9 @@ from edgesim.migration import migrated
 from edgesim.runs import checkpoints, named_code
 from edgesim.runs.checkpoints import Checkpoint, Packed
 from edgesim.runs.inputs import input_digests
-from edgesim.runs.past import ENDS, first_whole, hand_over, refuse_other_end
+from edgesim.runs.past import first_whole, hand_over, refuse_other_end
 from edgesim.runs.processes import Stopped
-from edgesim.runs.records import SCHEMA_VERSION, read_config, read_run, read_table, write_whole
+from edgesim.runs.records import ENDS, SCHEMA_VERSION, read_config, read_run, read_table, write_whole
 from edgesim.runs.saved import pack, unpack
 
 _MAY_CHANGE = ("selection.", "round.", "evaluation.", *ENDS, "checkpoint_at")

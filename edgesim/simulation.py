@@ -221,6 +221,7 @@ def _simulated(
         for about, note in notes.items():
             on_note(about, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
+        facts["ends"] = records.ends(as_toml(config))
         hangs_on = resumption.about(as_toml(config), facts)
         found = None
         if begin.may_go_on:

@@ -13,7 +13,7 @@ from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import read_json
-from edgesim.runs.records import read_config, read_rows, read_run, read_table, setting
+from edgesim.runs.records import ends, read_config, read_rows, read_run, read_table, setting
 
 Knob = str | int | float | bool
 
@@ -186,7 +186,7 @@ class PlannedRun:
 
     run: Run
     status: str
-    """As the run's own ``run.json`` says, ``planned`` where there is none."""
+    """As `status_of` says."""
     config: Mapping[str, Any] | None = None
     """The complete config; None in a plan of the older layout."""
 
@@ -214,6 +214,9 @@ class Study:
         return list(dict.fromkeys(name for entry in self.planned for name in entry.run.knobs))
 
 
+Status = Callable[[Path, Mapping[str, Any]], str]
+"""Says how far the run of a folder is that is to have a config."""
+
 PLAN, OLDER_PLAN = "plan.json", "study.json"
 """Names of a study's plan; the older one holds how each run ended, too, and no configs."""
 
@@ -223,15 +226,29 @@ def is_study(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (PLAN, OLDER_PLAN))
 
 
-def status_of(folder: Path) -> str:
-    """The status of a run as its ``run.json`` says; ``planned`` where there is none."""
-    return str(read_run(folder)["status"]) if (folder / "run.json").is_file() else "planned"
+def status_of(folder: Path, config: Mapping[str, Any]) -> str:
+    """The status of a planned run as its ``run.json`` says.
+
+    It is ``planned`` where there is none, or where that is of a shorter run, and ``damaged`` where it cannot be read.
+    """
+    if not (folder / "run.json").is_file():
+        return "planned"
+    try:
+        run = read_run(folder)
+    except EdgesimError:
+        return "damaged"
+    return "planned" if is_shorter(run, config) else str(run["status"])
 
 
-def read_study(folder: Path, status: Callable[[Path], str] = status_of) -> Study:
+def is_shorter(run: Mapping[str, Any], config: Mapping[str, Any] | None) -> bool:
+    """Whether a finished run, by its ``run.json``, is to end later now."""
+    return run["status"] == "finished" and config is not None and run.get("ends", ends(config)) != ends(config)
+
+
+def read_study(folder: Path, status: Status = status_of) -> Study:
     """Read a study's plan, and how far its runs are, as ``status`` says of their folders.
 
-    Raises `EdgesimError` that names the field where the plan is missing or malformed, or a run's ``run.json`` is.
+    Raises `EdgesimError` that names the field where the plan is missing or malformed.
     """
     path = folder / PLAN
     if not path.is_file() and (folder / OLDER_PLAN).is_file():
@@ -300,7 +317,7 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Kn
     return flat
 
 
-def _planned_run(folder: Path, entry: Any, where: str, status: Callable[[Path], str]) -> PlannedRun:
+def _planned_run(folder: Path, entry: Any, where: str, status: Status) -> PlannedRun:
     if not isinstance(entry, dict):
         raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and config")
     knobs, place = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
@@ -312,7 +329,8 @@ def _planned_run(folder: Path, entry: Any, where: str, status: Callable[[Path], 
     run = Run(folder / place, knobs, _field(entry, "seed", int, where))
     if "config" not in entry:
         return PlannedRun(run, _field(entry, "status", str, where))
-    return PlannedRun(run, status(run.folder), _field(entry, "config", dict, where))
+    config = _field(entry, "config", dict, where)
+    return PlannedRun(run, status(run.folder, config), config)
 
 
 def _field(mapping: Mapping[str, Any], name: str, kind: type, where: str) -> Any:

@@ -89,13 +89,14 @@ def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = (
     """
     texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
     content = save({**record.arrays, **{name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}})
-    path = folder / f"checkpoint-{about.round:06d}-{_hash(content)}.safetensors"
-    part = own_file(folder / "checkpoint.part")
+    part, path = own_file(folder / "checkpoint.part"), folder / "checkpoint"
     try:
         part.write_bytes(content)
-        # At the same time: a journal takes about as long for several files as for one.
+        # At the same time: a journal takes about as long for several files as for one, and the hash not as long.
         with ThreadPoolExecutor(len(beside) + 1) as pool:
-            list(pool.map(_sync, [part, *beside]))
+            synced = pool.map(_sync, [part, *beside])
+            path = folder / f"checkpoint-{about.round:06d}-{_hash(content)}.safetensors"
+            list(synced)
         part.replace(path)
     except OSError as error:
         with suppress(OSError):

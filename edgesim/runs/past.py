@@ -10,13 +10,10 @@ from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.runs import checkpoints
 from edgesim.runs.checkpoints import Checkpoint
-from edgesim.runs.records import copy_rows
+from edgesim.runs.records import ENDS, copy_rows
 from edgesim.runs.resumption import first_difference
 from edgesim.runs.sources import mentions
 from edgesim.selection import SELECTORS
-
-ENDS = ("rounds", "stop_at_s")
-"""Keys that say when a run ends."""
 
 
 def is_longer(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -37,6 +37,9 @@ SCHEMA_VERSION = 2
 _FLUSH_S = 0.5
 """How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
+ENDS = ("rounds", "stop_at_s")
+"""Keys of a config that say when a run ends; ``ends`` of ``run.json`` has those that the run has."""
+
 _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "status": (str,),
     "reason": (str,),
@@ -335,6 +338,11 @@ def setting(folder: Path, config: Mapping[str, Any], key: str, *kinds: type) -> 
     if not _is_one_of(value, kinds):
         raise EdgesimError(f"{folder / 'config.toml'}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {value!r})")
     return value
+
+
+def ends(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What a config says of when its run ends."""
+    return {key: config[key] for key in ENDS if key in config}
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """How far the runs of a study are, as their folders say: nothing else is written down."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from edgesim.analysis.runs import read_study
+from edgesim.analysis.runs import is_shorter, read_study
 from edgesim.errors import EdgesimError
 from edgesim.runs.lease import Holder, standing
 from edgesim.runs.records import read_run
@@ -28,8 +29,8 @@ class State:
     """For how long that was not heard of, where it was looked for."""
 
 
-def state_of(folder: Path) -> State:
-    """How far the run of a folder is; the folder need not exist."""
+def state_of(folder: Path, config: Mapping[str, Any] | None = None) -> State:
+    """How far the run of a folder is, that is to have a ``config``; the folder need not exist."""
     lease = standing(folder)
     if lease is not None and lease.is_held:
         return State("running", "", lease.holder, lease.silent_s)
@@ -41,6 +42,8 @@ def state_of(folder: Path) -> State:
     except EdgesimError as error:
         return State("damaged", str(error))
     reason = str(run.get("reason", "")).partition("\n")[0]
+    if is_shorter(run, config):
+        return State("planned", "is to end later")
     if run["status"] == "finished":
         return State("finished", reason)
     if run["status"] == "running" or lease is not None:
@@ -53,5 +56,5 @@ def read_ledger(folder: Path) -> dict[str, State]:
 
     Raises `EdgesimError` where the plan is missing or malformed.
     """
-    planned = read_study(folder, status=lambda _: "").planned
-    return {entry.run.folder.name: state_of(entry.run.folder) for entry in planned}
+    planned = read_study(folder, status=lambda *_: "").planned
+    return {entry.run.folder.name: state_of(entry.run.folder, entry.config) for entry in planned}

@@ -63,7 +63,7 @@ def read_plan(folder: Path) -> Study:
 
 
 def _read(folder: Path) -> Plan:
-    return read_study(folder, status=lambda _: "")
+    return read_study(folder, status=lambda *_: "")
 
 
 def _config(entry: Entry) -> dict[str, Any] | None:

@@ -62,13 +62,12 @@ def run_study(
             check_files(run.config)
     anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
     states = {run.folder: state_of(out / run.folder) for run in study.runs}
-    mine = [run for run in study.runs if states[run.folder].status != "running"]
+    mine = [run for run in study.runs if states[run.folder].status not in ("running", "damaged")]
     why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in mine}
     made = [path for path in (out, *out.parents) if not path.exists()]
     endings = {folder: Ending("finished", "finished before", reused=True) for folder in why if why[folder] is None}
-    if not retry_failed:
-        failed = {folder: state for folder, state in states.items() if state.status == "failed"}
-        endings |= {folder: Ending("failed", state.reason) for folder, state in failed.items()}
+    bad = {"damaged"} if retry_failed else {"damaged", "failed"}
+    endings |= {folder: Ending("failed", state.reason) for folder, state in states.items() if state.status in bad}
     grow(study, out)
     _tell_begun({folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console)
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}

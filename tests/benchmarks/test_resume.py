@@ -40,8 +40,8 @@ def test_a_checkpoint_beside_a_bare_write_of_its_bytes(benchmark, tmp_path, monk
     ours, bare, sizes = [], [], []
     save, call = RunWriter.save, simulation.resumption.Saver.__call__
 
-    def timed(self, about, record):
-        save(self, about, record)
+    def timed(self, about, record, keep):
+        save(self, about, record, keep)
         sizes.append(checkpoints.files(self.folder)[0].stat().st_size)
 
     def beside(self, number):

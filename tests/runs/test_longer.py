@@ -7,11 +7,14 @@ from kill_runs import KINDS, make_config
 from stopped_runs import content, stop_at
 
 from edgesim import Study, grid, run_study, simulation
+from edgesim.analysis.runs import read_study
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.runs import checkpoints
 from edgesim.runs.past import is_longer
 from edgesim.runs.records import read_config, read_run, read_table
+from edgesim.studies.ledger import read_ledger
+from edgesim.studies.plan_file import grow
 
 VALUES = {
     "seed": 5,
@@ -119,6 +122,10 @@ def test_what_counts_as_longer(then, now, told):
 def test_a_study_with_more_rounds_goes_on_with_its_runs(tmp_path, studies_here):
     timing = {"learning": {"training": "none"}, "data": {"dataset": "none"}}
     studies = [Study("s", grid(VALUES | timing | {"rounds": rounds}, {}, [0, 1])) for rounds in (4, 7)]
-    for study in studies:
-        run_study(study, tmp_path / "out")
+    run_study(studies[0], tmp_path / "out")
+    grow(studies[1], tmp_path / "out")
+    assert {state.status for state in read_ledger(tmp_path / "out").values()} == {"planned"}
+    assert read_study(tmp_path / "out").finished == []
+    run_study(studies[1], tmp_path / "out")
+    assert {state.status for state in read_ledger(tmp_path / "out").values()} == {"finished"}
     assert [len(read_table(tmp_path / "out" / name, "rounds")) for name in ("s0", "s1")] == [7, 7]

@@ -75,6 +75,10 @@ def test_every_run_of_a_study_has_a_status_that_its_folder_tells(tmp_path, studi
     assert "process 12 on far is gone" in edgesim("study", "status", tmp_path)[1]
     path.write_text("{")
     assert read_ledger(tmp_path)[LAST].status == "damaged"
+    (tmp_path / OTHER / "lease-0001.json").unlink()
+    endings = run_study(STUDY, tmp_path, console=quiet())
+    assert endings[LAST].reason.startswith(f"{path}: not valid JSON")
+    assert statuses(tmp_path) == {BAD: "failed", SOME: "finished", OTHER: "finished", LAST: "damaged"}
 
 
 def test_study_run_does_what_is_missing_and_tries_failed_runs_again_only_where_that_is_asked_for(
