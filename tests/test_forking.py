@@ -10,9 +10,12 @@ from stopped_runs import content, stop_at
 from typer.testing import CliRunner
 
 from edgesim import forking, simulation
+from edgesim.analysis.runs import runs_of
 from edgesim.cli import app
 from edgesim.config_file import parse, set_value
 from edgesim.errors import EdgesimError
+from edgesim.plots.accuracy import draw_accuracy
+from edgesim.plots.groups import panels_of
 from edgesim.runs import checkpoints
 from edgesim.runs.records import read_config, read_run, read_table
 from edgesim.selection import SELECTORS
@@ -276,6 +279,11 @@ def test_the_command_forks_and_compare_tells_the_common_past(run, tmp_path):
     status, said = edgesim("compare", *folders, "--metric", "final_accuracy", "--by", "policy")
     assert status == 0, said
     assert f"Common past: {tmp_path / 'fork'} is {run} until the end of round 5" in said
+    panels = panels_of(runs_of(folders))
+    for over, place in (("rounds", 5.0), ("seconds", read_table(run, "rounds")["t_end_s"][4])):
+        (axes,) = draw_accuracy(panels, over).axes[:1]
+        (line,) = [line for line in axes.lines if line.get_linestyle() == ":"]
+        assert line.get_xdata() == [place, place]
 
 
 def test_set_value_and_the_kept_key_change_no_result(run, tmp_path):
