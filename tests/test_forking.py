@@ -71,13 +71,13 @@ def run(tmp_path_factory):
     return folder
 
 
-def switching(policy):
-    """A policy that chooses at random until the end of `ROUND`, and then as a new ``policy`` does."""
-    kind, first = SELECTORS[policy], SELECTORS["random"]
+def switching(policy, first="random"):
+    """A policy that chooses as the ``first`` one until the end of `ROUND`, and then as a new ``policy`` does."""
+    kind, first = SELECTORS[policy], SELECTORS[first]
 
     class Switch:
         Options = kind.Options
-        looks_at = kind.looks_at
+        looks_at = kind.looks_at | first.looks_at
 
         def __init__(self, options, device_count, class_count):
             self.before = first(first.Options(), device_count, class_count)
@@ -125,6 +125,15 @@ def test_a_fork_to_a_policy_has_the_bytes_of_a_run_that_switched_to_it_in_that_r
     simulation.run(parse(values, "fork"), tmp_path / "switched")
     assert_same(tmp_path / "fork", tmp_path / "switched")
     assert read_run(tmp_path / "fork")["fork"]["round"] == ROUND
+
+
+def test_another_policy_begins_to_remember_behind_that_round(tmp_path, monkeypatch):
+    simulation.run(config(selection={"policy": "oort"}, checkpoint_at=[ROUND]), tmp_path / "run")
+    forked(tmp_path / "run", tmp_path / "fork", "selection.policy=refl")
+    values = read_config(tmp_path / "fork")
+    monkeypatch.setitem(SELECTORS, "refl", switching("refl", "oort"))
+    simulation.run(parse(values, "fork"), tmp_path / "switched")
+    assert_same(tmp_path / "fork", tmp_path / "switched")
 
 
 OTHER_KNOBS = {
@@ -213,6 +222,10 @@ def test_a_stopped_run_can_be_forked_and_a_fork_goes_on_and_can_be_forked_too(ru
 
 def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
     settings = forking.prepare(run, ROUND, ["selection.policy=oort"], tmp_path / "fork", print, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "input_digests", lambda *_: {"edgesim": "other"})
+        with pytest.raises(EdgesimError, match=f"is a fork of {run} that has lost its past"):
+            simulation.run(settings, tmp_path / "fork")
     for path in (tmp_path / "fork").glob("*.safetensors"):
         path.write_bytes(b"cut")
     with pytest.raises(EdgesimError, match=f"is a fork of {run} that has lost its past"):
@@ -254,6 +267,14 @@ def test_more_rounds_for_a_fork_and_none_where_the_past_depends_on_them(run, tmp
     simulation.run(config(selection={"policy": "fedteddi"}, checkpoint_at=[5]), tmp_path / "ahead")
     with pytest.raises(EdgesimError, match=r"--set rounds; it cannot go on, since its rounds depend on how many"):
         forked(tmp_path / "ahead", tmp_path / "no", "rounds=12")
+
+
+def test_a_fork_whose_frames_would_have_had_other_rounds_is_refused(tmp_path):
+    data = {"dataset": str(Path(__file__).parent / "compared/hundred-classes.npz"), "samples_per_device": 6}
+    simulation.run(config(rounds=[4, 4], data=data, checkpoint_at=[ROUND]), tmp_path / "run")
+    forked(tmp_path / "run", tmp_path / "longer", "rounds=[4, 6]")
+    with pytest.raises(EdgesimError, match="is of a run whose frames have other rounds"):
+        forked(tmp_path / "run", tmp_path / "other", "rounds=[5, 4]")
 
 
 def test_code_that_has_changed_since_is_named(run, tmp_path):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from kill_runs import KINDS, make_config
-from stopped_runs import content, stop_at
+from stopped_runs import Broken, content, saved_rounds, stop_at
 
 from edgesim import Study, grid, run_study, simulation
 from edgesim.analysis.runs import read_study
@@ -80,6 +80,22 @@ def test_a_longer_run_that_was_stopped_goes_on(tmp_path):
     assert simulation.run(config(rounds=12), tmp_path / "run").went_on_from == 8
     simulation.run(config(rounds=12), tmp_path / "whole")
     assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+def test_a_run_that_was_killed_behind_its_last_round_goes_on_before_it(tmp_path):
+    assert stop_at(config(), tmp_path / "run", 6) is None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("edgesim.engine.server.Server.stop", stop)
+        with pytest.raises(Broken):
+            simulation.run(config(), tmp_path / "run", checkpoint_s=0.0)
+    assert saved_rounds(tmp_path / "run") == [6, 5]
+    assert simulation.run(config(rounds=9), tmp_path / "run").went_on_from == 5
+    simulation.run(config(rounds=9), tmp_path / "whole")
+    assert content(tmp_path / "run") == content(tmp_path / "whole")
+
+
+def stop(_):
+    raise Broken
 
 
 @pytest.mark.parametrize(
