@@ -1,4 +1,4 @@
-"""A run as analysis sees it, and the plan of a study (``plan.json``; ``study.json`` of edgesim 0.3 and before)."""
+"""A run as analysis sees it, and the plan of a study (``plan.json``; of an older edgesim ``study.json``)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
