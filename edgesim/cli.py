@@ -6,38 +6,27 @@ import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tomli_w
 import typer
 
+import edgesim
 from edgesim import simulation
-from edgesim.analysis.runs import runs_of
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
+from edgesim.door.names import LISTS
 from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
-from edgesim.joining import LAWS as JOINING_LAWS
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.datasets import DATASETS
-from edgesim.learning.drift import LAWS
-from edgesim.learning.partitions import PARTITIONS
-from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
-from edgesim.runs import named_code
-from edgesim.runs.records import read_config, read_table, write_whole
-from edgesim.selection import SELECTORS
+from edgesim.runs.records import write_whole
 from edgesim.terminal import explain as explaining
 from edgesim.terminal import new_command, trace_command
 from edgesim.terminal.compare_command import compare_command
-from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import plain_errors, say
-from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
-from edgesim.terminal.show import print_run, print_study
-from edgesim.traces.models import MODELS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
@@ -46,6 +35,9 @@ app.command("compare")(compare_command)
 
 NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
 CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
+Log = Annotated[
+    bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s; so without a terminal.")
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -81,11 +73,12 @@ def run(
     fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
 ) -> None:
     """Simulate one run, or go on with it where it was stopped."""
-    settings = load(config, set_ or [])
-    _tell_user_code(settings, config, no_user_code)
-    _simulate(settings, out or Path("runs") / config.stem, fresh=fresh, checkpoint_s=checkpoint_s)
+    edgesim.run(
+        config, out, set_ or [], fresh=fresh, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
+    ).show()
 
 
 @app.command()
@@ -97,60 +90,19 @@ def resume(
     ] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
 ) -> None:
     """Go on with a run where it was stopped."""
-    if (run / "study.json").is_file():
-        raise EdgesimError(f"{run}: is a study; start it again as it was started, and its runs go on")
-    values, path = read_config(run), run / "config.toml"
-    if migrated(values) != values:
-        raise EdgesimError(f"{run}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere")
-    settings = parse(values, str(path))
-    _tell_user_code(settings, path, no_user_code)
-    if simulation.why_run(run, simulation.complete(settings)) != simulation.UNFINISHED:
-        raise EdgesimError(f"{run}: is finished, so nothing is left to go on with")
-    _simulate(settings, run, strict=True, other_machine=other_machine, checkpoint_s=checkpoint_s)
-
-
-def _tell_user_code(settings: RunConfig, path: Path, is_refused: bool) -> None:
-    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
-    if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
-        if is_refused:
-            raise EdgesimError(f"{path}: names code outside edgesim, {foreign}; --no-user-code refuses it")
-        PlainConsole().print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
-
-
-def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
-    """Simulate one run, ``how`` as `simulation.run` says, and print what it did."""
-    console = PlainConsole()
-    with bar(console, transient=True) as progress:
-        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
-        result = simulation.run(
-            settings,
-            folder,
-            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
-            on_start=lambda what: progress.update(task, text=what),
-            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
-            **how,
-        )
-    if result.status != "finished":
-        kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
-        raise EdgesimError(f"{folder}: {result.reason}{kept}")
-    if result.reused:
-        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
-        console.print(f"{folder}: finished before, reused{old}", highlight=False)
-    if result.restarted:
-        console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
-    print_run(folder, console)
+    edgesim.resume(
+        run, allow_other_machine=other_machine, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
+    ).show()
 
 
 @app.command()
 @plain_errors
 def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Print what a run (or a study) did."""
-    if (run / "study.json").is_file():
-        print_study(run, PlainConsole())
-    else:
-        print_run(run, PlainConsole())
+    edgesim.open(run).show()
 
 
 @app.command()
@@ -172,16 +124,7 @@ def plot(
         return
     if device is not None:
         raise EdgesimError("--device: is for --drift; add it, or leave --device out")
-    from edgesim.plots.gallery import draw
-    from edgesim.plots.groups import beyond_labels
-
-    folder = runs[0] / "plots" if len(runs) == 1 else runs[0].parent / "comparison"
-    console = PlainConsole(stderr=True)
-    with console.status("drawing the figures"):
-        paths = draw(runs, out or folder, round_)
-    if len(runs) > 1 and (told := beyond_labels(runs_of(runs))):
-        console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
-    for path in paths:
+    for path in edgesim.draw(runs, out, round_):
         say(path)
 
 
@@ -277,7 +220,7 @@ def scenario(
 ) -> None:
     """Start a scenario, installed or of ./scenarios, with the options behind its name; --help shows them."""
     if name is None or name == "--help":
-        for each in content.names("scenarios", ".py"):
+        for each in edgesim.scenarios():
             text = ast.get_docstring(ast.parse(content.find("scenarios", each, ".py").read_text())) or ""
             say(f"{each}: {text.splitlines()[0] if text else ''}")
         return
@@ -289,21 +232,10 @@ def scenario(
 @plain_errors
 def list_() -> None:
     """List what configs can name: policies, algorithms, partitions, drift laws, channels, models, data sets, ..."""
-    rows = {
-        "policies": SELECTORS.names,
-        "algorithms": ALGORITHMS.names,
-        "partitions": PARTITIONS.names,
-        "drift": LAWS.names,
-        "joining": JOINING_LAWS.names,
-        "channels": content.names("channels", ".toml"),
-        "availability": MODELS.names,
-        "traces": content.names("traces", ".parquet"),
-        "scenarios": content.names("scenarios", ".py"),
-        "models": [*sorted(PARAMETER_COUNTS | TORCHVISION_COUNTS), "torchvision:NAME", "package.module.callable"],
-        "datasets": [*DATASETS, "FILE.npz", "FOLDER", "none"],
-    }
-    for kind, names in rows.items():
-        say(f"{kind}: {', '.join(names)}")
+    beside = {"models": ["torchvision:NAME", "package.module.callable"], "datasets": ["FILE.npz", "FOLDER", "none"]}
+    for names in LISTS:
+        kind = names.__name__
+        say(f"{kind.replace('_', ' ')}: {', '.join([*names(), *beside.get(kind, [])])}")
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """Where commands print: names and texts of strangers are shown as text, without markup and without escapes."""
 
+from contextlib import nullcontext
+from importlib.util import find_spec
 from typing import Any
 
 from rich.console import Console
@@ -17,3 +19,12 @@ class PlainConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich: what becomes of a string, in tables too."""
         return super().render_str(printable(text), **options)
+
+    def status(self, *arguments: Any, **options: Any) -> Any:
+        """As rich: a context that shows what is being done; nothing where a notebook could not show it."""
+        return nullcontext() if lacks_widgets(self) else super().status(*arguments, **options)
+
+
+def lacks_widgets(console: Console) -> bool:
+    """Whether the console is a notebook's without ipywidgets, in which rich would print warnings instead of bars."""
+    return console.is_jupyter and find_spec("ipywidgets") is None
