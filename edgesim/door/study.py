@@ -1,7 +1,7 @@
 """Studies: a grid of runs in several processes, and what came of it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from edgesim.analysis.summary import summarise, summary_is_current
 from edgesim.door.configs import Config, Overrides, folder_for, values_of, with_set
 from edgesim.door.run import Run, as_html, made
 from edgesim.errors import EdgesimError
+from edgesim.studies import running
 from edgesim.studies.plan import Knob, PlannedRun, Study, grid
-from edgesim.studies.running import run_study
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_study
 
@@ -137,7 +137,7 @@ def study(
     set: Overrides | None = None,
     labels: Mapping[str, Knob] | None = None,
     jobs: int | None = None,
-    fresh: bool = False,
+    fresh: bool | Collection[str] = False,
     quiet: bool = False,
 ) -> StudyResult:
     """Run every combination of the ``axes`` (values by key, such as ``{"round.tmax_s": [0.8, 1.2]}``) with every seed.
@@ -146,9 +146,10 @@ def study(
     already. ``seeds`` is a number of seeds or a list of them, ``target`` the accuracy that runs race to, ``reference``
     the policy that the others are compared with (random, or the first). ``labels`` are further knobs, the same in all
     runs. The folder is ``out``, or ``runs/<name>``; without both the name of the file or, for other configs, ``study-``
-    and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless ``fresh``;
-    ``jobs`` runs go at a time, one per core when absent. Scripts call this below ``if __name__ == "__main__":``, since
-    the processes read them again. Raises `EdgesimError` for bad input, and if no run finishes.
+    and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless ``fresh``, which
+    may also name some of them; ``jobs`` runs go at a time, one per core when absent. Scripts call this below
+    ``if __name__ == "__main__":``, since the processes read them again. Raises `EdgesimError` for bad input, and if no
+    run finishes.
     """
     if isinstance(base, Sequence) and not isinstance(base, str):
         if axes is not None or set is not None or labels is not None:
@@ -168,9 +169,9 @@ def study(
         out = folder_for(None, source, "study", (run.config for run in runs))
     folder = Path(out)
     compared = [run.config.selection.policy for run in runs]
-    chosen = reference or ("random" if "random" in compared or not compared else compared[0])
+    chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)
-    run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh)
+    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh)
     return StudyResult(folder)
 
 

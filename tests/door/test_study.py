@@ -60,7 +60,7 @@ def test_planned_runs_may_be_given_instead_of_a_base(timing):
     runs += edgesim.grid(timing | {"rounds": 2}, {}, range(1), labels={"variant": "b"})
     found = edgesim.study(runs, out="out")
     assert [*found.runs] == ["a-s0", "b-s0"]
-    with pytest.raises(edgesim.EdgesimError, match="give these to edgesim.grid"):
+    with pytest.raises(edgesim.EdgesimError, match=r"give these to edgesim\.grid"):
         edgesim.study(runs, AXES, out="out")
 
 
