@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from edgesim.analysis.compare import Compared
     from edgesim.config import RunConfig
     from edgesim.config_file import load, parse
+    from edgesim.door.dry_run import Outlook, dry_run
     from edgesim.door.figures import draw
     from edgesim.door.names import (
         algorithms,
@@ -39,6 +40,7 @@ _HOMES = {
     "analysis.compare": ("Compared",),
     "config": ("RunConfig",),
     "config_file": ("load", "parse"),
+    "door.dry_run": ("Outlook", "dry_run"),
     "door.figures": ("draw",),
     "door.names": (
         "algorithms", "channels", "datasets", "drift_laws", "joining_laws", "models", "partitions", "path_loss_laws",
@@ -56,6 +58,7 @@ _HOMES = {
 __all__ = [
     "Compared",
     "EdgesimError",
+    "Outlook",
     "PlannedRun",
     "Run",
     "RunConfig",
@@ -67,6 +70,7 @@ __all__ = [
     "datasets",
     "draw",
     "drift_laws",
+    "dry_run",
     "grid",
     "joining_laws",
     "load",

@@ -22,13 +22,13 @@ from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
 from edgesim.migration import in_old_keys, migrated
 from edgesim.runs.records import write_whole
+from edgesim.terminal import completion, new_command, trace_command
 from edgesim.terminal import explain as explaining
-from edgesim.terminal import new_command, trace_command
 from edgesim.terminal.compare_command import compare_command
 from edgesim.terminal.options import Command, keys_called
-from edgesim.terminal.plain import plain_errors, say
+from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
 app.command("compare")(compare_command)
 
@@ -68,17 +68,35 @@ class _RunCommand(Command):
 @plain_errors
 def run(
     config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override, such as round.tmax_s=0.8.", autocompletion=completion.settings),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
     log: Log = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what the run would be, and what is wrong; write nothing.")
+    ] = False,
 ) -> None:
     """Simulate one run, or go on with it where it was stopped."""
+    if dry_run:
+        _tell_outlook(edgesim.dry_run(config, out, set_ or [], user_code=not no_user_code))
+        return
     edgesim.run(
         config, out, set_ or [], fresh=fresh, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
     ).show()
+
+
+def _tell_outlook(outlook: edgesim.Outlook) -> None:
+    """Print a complete config and facts about its run; raises `EdgesimError` where it would be refused."""
+    say(outlook.toml())
+    for about, told in outlook.facts.items():
+        say(f"{about}: {told}")
+    if outlook.refused:
+        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
 
 
 @app.command()
@@ -176,7 +194,10 @@ def migrate(
 @app.command()
 @plain_errors
 def new(
-    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.")],
+    kind: Annotated[
+        str,
+        typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.", autocompletion=lambda: [*new_command.CLASSES]),
+    ],
     name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
     folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),
 ) -> None:
@@ -199,7 +220,11 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
 @plain_errors
 def explain(
     key: Annotated[
-        str | None, typer.Argument(help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.")
+        str | None,
+        typer.Argument(
+            help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.",
+            autocompletion=completion.keys,
+        ),
     ] = None,
 ) -> None:
     """Say what a key of a config means: unit, bounds, default, and which policy, algorithm, ... it is an option of."""
@@ -216,7 +241,10 @@ def explain(
 @plain_errors
 def scenario(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Name of a scenario; all are listed when absent.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name of a scenario; all are listed when absent.", autocompletion=completion.scenarios),
+    ] = None,
 ) -> None:
     """Start a scenario, installed or of ./scenarios, with the options behind its name; --help shows them."""
     if name is None or name == "--help":
@@ -242,4 +270,5 @@ def main() -> None:
     """Entry point of the command."""
     # The module of a user's own model, given as a dotted path, is usually in the current folder.
     sys.path.insert(0, "")
-    app()
+    with ends_with_its_reader():
+        app()

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -17,6 +17,7 @@ import numpy as np
 import simpy
 
 from edgesim import joining
+from edgesim.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul, make_backhaul
 from edgesim.engine.clock import Kind, drift_s, rounding_s
@@ -29,6 +30,7 @@ from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
+from edgesim.joining.joiners import Joiners
 from edgesim.learning import algorithms, drift
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
@@ -36,10 +38,11 @@ from edgesim.migration import migrated
 from edgesim.registry import blamed, plug_ins_named
 from edgesim.runs import feasibility, named_code, processes, records, resumption
 from edgesim.runs.inputs import VERSION, input_digests
-from edgesim.runs.notes import end_notes, start_notes
+from edgesim.runs.notes import Notes, end_notes, start_notes
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import make_selector, resolve_options
+from edgesim.selection.view import Selector
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
@@ -96,6 +99,54 @@ def as_toml(config: RunConfig) -> dict[str, Any]:
     return config.model_dump(exclude_none=True, by_alias=True)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """What a run consists of before its first round, all of it checked."""
+
+    federation: Federation
+    frames: list[tuple[int, int | None]]
+    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
+    world: World
+    joiners: Joiners | None
+    selector: Selector
+    learner: Learner
+    backhaul: Backhaul
+    charged: Floats
+    """Samples whose time each device takes in a round, [devices]."""
+    notes: Notes
+
+
+@contextmanager
+def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | None) -> Iterator[Prepared]:
+    """Read the data of a complete config, make its world and its learner; nothing is trained, and nothing written.
+
+    Raises `EdgesimError` for what a run of it would be refused for.
+    """
+    streams = Streams(config.seed)
+    federation = make_federation(config, streams)
+    algorithms.check_frames(config, len(federation.frames) - 1)
+    frames = list(_frame_lengths(config, len(federation.frames) - 1))
+    world = make_world(config, streams, on_start)
+    feasibility.check_count(world)
+    feasibility.check_changes(world)
+    feasibility.check_rounds(world, sum(length or 0 for _, length in frames))
+    rounds = sum(horizon for horizon, _ in frames)
+    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
+    selector = make_selector(
+        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
+    )
+    feasibility.check_policy(config, selector, federation.class_count)
+    with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
+        accounts = learner.accounts
+        accounts.looked_at = selector.looks_at
+        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
+        learner.serve(backhaul.edge[world.population.station])
+        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
+        feasibility.check_reach(world, backhaul, accounts, charged)
+        notes = start_notes(world, backhaul, accounts, charged)
+        yield Prepared(federation, frames, world, joiners, selector, learner, backhaul, charged, notes)
+
+
 @plug_ins_named()
 def run(
     config: RunConfig,
@@ -137,31 +188,8 @@ def run(
         return Result(folder, "finished", "finished before", reused=True)
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     digests = input_digests(config, digest_when_loaded)
-    streams = Streams(config.seed)
-    federation = make_federation(config, streams)
-    algorithms.check_frames(config, len(federation.frames) - 1)
-    numbers = list(_frame_lengths(config, len(federation.frames) - 1))
-    world = make_world(config, streams, on_start)
-    feasibility.check_count(world)
-    feasibility.check_changes(world)
-    feasibility.check_rounds(world, sum(length or 0 for _, length in numbers))
-    rounds = sum(horizon for horizon, _ in numbers)
-    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
-    selector = make_selector(
-        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
-    )
-    feasibility.check_policy(config, selector, federation.class_count)
-    with (
-        closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner,
-        ExitStack() as held,
-    ):
-        accounts = learner.accounts
-        accounts.looked_at = selector.looks_at
-        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
-        learner.serve(backhaul.edge[world.population.station])
-        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
-        feasibility.check_reach(world, backhaul, accounts, charged)
-        notes = start_notes(world, backhaul, accounts, charged)
+    with prepared(config, on_start, cores) as ready, ExitStack() as held:
+        world, learner, notes = ready.world, ready.learner, ready.notes
         for about, note in notes.items():
             on_note(about, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
@@ -179,7 +207,7 @@ def run(
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about)
-        parts = RunParts(world, selector, learner, writer, backhaul, joiners)
+        parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
         server, report = Server(parts, on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
@@ -190,7 +218,7 @@ def run(
             with processes.let_in(signals):
                 named_code.keep_code(config, folder)
                 if found is None:
-                    _begin_tables(writer, world, backhaul, federation)
+                    _begin_tables(writer, world, ready.backhaul, ready.federation)
                     start = learner.evaluate(1)
                     report.start(start)
                     if start is not None and target is not None and start.accuracy >= target:
@@ -200,7 +228,7 @@ def run(
                     go_on(server, found.state)
                 server.at_end = resumption.Saver(server, folder, hangs_on, checkpoint_s, asked, started, on_note)
                 done = 0 if found is None else found.about.round
-                reason, cut = _advance(server, islice(_round_numbers(numbers), done, None)), False
+                reason, cut = _advance(server, islice(_round_numbers(ready.frames), done, None)), False
                 if not report.totals.rounds:
                     raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
                 learner.save(folder)

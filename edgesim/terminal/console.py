@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from edgesim.files.plain_text import printable
+from edgesim.terminal.plain import reader_left
 
 
 class PlainConsole(Console):
@@ -19,6 +20,10 @@ class PlainConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich: what becomes of a string, in tables too."""
         return super().render_str(printable(text), **options)
+
+    def on_broken_pipe(self) -> None:
+        """As rich: called where what is printed is read no further."""
+        reader_left()
 
     def status(self, *arguments: Any, **options: Any) -> Any:
         """As rich: a context that shows what is being done; nothing where a notebook could not show it."""

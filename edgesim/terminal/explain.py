@@ -88,6 +88,23 @@ def sections() -> list[str]:
     return sorted({key.name.rpartition(".")[0] for key in _keys()} - {""})
 
 
+def key_names() -> list[str]:
+    """Names of all keys of a config, sorted."""
+    return sorted({key.name for key in _keys()})
+
+
+def choices(name: str) -> list[str]:
+    """What a key may be, where it is one of a few texts, or true or false; empty for other keys."""
+    found: dict[str, None] = {}
+    for key in _keys():
+        for branch in _branches(key.field.annotation) if key.name == name else []:
+            if get_origin(branch) is Literal:
+                found |= dict.fromkeys(map(str, get_args(branch)))
+            elif branch is bool:
+                found |= {"true": None, "false": None}
+    return [*found]
+
+
 def _keys() -> Iterator[Key]:
     yield from _of(RunConfig, "", "")
     for kind in KINDS.values():
