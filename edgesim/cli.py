@@ -201,7 +201,7 @@ def new(
     name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
     folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),
 ) -> None:
-    """Write a plug-in to start from, with its test: a policy, an algorithm, a partition, ..."""
+    """Write a plug-in to start from, with its test: a policy, an algorithm, a partition, a predictor, a metric, ..."""
     files, use = new_command.write(kind, name, folder)
     for file in files:
         say(file)

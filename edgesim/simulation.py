@@ -31,7 +31,7 @@ from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.joining.joiners import Joiners
-from edgesim.learning import algorithms, drift
+from edgesim.learning import algorithms, drift, measures
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
@@ -86,6 +86,7 @@ def complete(config: RunConfig) -> RunConfig:
         ),
         "data": drift.resolve_data(config),
         "drift": drift.resolve(config.drift),
+        "evaluation": measures.resolve(config.evaluation),
         "joining": joining.resolve(config),
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),

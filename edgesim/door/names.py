@@ -41,6 +41,16 @@ def path_loss_laws() -> list[str]:
     return KINDS["path_loss_laws"].names
 
 
+def predictors() -> list[str]:
+    """Names of forecasts of availability, for ``selection.predictor`` of FedDance."""
+    return KINDS["predictors"].names
+
+
+def metrics() -> list[str]:
+    """Names of further measures of a model at its tests, for ``evaluation.metrics``."""
+    return KINDS["metrics"].names
+
+
 def protocols() -> list[str]:
     """Names for ``round.protocol``."""
     return KINDS["protocols"].names
@@ -77,7 +87,8 @@ def scenarios() -> list[str]:
 
 
 LISTS = (
-    policies, algorithms, partitions, drift_laws, joining_laws, presence_models, path_loss_laws, protocols, channels,
+    policies, algorithms, partitions, drift_laws, joining_laws, presence_models, path_loss_laws, predictors,
+    metrics, protocols, channels,
     topologies, recordings, models, datasets, scenarios,
 )  # fmt: skip
 """All of them; `edgesim list` prints what they say."""

@@ -10,7 +10,9 @@ from edgesim.config import RunConfig
 from edgesim.joining import LAWS as JOINING
 from edgesim.learning.algorithms import ALGORITHMS, MERGE_RULES
 from edgesim.learning.drift import LAWS as DRIFT
+from edgesim.learning.measures import METRICS
 from edgesim.learning.partitions import PARTITIONS
+from edgesim.prediction import PREDICTORS
 from edgesim.radio.environment import path_loss_name
 from edgesim.radio.laws import LAWS as PATH_LOSS
 from edgesim.registry import Registry
@@ -63,12 +65,23 @@ def _presence(config: RunConfig) -> Names:
     return _if_foreign(PRESENCE, "availability.model", config.availability.model)
 
 
+def _predictor(config: RunConfig) -> Names:
+    return _if_foreign(PREDICTORS, "selection.predictor", config.selection.options.get("predictor"))
+
+
+def _metrics(config: RunConfig) -> Names:
+    metrics = config.evaluation.metrics or {}
+    return {
+        key: name for one in metrics for key, name in _if_foreign(METRICS, f"evaluation.metrics.{one}", one).items()
+    }
+
+
 def _path_loss(config: RunConfig) -> Names:
     return _if_foreign(PATH_LOSS, "radio.channel.path_loss", path_loss_name(config.radio.channel))
 
 
 def _if_foreign(entries: Registry[Any], key: str, name: str | None) -> Names:
-    """edgesim's own models of presence and laws of path loss are told by its version."""
+    """Of these kinds edgesim's own are told by its version."""
     return {key: name if name is not None and entries.foreign(name) else None}
 
 
@@ -86,6 +99,8 @@ KINDS: dict[str, Kind] = {
     "joining_laws": Kind("law", JOINING, "joining", named=_joining),
     "presence_models": Kind("model", PRESENCE, "availability", named=_presence),
     "path_loss_laws": Kind("law", PATH_LOSS, named=_path_loss),
+    "predictors": Kind("predictor", PREDICTORS, "selection.predictor_options", named=_predictor),
+    "metrics": Kind("metric", METRICS, "evaluation.metrics", named=_metrics),
     "protocols": Kind("protocol", MERGE_RULES, "round.protocol_options", lambda entry: entry.Options),
 }
 """By what lists of them are called. The one place that knows them all: lists, explanations and hashes go by it."""

@@ -15,6 +15,7 @@ from edgesim.runs.kinds import KINDS
 EXAMPLES = {
     "policies": "fedteddi", "algorithms": "scaffold", "partitions": "shards", "drift_laws": "swap",
     "joining_laws": "fedstg", "presence_models": "markov", "path_loss_laws": "uma", "protocols": "buffered",
+    "predictors": "persistence", "metrics": "worst-class",
     "channels": "free-space", "topologies": "three-cells", "recordings": "sample-week", "models": "small-cnn",
     "datasets": "digits", "scenarios": "fading",
 }  # fmt: skip
