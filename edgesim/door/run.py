@@ -12,6 +12,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.door.configs import Config, Overrides, configured, folder_for
 from edgesim.errors import EdgesimError
+from edgesim.files.plain_text import printable
 from edgesim.migration import migrated
 from edgesim.registry import did_you_mean
 from edgesim.runs import named_code
@@ -100,16 +101,24 @@ class Run(analysed.Run):
         return facts
 
     def __repr__(self) -> str:
-        return f"Run({', '.join(f'{name} {text}' for name, text in self._facts().items())})"
+        return as_line("Run", self._facts())
 
     def _repr_html_(self) -> str:
         return as_html(self._facts())
 
 
-def as_html(facts: dict[str, str]) -> str:
-    """A table of two columns; texts are shown as text."""
-    rows = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in facts.items())
-    return f"<table>{''.join(rows)}</table>"
+def as_line(kind: str, facts: dict[str, str]) -> str:
+    """A line for terminals; texts are shown as text."""
+    told = [f"{name} {printable(text, keep='')}" for name, text in facts.items()]
+    return f"{kind}({', '.join(told)})"
+
+
+def as_html(facts: dict[str, str], table: str = "") -> str:
+    """For notebooks, a table of two columns and perhaps another table below; texts are shown as text."""
+    told = {html.escape(name): html.escape(printable(text, keep="")) for name, text in facts.items()}
+    rows = (f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in told.items())
+    # Notebooks take what stands between dollars for mathematics, but not in this class.
+    return f'<div class="tex2jax_ignore mathjax_ignore"><table>{"".join(rows)}</table>{table}</div>'
 
 
 def made(pictures: "Pictures", name: str, folder: Path) -> "Figure":

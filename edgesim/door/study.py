@@ -13,7 +13,7 @@ from edgesim.analysis.runs import Study as Plan
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import summarise, summary_is_current
 from edgesim.door.configs import Config, Overrides, folder_for, values_of, with_set
-from edgesim.door.run import Run, as_html, made
+from edgesim.door.run import Run, as_html, as_line, made
 from edgesim.errors import EdgesimError
 from edgesim.studies import running
 from edgesim.studies.plan import Knob, PlannedRun, Study, grid
@@ -96,11 +96,11 @@ class StudyResult:
         return {"folder": str(self.folder), "runs": f"{finished} of {planned} finished"}
 
     def __repr__(self) -> str:
-        return f"StudyResult({', '.join(f'{name} {text}' for name, text in self._facts().items())})"
+        return as_line("StudyResult", self._facts())
 
     def _repr_html_(self) -> str:
         table = self.table()._repr_html_() if self.plan.finished else ""
-        return as_html(self._facts()) + str(table)
+        return as_html(self._facts(), str(table))
 
 
 def compare(
