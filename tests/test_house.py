@@ -78,7 +78,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path, installed):
     assert "fading" in typed(["edgesim", "scenario"], tmp_path, environment)
 
 
-PAGE = (ROOT / "docs/first-policy.md").read_text().partition("## In a notebook")[0]
+PAGE = (ROOT / "docs/python.md").read_text().partition("## A policy of your own")[2].partition("## In a notebook")[0]
 FILES = dict(re.findall(r"`(\w+\.py)`:[^`]*```python\n(.*?)```", PAGE, re.DOTALL))
 COMMANDS = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].splitlines()
 

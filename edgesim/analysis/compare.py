@@ -31,6 +31,10 @@ class Compared:
     """`analyse` of each measure: over the compared knob and, as one factor, the combinations of those ``within``."""
     notes: list[str]
 
+    def __str__(self) -> str:
+        """The comparisons below each other, and the notes."""
+        return "\n".join([self.table.T.to_string(header=False), *self.notes])
+
     def _repr_html_(self) -> str:
         """The table as notebooks show it, and the notes."""
         told = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
