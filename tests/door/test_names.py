@@ -59,6 +59,7 @@ def test_importing_takes_less_than_a_third_of_a_second_and_no_torch():
     assert min(took_s) < 0.3
 
 
+@pytest.mark.slow
 def test_lists_timing_only_runs_and_their_tables_need_no_torch(tmp_path):
     code = """
 import sys, edgesim
