@@ -57,5 +57,8 @@ def test_a_notebook_runs_studies_and_shows_figures_and_tables(tmp_path, monkeypa
     assert "clients per round" in str(tables.outputs)
     warned = [out for cell in notebook.cells for out in cell.outputs if out.get("name") == "stderr"]
     assert warned == []
+    assert "ipywidgets" not in str([cell.outputs for cell in notebook.cells])
+    # Beside its last value, the study's cell has its line of progress alone.
+    assert [out["output_type"] for out in study.outputs] == ["display_data", "execute_result"]
     assert (tmp_path / "one/code/beside.py").is_file()
     assert (tmp_path / "two/beside.LongestWait-s1/code/beside.py").is_file()

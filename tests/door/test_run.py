@@ -65,6 +65,17 @@ def test_accuracy_is_that_of_the_last_test_and_seconds_those_of_the_first_that_i
         run.seconds_to(80)
 
 
+def test_the_last_test_counts_for_accuracy_and_the_first_that_is_good_enough_for_seconds(learning):
+    """In a run that gets better and worse again."""
+    folder = edgesim.run(learning, "out").folder
+    rounds = pd.read_parquet(folder / "rounds.parquet").assign(test_accuracy=[0.2, 0.6, 0.7, 0.5])
+    rounds.to_parquet(folder / "rounds.parquet")
+    run = edgesim.open("out")
+    assert run.accuracy == 0.5
+    assert run.seconds_to(0.55) == rounds["t_end_s"][1]
+    assert run.seconds_to(0.71) == math.inf
+
+
 def test_nothing_tested_is_no_accuracy(timing):
     run = edgesim.run(timing, "out")
     assert math.isnan(run.accuracy)
