@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.registry import Registry
 from edgesim.runs import named_code
+from edgesim.runs.kinds import KINDS
 from edgesim.runs.records import read_run, read_table
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import SELECTORS
@@ -145,6 +147,27 @@ def test_an_installed_package_offers_names(own, monkeypatch):
         assert "availability-first, backwards, best-channel" in " ".join(told.split())
     finally:
         SELECTORS.__dict__.pop("installed", None)
+
+
+PATHS = {
+    "policies": "policy.LongestWait", "algorithms": "algorithm.Mine", "partitions": "partition.Halves",
+    "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest", "presence_models": "presence.Shifts",
+    "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if isinstance(kind.entries, Registry)])
+def test_every_kind_takes_a_dotted_path_and_names_of_installed_packages(kind, monkeypatch):
+    entries, path = KINDS[kind].entries, f"edgesim.templates.{PATHS[kind]}"
+    name = path.rpartition(".")[2]
+    assert entries[path].__name__ == name
+    groups = re.findall(r"`(edgesim\.\w+)`", (Path(__file__).parents[1] / "docs/plug-ins.md").read_text())
+    assert f"edgesim.{entries._group}" in groups
+    offered = metadata.EntryPoint("offered-by-a-package", path.replace(f".{name}", f":{name}"), "group")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [offered] * (group == f"edgesim.{entries._group}"))
+    fresh = Registry(entries.field, entries._group, entries._base, dict(entries))
+    assert "offered-by-a-package" in fresh.names
+    assert fresh["offered-by-a-package"] is entries[path]
 
 
 def test_a_class_with_a_method_missing_is_refused(own):
