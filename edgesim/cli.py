@@ -36,7 +36,7 @@ app.command("compare")(compare_command)
 NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
 CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
 Log = Annotated[
-    bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s; so without a terminal.")
+    bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s, as it is without a terminal.")
 ]
 
 
@@ -67,7 +67,7 @@ class _RunCommand(Command):
 @app.command(cls=_RunCommand)
 @plain_errors
 def run(
-    config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
+    config: Annotated[Path, typer.Argument(help="TOML file of the run; `edgesim explain` tells its keys.")],
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="Override, such as round.tmax_s=0.8.", autocompletion=completion.settings),
