@@ -1,42 +1,104 @@
-"""edgesim: a discrete-event simulator of a wireless edge network whose devices really train."""
+"""edgesim: a discrete-event simulator of a wireless edge network whose devices really train.
+
+`run` and `study` simulate, `open` reads what they left; `policies`, `algorithms` and the like list what configs name.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgesim.analysis.compare import Compared
     from edgesim.config import RunConfig
     from edgesim.config_file import load, parse
+    from edgesim.door.dry_run import Outlook, dry_run
+    from edgesim.door.figures import draw
+    from edgesim.door.names import (
+        algorithms,
+        channels,
+        datasets,
+        drift_laws,
+        joining_laws,
+        metrics,
+        models,
+        partitions,
+        path_loss_laws,
+        policies,
+        predictors,
+        presence_models,
+        protocols,
+        recordings,
+        scenarios,
+        topologies,
+    )
+    from edgesim.door.opened import open
+    from edgesim.door.run import Run, fork, resume, run
+    from edgesim.door.study import StudyResult, compare, study
     from edgesim.errors import EdgesimError
     from edgesim.runs.records import read_config, read_run, read_table
-    from edgesim.simulation import Result, run
     from edgesim.studies.plan import PlannedRun, Study, grid
     from edgesim.studies.running import run_study
 
+_HOMES = {
+    "analysis.compare": ("Compared",),
+    "config": ("RunConfig",),
+    "config_file": ("load", "parse"),
+    "door.dry_run": ("Outlook", "dry_run"),
+    "door.figures": ("draw",),
+    "door.names": (
+        "algorithms", "channels", "datasets", "drift_laws", "joining_laws", "metrics", "models", "partitions",
+        "path_loss_laws", "policies", "predictors", "presence_models", "protocols", "recordings", "scenarios",
+        "topologies",
+    ),
+    "door.opened": ("open",),
+    "door.run": ("Run", "fork", "resume", "run"),
+    "door.study": ("StudyResult", "compare", "study"),
+    "errors": ("EdgesimError",),
+    "runs.records": ("read_config", "read_run", "read_table"),
+    "studies.plan": ("PlannedRun", "Study", "grid"),
+    "studies.running": ("run_study",),
+}  # fmt: skip
+
 __all__ = [
+    "Compared",
     "EdgesimError",
+    "Outlook",
     "PlannedRun",
-    "Result",
+    "Run",
     "RunConfig",
     "Study",
+    "StudyResult",
+    "algorithms",
+    "channels",
+    "compare",
+    "datasets",
+    "draw",
+    "drift_laws",
+    "dry_run",
+    "fork",
     "grid",
+    "joining_laws",
     "load",
+    "metrics",
+    "models",
+    "open",
     "parse",
+    "partitions",
+    "path_loss_laws",
+    "policies",
+    "predictors",
+    "presence_models",
+    "protocols",
     "read_config",
     "read_run",
     "read_table",
+    "recordings",
+    "resume",
     "run",
     "run_study",
+    "scenarios",
+    "study",
+    "topologies",
 ]
-
-_HOMES = {
-    "config": ("RunConfig",),
-    "config_file": ("load", "parse"),
-    "errors": ("EdgesimError",),
-    "runs.records": ("read_config", "read_run", "read_table"),
-    "simulation": ("Result", "run"),
-    "studies.plan": ("PlannedRun", "Study", "grid"),
-    "studies.running": ("run_study",),
-}
 
 
 def __getattr__(name: str) -> Any:
@@ -45,3 +107,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(f"edgesim.{module}"), name)
     raise AttributeError(f"module 'edgesim' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names; modules are found by importing them."""
+    return sorted(__all__)

@@ -6,41 +6,31 @@ import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tomli_w
 import typer
-from rich.console import Console
 
-from edgesim import forking, simulation
-from edgesim.analysis.runs import is_study, runs_of
+import edgesim
+from edgesim import simulation
+from edgesim.analysis.runs import is_study
 from edgesim.config import RunConfig
 from edgesim.config_file import load, parse
+from edgesim.door.names import LISTS
 from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_toml
-from edgesim.joining import LAWS as JOINING_LAWS
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.datasets import DATASETS
-from edgesim.learning.drift import LAWS
-from edgesim.learning.partitions import PARTITIONS
-from edgesim.learning.payload import PARAMETER_COUNTS, TORCHVISION_COUNTS
 from edgesim.migration import in_old_keys, migrated
-from edgesim.runs.records import read_config, read_run, read_table, write_whole
-from edgesim.selection import SELECTORS
+from edgesim.runs.records import write_whole
+from edgesim.terminal import completion, new_command, study_command, trace_command
 from edgesim.terminal import explain as explaining
-from edgesim.terminal import new_command, study_command, trace_command
 from edgesim.terminal.compare_command import compare_command
-from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import Command, keys_called
-from edgesim.terminal.plain import plain_errors, say
-from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
-from edgesim.terminal.show import print_run, print_study
-from edgesim.terminal.study_command import go_on, tell_user_code
-from edgesim.traces.models import MODELS
+from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
+from edgesim.terminal.study_command import go_on
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
@@ -48,6 +38,9 @@ app.command("compare")(compare_command)
 
 NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]
 CheckpointS = Annotated[float, typer.Option(min=0, help="Least wall time between checkpoints; 0: at each round's end.")]
+Log = Annotated[
+    bool | None, typer.Option("--log/--no-log", help="Progress as a line every 30 s, as it is without a terminal.")
+]
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,20 +70,36 @@ class _RunCommand(Command):
 @app.command(cls=_RunCommand)
 @plain_errors
 def run(
-    config: Annotated[Path, typer.Argument(help="TOML file of the run (see the README).")],
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as round.tmax_s=0.8.")] = None,
+    config: Annotated[Path, typer.Argument(help="TOML file of the run; `edgesim explain` tells its keys.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override, such as round.tmax_s=0.8.", autocompletion=completion.settings),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what the run would be, and what is wrong; write nothing.")
+    ] = False,
 ) -> None:
     """Simulate one run, or go on with it where it was stopped."""
-    settings = load(config, set_ or [])
-    tell_user_code(settings, config, no_user_code)
-    folder = out or Path("runs") / config.stem
-    if (folder / "run.json").is_file() and "fork" in read_run(folder):
-        raise EdgesimError(f"{folder}: holds a fork, whose past is another run's; choose another --out or remove it")
-    _simulate(settings, folder, fresh=fresh, checkpoint_s=checkpoint_s)
+    if dry_run:
+        _tell_outlook(edgesim.dry_run(config, out, set_ or [], user_code=not no_user_code))
+        return
+    edgesim.run(
+        config, out, set_ or [], fresh=fresh, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
+    ).show()
+
+
+def _tell_outlook(outlook: edgesim.Outlook) -> None:
+    """Print a complete config and facts about its run; raises `EdgesimError` where it would be refused."""
+    say(outlook.toml())
+    for about, told in outlook.facts.items():
+        say(f"{about}: {told}")
+    if outlook.refused:
+        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
 
 
 @app.command()
@@ -102,19 +111,15 @@ def resume(
     ] = False,
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
 ) -> None:
     """Go on with a run, or with a study, where it was stopped."""
     if is_study(run):
         go_on(run, retry_failed=False, jobs=None, no_user_code=no_user_code)
         return
-    values, path = read_config(run), run / "config.toml"
-    if migrated(values) != values:
-        raise EdgesimError(f"{run}: holds a run of edgesim 0.2 or before, which cannot go on; run it again elsewhere")
-    settings = parse(values, str(path))
-    tell_user_code(settings, path, no_user_code)
-    if simulation.why_run(run, simulation.complete(settings)) != simulation.UNFINISHED:
-        raise EdgesimError(f"{run}: is finished, so nothing is left to go on with")
-    _simulate(settings, run, strict=True, other_machine=other_machine, checkpoint_s=checkpoint_s)
+    edgesim.resume(
+        run, allow_other_machine=other_machine, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s
+    ).show()
 
 
 @app.command()
@@ -126,59 +131,17 @@ def fork(
     set_: Annotated[list[str], typer.Option("--set", help="What is other from then on, such as round.tmax_s=0.8.")],
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
+    log: Log = None,
 ) -> None:
     """Give a run another future from the end of a round on: the same past, other knobs."""
-    tell_user_code(parse(read_config(run), str(run / "config.toml")), run, no_user_code)
-    console = PlainConsole()
-
-    def note(_: str, told: str) -> None:
-        console.print(f"note: {told}", style="yellow", highlight=False)
-
-    def replay(config: RunConfig, folder: Path, until: int) -> None:
-        _play(config, folder, console, until=until, checkpoint_s=checkpoint_s)
-
-    settings = forking.prepare(run, at_round, set_, out, note, replay)
-    tell_user_code(settings, out, no_user_code)
-    _simulate(settings, out, strict=True, checkpoint_s=checkpoint_s)
-
-
-def _simulate(settings: RunConfig, folder: Path, **how: Any) -> None:
-    """Simulate one run, ``how`` as `simulation.run` says, and print what it did."""
-    console = PlainConsole()
-    result = _play(settings, folder, console, **how)
-    if result.status != "finished":
-        kept = "" if read_table(folder, "rounds").empty else "; the finished rounds are kept"
-        raise EdgesimError(f"{folder}: {result.reason}{kept}")
-    if result.reused:
-        old = "" if simulation.notes_code(folder) else f"; {simulation.OLDER}"
-        console.print(f"{folder}: finished before, reused{old}", highlight=False)
-    if result.restarted:
-        console.print(f"{folder}: {result.restarted}, run again from the start", highlight=False)
-    print_run(folder, console)
-
-
-def _play(settings: RunConfig, folder: Path, console: Console, **how: Any) -> simulation.Result:
-    """Simulate one run, with a bar of its progress."""
-    with bar(console, transient=True) as progress:
-        task = progress.add_task(settings.selection.policy, total=expected_rounds(settings.resolved()), text="")
-        return simulation.run(
-            settings,
-            folder,
-            on_round=lambda done: progress.update(task, completed=rounds_done(settings, done), text=describe(done)),
-            on_start=lambda what: progress.update(task, text=what),
-            on_note=lambda _, note: progress.console.print(f"note: {note}", style="yellow", highlight=False),
-            **how,
-        )
+    edgesim.fork(run, at_round, set_, out, log=log, user_code=not no_user_code, checkpoint_s=checkpoint_s).show()
 
 
 @app.command()
 @plain_errors
 def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
     """Print what a run (or a study) did."""
-    if is_study(run):
-        print_study(run, PlainConsole())
-    else:
-        print_run(run, PlainConsole())
+    edgesim.open(run).show()
 
 
 @app.command()
@@ -200,16 +163,7 @@ def plot(
         return
     if device is not None:
         raise EdgesimError("--device: is for --drift; add it, or leave --device out")
-    from edgesim.plots.gallery import draw
-    from edgesim.plots.groups import beyond_labels
-
-    folder = runs[0] / "plots" if len(runs) == 1 else runs[0].parent / "comparison"
-    console = PlainConsole(stderr=True)
-    with console.status("drawing the figures"):
-        paths = draw(runs, out or folder, round_)
-    if len(runs) > 1 and (told := beyond_labels(runs_of(runs))):
-        console.print(f"note: the runs also differ in {', '.join(told)}, which no label says", style="yellow")
-    for path in paths:
+    for path in edgesim.draw(runs, out, round_):
         say(path)
 
 
@@ -261,11 +215,14 @@ def migrate(
 @app.command()
 @plain_errors
 def new(
-    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.")],
+    kind: Annotated[
+        str,
+        typer.Argument(help=f"One of {', '.join(new_command.CLASSES)}.", autocompletion=lambda: [*new_command.CLASSES]),
+    ],
     name: Annotated[str, typer.Argument(help="Name of the module, such as my_policy.")],
     folder: Annotated[Path, typer.Option(help="Where the files are written.")] = Path(),
 ) -> None:
-    """Write a plug-in to start from, with its test: a policy, an algorithm, a partition, ..."""
+    """Write a plug-in to start from, with its test: a policy, an algorithm, a partition, a predictor, a metric, ..."""
     files, use = new_command.write(kind, name, folder)
     for file in files:
         say(file)
@@ -284,7 +241,11 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
 @plain_errors
 def explain(
     key: Annotated[
-        str | None, typer.Argument(help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.")
+        str | None,
+        typer.Argument(
+            help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.",
+            autocompletion=completion.keys,
+        ),
     ] = None,
 ) -> None:
     """Say what a key of a config means: unit, bounds, default, and which policy, algorithm, ... it is an option of."""
@@ -301,11 +262,14 @@ def explain(
 @plain_errors
 def scenario(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="Name of a scenario; all are listed when absent.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Name of a scenario; all are listed when absent.", autocompletion=completion.scenarios),
+    ] = None,
 ) -> None:
     """Start a scenario, installed or of ./scenarios, with the options behind its name; --help shows them."""
     if name is None or name == "--help":
-        for each in content.names("scenarios", ".py"):
+        for each in edgesim.scenarios():
             text = ast.get_docstring(ast.parse(content.find("scenarios", each, ".py").read_text())) or ""
             say(f"{each}: {text.splitlines()[0] if text else ''}")
         return
@@ -317,25 +281,15 @@ def scenario(
 @plain_errors
 def list_() -> None:
     """List what configs can name: policies, algorithms, partitions, drift laws, channels, models, data sets, ..."""
-    rows = {
-        "policies": SELECTORS.names,
-        "algorithms": ALGORITHMS.names,
-        "partitions": PARTITIONS.names,
-        "drift": LAWS.names,
-        "joining": JOINING_LAWS.names,
-        "channels": content.names("channels", ".toml"),
-        "availability": MODELS.names,
-        "traces": content.names("traces", ".parquet"),
-        "scenarios": content.names("scenarios", ".py"),
-        "models": [*sorted(PARAMETER_COUNTS | TORCHVISION_COUNTS), "torchvision:NAME", "package.module.callable"],
-        "datasets": [*DATASETS, "FILE.npz", "FOLDER", "none"],
-    }
-    for kind, names in rows.items():
-        say(f"{kind}: {', '.join(names)}")
+    beside = {"models": ["torchvision:NAME", "package.module.callable"], "datasets": ["FILE.npz", "FOLDER", "none"]}
+    for names in LISTS:
+        kind = names.__name__
+        say(f"{kind.replace('_', ' ')}: {', '.join([*names(), *beside.get(kind, [])])}")
 
 
 def main() -> None:
     """Entry point of the command."""
     # The module of a user's own model, given as a dotted path, is usually in the current folder.
     sys.path.insert(0, "")
-    app()
+    with ends_with_its_reader():
+        app()

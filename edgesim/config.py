@@ -553,6 +553,9 @@ class EvaluationConfig(Section):
     measures: Literal["basic", "all"] = "basic"
     """``all``: ``metrics`` also has ``roc_auc``, one class against the rest, mean over classes, for which the test
     images are passed over once more, and ``update_cosine``, of the model's last two changes."""
+    metrics: dict[str, dict[str, Any]] | None = None
+    """What else is measured at each test: names of `edgesim.learning.measures.METRICS` (``edgesim list`` prints them)
+    or dotted paths, each with a table of its options. Rows ``metric`` of ``metrics``, with the name as key."""
 
     @model_validator(mode="after")
     def _by_rounds_or_by_time(self) -> Self:

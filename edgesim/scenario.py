@@ -12,17 +12,24 @@ from rich.console import Console
 
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import read_study
+from edgesim.door.study import failures
 from edgesim.errors import EdgesimError
 from edgesim.plots.gallery import draw, draw_against
-from edgesim.studies.ledger import read_ledger
 from edgesim.terminal import plain
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.options import start as start
 from edgesim.terminal.show import print_study
 from edgesim.terminal.show_differences import print_differences
 
+Set = Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run finished runs again.")]
-"""The option ``--fresh`` of a scenario, for ``fresh`` of `run_study`."""
+Out = Annotated[Path, typer.Option(help="Study folder.")]
+OutOrNone = Annotated[Path | None, typer.Option(help="Study folder; named by what is compared when absent.")]
+Folder = Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")]
+"""Options that scenarios have in common: for ``overrides`` and ``seeds`` of `edgesim.grid`, for ``jobs``, ``fresh`` and
+``out`` of `edgesim.study`, and for ``data.folder`` of those that take a ``--dataset``."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -150,9 +157,7 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
 
 def stop_if_failed(study_folder: Path, console: Console) -> None:
     """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
-    states = {name: state for name, state in read_ledger(study_folder).items() if state.status != "finished"}
-    failed = [f"{name}: {state.reason or state.status}" for name, state in states.items()]
-    if failed:
+    if failed := failures(study_folder):
         told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
         console.print(told, highlight=False)
         sys.exit(1)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
@@ -17,6 +17,7 @@ import numpy as np
 import simpy
 
 from edgesim import joining
+from edgesim.arrays import Floats
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul, make_backhaul
 from edgesim.engine.clock import Kind, drift_s, rounding_s
@@ -29,7 +30,8 @@ from edgesim.engine.server import ALL_DONE, Progress, Server
 from edgesim.engine.world import World
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import system_errors
-from edgesim.learning import algorithms, drift
+from edgesim.joining.joiners import Joiners
+from edgesim.learning import algorithms, drift, measures
 from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
@@ -37,11 +39,12 @@ from edgesim.registry import blamed, plug_ins_named
 from edgesim.runs import feasibility, named_code, processes, records, resumption
 from edgesim.runs.inputs import VERSION, input_digests
 from edgesim.runs.lease import Lease, Taken, is_of_lease, leased
-from edgesim.runs.notes import end_notes, start_notes
+from edgesim.runs.notes import Notes, end_notes, start_notes
 from edgesim.runs.past import go_on_longer, is_longer
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import make_selector, resolve_options
+from edgesim.selection.view import Selector
 from edgesim.streams import Streams
 from edgesim.traces import models
 from edgesim.traces.interval_table import IntervalTable
@@ -85,6 +88,7 @@ def complete(config: RunConfig) -> RunConfig:
         ),
         "data": drift.resolve_data(config),
         "drift": drift.resolve(config.drift),
+        "evaluation": measures.resolve(config.evaluation),
         "joining": joining.resolve(config),
         "algorithm": algorithms.resolve(config),
         "round": knobs.model_copy(update={"protocol_options": algorithms.resolve_protocol_options(knobs)}),
@@ -96,6 +100,54 @@ def complete(config: RunConfig) -> RunConfig:
 def as_toml(config: RunConfig) -> dict[str, Any]:
     """The config as a mapping that TOML can hold (which has no null)."""
     return config.model_dump(exclude_none=True, by_alias=True)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run consists of before its first round, all of it checked."""
+
+    federation: Federation
+    frames: list[tuple[int, int | None]]
+    """(K_l, rounds to run) of every frame; None runs until ``stop_at_s``."""
+    world: World
+    joiners: Joiners | None
+    selector: Selector
+    learner: Learner
+    backhaul: Backhaul
+    charged: Floats
+    """Samples whose time each device takes in a round, [devices]."""
+    notes: Notes
+
+
+@contextmanager
+def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | None) -> Iterator[Prepared]:
+    """Read the data of a complete config, make its world and its learner; nothing is trained, and nothing written.
+
+    Raises `EdgesimError` for what a run of it would be refused for.
+    """
+    streams = Streams(config.seed)
+    federation = make_federation(config, streams)
+    algorithms.check_frames(config, len(federation.frames) - 1)
+    frames = list(_frame_lengths(config, len(federation.frames) - 1))
+    world = make_world(config, streams, on_start)
+    feasibility.check_count(world)
+    feasibility.check_changes(world)
+    feasibility.check_rounds(world, sum(length or 0 for _, length in frames))
+    rounds = sum(horizon for horizon, _ in frames)
+    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
+    selector = make_selector(
+        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
+    )
+    feasibility.check_policy(config, selector, federation.class_count)
+    with closing(_make_learner(config, federation, streams, cores or processes.cores())) as learner:
+        accounts = learner.accounts
+        accounts.looked_at = selector.looks_at
+        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
+        learner.serve(backhaul.edge[world.population.station])
+        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
+        feasibility.check_reach(world, backhaul, accounts, charged)
+        notes = start_notes(world, backhaul, accounts, charged)
+        yield Prepared(federation, frames, world, joiners, selector, learner, backhaul, charged, notes)
 
 
 @plug_ins_named()
@@ -118,11 +170,11 @@ def run(
 
     A finished run of the same config on the same files and code is reused, unless ``fresh`` is true; an unfinished one
     goes on from its last checkpoint, and a shorter one from its end, where its rounds do not depend on how many there
-    are. That is written at the end of a round, at most every ``checkpoint_s`` seconds of
-    wall time, and when SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine
-    the run begins again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another
-    machine, by which results may differ in their last bits. All finished tables but ``timing`` and the model are the
-    same bytes, however often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
+    are. A checkpoint is written at the end of a round, at most every ``checkpoint_s`` seconds of wall time, and when
+    SIGTERM or SIGUSR1 asks the process to end. Where it is of other files, code or another machine the run begins
+    again, or with ``strict`` raises `EdgesimError`; ``other_machine`` is whether it may be of another machine, by which
+    results may differ in their last bits. All finished tables but ``timing`` and the model are the same bytes, however
+    often a run was stopped. Behind the round ``until`` a run is saved and ends, as `Stopped`.
 
     ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
     round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
@@ -147,7 +199,7 @@ def run(
         try:
             if restarted == SHORTER and may_go_on:
                 go_on_longer(folder, records.read_config(folder), config, as_toml(config))
-            return _simulated(config, folder, lease, begin, calls, target, cores or processes.cores())
+            return _simulated(config, folder, lease, begin, calls, target, cores)
         except Taken:
             raise
         except Exception as error:
@@ -187,37 +239,14 @@ def _reused(folder: Path) -> Result:
 
 
 def _simulated(
-    config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int
+    config: RunConfig, folder: Path, lease: Lease, begin: _Begin, calls: _Calls, target: float | None, cores: int | None
 ) -> Result:
     """`run`, of a complete config that is not finished in the folder, whose lease is held."""
     restarted, on_note = begin.restarted, calls.on_note
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
     digests = input_digests(config, digest_when_loaded)
-    streams = Streams(config.seed)
-    federation = make_federation(config, streams)
-    algorithms.check_frames(config, len(federation.frames) - 1)
-    numbers = list(_frame_lengths(config, len(federation.frames) - 1))
-    world = make_world(config, streams, calls.on_start)
-    feasibility.check_count(world)
-    feasibility.check_changes(world)
-    feasibility.check_rounds(world, sum(length or 0 for _, length in numbers))
-    rounds = sum(horizon for horizon, _ in numbers)
-    joiners = joining.make_joiners(config.joining, world.population, rounds, streams)
-    selector = make_selector(
-        config.selection.policy, config.selection.options, config.devices.count, federation.class_count
-    )
-    feasibility.check_policy(config, selector, federation.class_count)
-    with (
-        closing(_make_learner(config, federation, streams, cores)) as learner,
-        ExitStack() as held,
-    ):
-        accounts = learner.accounts
-        accounts.looked_at = selector.looks_at
-        backhaul = make_backhaul(world.topology, accounts.model_bits, config.topology.aggregation == "hierarchical")
-        learner.serve(backhaul.edge[world.population.station])
-        charged = accounts.charged_samples(np.arange(config.devices.count), 1)
-        feasibility.check_reach(world, backhaul, accounts, charged)
-        notes = start_notes(world, backhaul, accounts, charged)
+    with prepared(config, calls.on_start, cores) as ready, ExitStack() as held:
+        world, learner, notes = ready.world, ready.learner, ready.notes
         for about, note in notes.items():
             on_note(about, note)
         facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
@@ -227,7 +256,7 @@ def _simulated(
         if begin.may_go_on:
             modules = named_code.own_files(config)
             found = resumption.find(
-                folder, hangs_on, modules, on_note, begin.strict, begin.other_machine, partial(_place, numbers)
+                folder, hangs_on, modules, on_note, begin.strict, begin.other_machine, partial(_place, ready.frames)
             )
         if found is None:
             learner.prepare(calls.on_start)
@@ -238,7 +267,7 @@ def _simulated(
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about, lease)
-        parts = RunParts(world, selector, learner, writer, backhaul, joiners)
+        parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
         server, report = Server(parts, calls.on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
@@ -249,7 +278,7 @@ def _simulated(
             with processes.let_in(signals):
                 named_code.keep_code(config, folder)
                 if found is None:
-                    _begin_tables(writer, world, backhaul, federation)
+                    _begin_tables(writer, world, ready.backhaul, ready.federation)
                     start = learner.evaluate(1)
                     report.start(start)
                     if start is not None and target is not None and start.accuracy >= target:
@@ -262,7 +291,7 @@ def _simulated(
                     server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until
                 )
                 done = 0 if found is None else found.about.round
-                reason, cut = _advance(server, islice(_round_numbers(numbers), done, None)), False
+                reason, cut = _advance(server, islice(_round_numbers(ready.frames), done, None)), False
                 if not report.totals.rounds:
                     raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
                 learner.save(folder)

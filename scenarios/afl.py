@@ -22,10 +22,10 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.afl import beside_afl
 from edgesim.analysis.convergence import growth_table
-from edgesim.analysis.runs import Run, read_study
+from edgesim.analysis.runs import Run
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
@@ -37,7 +37,7 @@ from edgesim.plots.radar import draw_radar
 from edgesim.plots.scaling import draw_scaling
 from edgesim.plots.spread import draw_spread
 from edgesim.plots.throughput import draw_throughput
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.scenario import Folder, Fresh, Seeds, Set, conclude, counts, names, plain_errors, quick_option, start
 from edgesim.selection.afl import share_of
 from edgesim.terminal.show_afl import print_beside_afl
 
@@ -112,13 +112,14 @@ def config(common: dict[str, Any], method: dict[str, Any], data: dict[str, Any])
 
 
 def compared(
-    common: dict[str, Any], methods: dict[str, dict[str, Any]], skews: list[str], seeds: int
-) -> list[PlannedRun]:
+    common: dict[str, Any], methods: dict[str, dict[str, Any]], skews: list[str], seeds: int, set_: Set
+) -> list[edgesim.PlannedRun]:
     """Runs of methods under skews."""
     runs = []
     for skew, (name, method) in itertools.product(skews, methods.items()):
         data = dealt(SKEWS[skew])
-        runs += grid(config(common, method, data), {}, range(seeds), labels={"skew": skew, "method": name})
+        labels = {"skew": skew, "method": name}
+        runs += edgesim.grid(config(common, method, data), {}, range(seeds), set_, labels=labels)
     return runs
 
 
@@ -139,9 +140,10 @@ def beside_the_paper(out: Path, reference: str) -> None:
     beside.to_csv(own_file(out / "beside-the-paper.csv"), index=False, lineterminator="\n")
     print_beside_afl(beside, reference)
     album = Album(out / "plots")
-    runs = read_study(out).finished
+    study = edgesim.StudyResult(out)
+    runs = [*study.runs.values()]
     foremost = [run for run in runs if run.knobs["method"] in (reference, "afl", "centralised")]
-    target = read_study(out).target
+    target = study.plan.target
     album.add("curves", lambda: draw_accuracy(by_skew(foremost), "rounds", target), foremost, target)
     album.add("spread", lambda: draw_spread(by_skew(runs)), runs)
     # What sends nothing has neither a trade-off nor a throughput.
@@ -154,17 +156,18 @@ def beside_the_paper(out: Path, reference: str) -> None:
 
 
 def scale(
-    common: dict[str, Any], devices: list[int], samples: int, seeds: int, out: Path, jobs: int, fresh: bool
+    common: dict[str, Any], devices: list[int], samples: int, seeds: int, set_: Set, out: Path, jobs: int, fresh: bool
 ) -> None:
     """Time the rounds of FedAvg and AFL with more and more devices, one run after another unless ``jobs`` says else."""
-    runs: list[PlannedRun] = []
+    runs: list[edgesim.PlannedRun] = []
     data = {"partition": "iid", "samples_per_device": samples}
     for name, count in itertools.product(("fedavg-50", "afl"), devices):
         world = common | {"devices": common["devices"] | {"count": count}}
-        runs += grid(config(world, METHODS[name], data), {}, range(seeds), labels={"method": name, "devices": count})
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+        labels = {"method": name, "devices": count}
+        runs += edgesim.grid(config(world, METHODS[name], data), {}, range(seeds), set_, labels=labels)
+    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out)
-    finished = read_study(out).finished
+    finished = [*study.runs.values()]
     growth_table(finished).to_csv(own_file(out / "growth.csv"), index=False, lineterminator="\n")
     Album(out / "plots").add("scaling", lambda: draw_scaling(finished, "method"), finished)
 
@@ -180,14 +183,15 @@ def main(
     skews: Annotated[str, typer.Option(help="Label skews: iid, moderate, high.")] = ",".join(SKEWS),
     clients: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 50,
     rounds: Annotated[int, typer.Option(min=3, help="Rounds of each run (the paper: 100 to 300).")] = 100,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Seeds = 5,
     target: Annotated[float, typer.Option(help="Accuracy whose rounds are counted.")] = 0.9,
     dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    folder: Folder = Path("data"),
     model: Annotated[str | None, typer.Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
     controls: Annotated[bool, typer.Option("--controls", help="Compare the parts of AFL instead.")] = False,
     scaling: Annotated[bool, typer.Option("--scaling", help="Time rounds of more and more devices instead.")] = False,
     scaling_devices: Annotated[str, typer.Option(help="Numbers of devices of --scaling.")] = "10,50,100,200,500",
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core, with --scaling one.")] = None,
     fresh: Fresh = False,
@@ -202,7 +206,7 @@ def main(
     out = out or Path("runs") / f"afl-{Path(dataset).stem}{'-controls' * controls}{'-scaling' * scaling}"
     common = world(dataset, folder, rounds, model, clients)
     if scaling:
-        scale(common, counts(scaling_devices), SCALING_SAMPLES, seeds, out, jobs or 1, fresh)
+        scale(common, counts(scaling_devices), SCALING_SAMPLES, seeds, set_, out, jobs or 1, fresh)
         return
     chosen = list(CONTROLS) if controls else names(methods)
     known = METHODS | CONTROLS
@@ -211,8 +215,8 @@ def main(
     if unknown := [name for name in names(skews) if name not in SKEWS]:
         raise EdgesimError(f"--skews: unknown {unknown[0]!r}; known: {', '.join(SKEWS)}")
     reference = "fedavg-35" if controls else "fedavg-50" if "fedavg-50" in chosen else chosen[0]
-    runs = compared(common, {name: known[name] for name in chosen}, names(skews), seeds)
-    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
+    runs = compared(common, {name: known[name] for name in chosen}, names(skews), seeds, set_)
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out, [("method", reference)])
     beside_the_paper(out, reference)
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import Study, grid, run_study
+import edgesim
 from edgesim.errors import EdgesimError
-from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 
 PHONE_UPDATE_BITS = 17_881_664.0
 QUICK = quick_option(devices=40, count=5, hours=0.15, target=0.6, seeds=1, out="runs/async-vs-sync-quick")
@@ -52,13 +52,15 @@ def main(
     tmax: Annotated[float, typer.Option(min=0.1, help="Deadline in seconds.")] = 60.0,
     hours: Annotated[float, typer.Option(min=0.01, help="Simulated hours.")] = 2.0,
     dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
+    folder: Folder = Path("data"),
     model: Annotated[str, typer.Option(help="Model.")] = "mlp",
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    seeds: Seeds = 3,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/async-vs-sync"),
+    out: Out = Path("runs/async-vs-sync"),
 ) -> None:
     """Compare synchronous, over-committed, late-tolerant, buffered and asynchronous training."""
     known = protocols(count, tmax)
@@ -72,15 +74,22 @@ def main(
             "devices": {"count": devices, "a_s_per_sample": 0.02, "mu_samples_per_s": 10.0},
             "radio": {"bandwidth_hz": 5e6},
             "availability": {"model": "renewal"},
-            "data": {"dataset": dataset, "partition": "dirichlet", "partition_options": {"alpha": 0.3}},
+            "data": {
+                "dataset": dataset,
+                "folder": str(folder),
+                "partition": "dirichlet",
+                "partition_options": {"alpha": 0.3},
+            },
             "learning": {"model": model, "pretrain": False, "lr": 0.05, "lr_decay": 1.0},
             # Who is tested more often is above the target sooner, by chance: all are looked at once a minute.
             "evaluation": {"every_s": 60.0},
             **sections,
             "round": {"payload_bits": PHONE_UPDATE_BITS, "admission": "count", "count": count} | sections["round"],
         }
-        runs += grid({"selection": {"policy": "random"}} | base, {}, range(seeds), labels={"protocol": name})
-    run_study(Study(out.name, runs, target, reference="random"), out, jobs, fresh=fresh)
+        runs += edgesim.grid(
+            {"selection": {"policy": "random"}} | base, {}, range(seeds), set_, labels={"protocol": name}
+        )
+    edgesim.study(runs, out=out, target=target, reference="random", jobs=jobs, fresh=fresh)
     conclude(out, against=[("protocol", names(chosen)[0])])
 
 

@@ -28,7 +28,7 @@ from edgesim.learning.models import new_model
 from edgesim.learning.selection_overhead import of_feddance, of_oort
 from edgesim.plots import style
 from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
-from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest
+from edgesim.prediction import PREDICTORS, Backtest, CheckInLog, backtest, make_predictor
 from edgesim.scenario import counts, names, plain_errors, quick_option, short_names, start
 from edgesim.streams import Streams
 from edgesim.terminal.table_text import print_whole
@@ -79,7 +79,7 @@ def device_overheads(present: Booleans, history: int, future: int) -> dict[str, 
         for row in present[:history]:
             log.append(np.flatnonzero(row))
         ids = np.resize(changing, DEVICES)
-        work["REFL"] = lambda device: PREDICTORS["arima"](log, ids[device : device + 1], future)
+        work["REFL"] = lambda device: make_predictor("arima")(log, ids[device : device + 1], future)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with threadpool_limits(1):
@@ -153,12 +153,12 @@ def main(
             for seed in range(seeds if trace == "synthetic" else 1)
         ]
         present = np.concatenate(logs, axis=1)
-        results = {name: backtest(present, PREDICTORS[name], history, future, every) for name in chosen}
+        results = {name: backtest(present, make_predictor(name), history, future, every) for name in chosen}
         rows += [row_of(label, name, result, present.shape[1]) for name, result in results.items()]
         first = first or (present, results)
         scores[label] = {}
         for past, ahead in windows:
-            judged = backtest(present, PREDICTORS[chosen[0]], past, ahead, every).overall
+            judged = backtest(present, make_predictor(chosen[0]), past, ahead, every).overall
             scores[label][past, ahead] = Score(judged.accuracy, judged.f1)
     console = Console()
     _print(console, pd.DataFrame(rows), f"K_h {history}, K {future} rounds of {round_s:g} s, {minutes:g} minutes")

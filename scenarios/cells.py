@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from edgesim import Study, grid, run_study
+import edgesim
 from edgesim.devices.topology import load_topology
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.scenario import Fresh, Jobs, Out, Seeds, Set, conclude, counts, names, plain_errors, quick_option, start
 
 PAPER_CNN_BITS = 17_881_664.0
 BAND_HZ = 20e6
@@ -29,13 +29,14 @@ def main(
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 60,
     radius: Annotated[float, typer.Option(min=20, help="Radius of the area in metres.")] = 250.0,
     tmax: Annotated[float, typer.Option(min=0.01, help="Deadline in seconds.")] = 1.0,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Seeds = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/cells"),
+    out: Out = Path("runs/cells"),
 ) -> None:
     """Compare one with several stations, and flat with hierarchical averaging."""
     base = {
@@ -51,8 +52,8 @@ def main(
         for spectrum, bands in (("reused", 1), ("split", len(load_topology(layout).stations))):
             world = base | {"radio": {"bandwidth_hz": BAND_HZ / bands}}
             for merging in ({"topology.aggregation": ["flat"]}, hierarchical):
-                runs += grid(world, axes | merging, range(seeds), labels={"spectrum": spectrum})
-    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
+                runs += edgesim.grid(world, axes | merging, range(seeds), set_, labels={"spectrum": spectrum})
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     first = names(layouts)[0]
     conclude(out, against=[("topology", first), ("aggregation", "flat")])
 

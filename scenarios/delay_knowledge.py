@@ -9,16 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import PlannedRun, Study, grid, run_study
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
+import edgesim
+from edgesim.scenario import Fresh, Jobs, OutOrNone, Set, conclude, names, numbers, plain_errors, quick_option, start
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(quantiles="0.8,0.95", tmax="0.8,1.0", seeds=2, rounds=5, out="runs/delay-knowledge-quick")
 
 
 def ways_to_know(
-    base: dict[str, Any], axes: dict[str, list[Any]], knowledge: list[str], quantiles: list[float], seeds: int
-) -> list[PlannedRun]:
+    base: dict[str, Any],
+    axes: dict[str, list[Any]],
+    knowledge: list[str],
+    quantiles: list[float],
+    seeds: int,
+    set_: Set,
+) -> list[edgesim.PlannedRun]:
     """Runs of every deadline and way to know; reports are awaited until the deadline, plans rest on each quantile."""
     runs = []
     for deadline_s in axes["round.tmax_s"]:
@@ -27,7 +32,7 @@ def ways_to_know(
             kinds = axes | {"round.tmax_s": [deadline_s], "round.delay_knowledge": [kind]}
             if kind == "planned":
                 kinds["round.plan_quantile"] = quantiles
-            runs += grid(base | {"round": base["round"] | knobs}, kinds, range(seeds))
+            runs += edgesim.grid(base | {"round": base["round"] | knobs}, kinds, range(seeds), set_)
     return runs
 
 
@@ -41,10 +46,11 @@ def main(
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/delay-knowledge[-learn] when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Compare what the scheduler may know of this round's compute delays."""
     seeds = seeds or (5 if learn else 12)
@@ -60,9 +66,9 @@ def main(
         "selection.policy": names(policies or ("fedteddi" if learn else "random")),
         "round.tmax_s": numbers(tmax),
     }
-    runs = ways_to_know(base, axes, names(knowledge), numbers(quantiles), seeds)
-    study = Study(out.name, runs, target if learn else None, reference=axes["selection.policy"][0])
-    run_study(study, out, jobs, fresh=fresh)
+    runs = ways_to_know(base, axes, names(knowledge), numbers(quantiles), seeds, set_)
+    first = axes["selection.policy"][0]
+    edgesim.study(runs, out=out, target=target if learn else None, reference=first, jobs=jobs, fresh=fresh)
     conclude(out, against=[("delay_knowledge", "known")])
 
 

@@ -29,14 +29,26 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.dpfl import LAWS, beside_dpfl
 from edgesim.analysis.participation import course, instability, windowed
-from edgesim.analysis.runs import read_study
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+)
 from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -116,13 +128,10 @@ Participation = Annotated[
 ]
 Alpha = Annotated[str, typer.Option(help="Label skew: iid, light, heavy or a Dirichlet parameter.")]
 Clients = Annotated[str, typer.Option(help="Number of clients; several to compare (the paper: 10,20,50).")]
-Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
 Rounds = Annotated[int, typer.Option(min=6, help="Rounds of each run.")]
 DatasetName = Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")]
-Folder = Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")]
 Model = Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")]
 Settings = Annotated[str, typer.Option(help="KPFL's options: default, or those that its paper tuned (paper).")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")]
 """Options of this scenario that `kpfl_ablation.py` has too."""
 BY_DEFAULT = ",".join(LAWS)
 """Laws that are compared unless others are named."""
@@ -238,7 +247,7 @@ def skew_of(text: str) -> tuple[str, float]:
 
 def courses(out: Path, **knobs: object) -> list[Floats]:
     """Accuracies in % after each round, of each finished run with these knobs and without KPFL."""
-    found = [run for run in read_study(out).finished if run.knobs.get("server", "own") == "own"]
+    found = [run for run in edgesim.StudyResult(out).runs.values() if run.knobs.get("server", "own") == "own"]
     return [course(run) for run in found if knobs.items() <= run.knobs.items()]
 
 
@@ -289,10 +298,11 @@ def main(
     kpfl: Annotated[bool, typer.Option("--kpfl", help="Run algorithms with KPFL around them, too.")] = False,
     settings: Settings = "default",
     tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/dpfl-<data set> when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Compare what algorithms lose under dynamic participation."""
     out = out or Path("runs") / f"dpfl-{Path(dataset).stem}"
@@ -300,7 +310,7 @@ def main(
     skew, parameter = skew_of(alpha)
     if matrix is not None and "programmed" not in names(participation):
         raise EdgesimError("--matrix is for --participation programmed, which is not among the laws; remove it")
-    runs: list[PlannedRun] = []
+    runs: list[edgesim.PlannedRun] = []
     if kpfl and tune:
         raise EdgesimError("--tune compares options of algorithms without --kpfl; leave out one of them")
     if settings != "default" and not kpfl:
@@ -313,11 +323,11 @@ def main(
             told = {"tried": " ".join(f"{key}={value}" for key, value in tried.items()) or "none"} if tune else {}
             first = FIRST_TUNING_SEED if tune else 0
             told |= {"server": "own"} if kpfl else {}
-            runs += grid(own, {}, range(first, first + seeds), labels=labels | told)
+            runs += edgesim.grid(own, {}, range(first, first + seeds), set_, labels=labels | told)
         if kpfl and has_kpfl(name):
             own = base | {"algorithm": {"name": name} | options | {"kpfl": kpfl_options(settings)}}
-            runs += grid(own, {}, range(seeds), labels=labels | {"server": "kpfl"})
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+            runs += edgesim.grid(own, {}, range(seeds), set_, labels=labels | {"server": "kpfl"})
+    edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     if tune:
         conclude(out)
         return

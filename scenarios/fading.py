@@ -10,22 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import PlannedRun, Study, grid, run_study
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
+import edgesim
+from edgesim.scenario import Fresh, Jobs, Out, Seeds, Set, conclude, names, numbers, plain_errors, quick_option, start
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(seeds=1, rounds=4, target=0.6, out="runs/fading-quick")
 
 
 def ways_to_plan(
-    base: dict[str, Any], axes: dict[str, list[Any]], outages: list[float], seeds: int
-) -> list[PlannedRun]:
+    base: dict[str, Any], axes: dict[str, list[Any]], outages: list[float], seeds: int, set_: Set
+) -> list[edgesim.PlannedRun]:
     """Runs planned on the average gain, and where uploads fade also on that of each outage."""
-    runs = grid(base, axes, range(seeds), labels={"plan": "average"})
+    runs = edgesim.grid(base, axes, range(seeds), set_, labels={"plan": "average"})
     fading = axes | {"radio.fading": ["rayleigh"]}
     for outage in outages:
         with_margin = base | {"round": base["round"] | {"outage": outage}}
-        runs += grid(with_margin, fading, range(seeds), labels={"plan": f"outage-{outage:g}"})
+        runs += edgesim.grid(with_margin, fading, range(seeds), set_, labels={"plan": f"outage-{outage:g}"})
     return runs
 
 
@@ -35,13 +35,14 @@ def main(
     channel: Annotated[str, typer.Option(help="Radio environment.")] = "fedteddi-macro",
     outage: Annotated[str, typer.Option(help="Probabilities of a fade below the gain planned on.")] = "0.05",
     tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "1.0",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Seeds = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/fading"),
+    out: Out = Path("runs/fading"),
 ) -> None:
     """Compare static with fading channels, reserved with re-shared bands, and plans without and with a margin."""
     base = {"rounds": rounds, "radio": {"channel": channel}, "round": {"payload_bits": PAPER_CNN_BITS}}
@@ -51,8 +52,8 @@ def main(
         "radio.fading": ["none", "rayleigh"],
         "radio.sharing": ["reserved", "reshared"],
     }
-    runs = ways_to_plan(base, axes, numbers(outage), seeds)
-    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
+    runs = ways_to_plan(base, axes, numbers(outage), seeds, set_)
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out, against=[("fading", "none"), ("sharing", "reserved"), ("plan", "average")])
 
 

@@ -11,11 +11,25 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
 from edgesim.errors import EdgesimError
 from edgesim.learning.datasets import DATASETS
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, short_names, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    names,
+    plain_errors,
+    quick_option,
+    short_names,
+    start,
+)
 from edgesim.terminal.show import print_frame
 
 SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"
@@ -137,7 +151,9 @@ def phones(
     }
 
 
-def compared(base: dict[str, Any], policies: list[str], seeds: int, labels: dict[str, str | float]) -> list[PlannedRun]:
+def compared(
+    base: dict[str, Any], policies: list[str], seeds: int, labels: dict[str, str | float], set_: Set
+) -> list[edgesim.PlannedRun]:
     """Runs of every policy.
 
     REFL's alone keep late updates, by its own weights, as its study has them. In SAFA's everybody who is there trains,
@@ -154,7 +170,7 @@ def compared(base: dict[str, Any], policies: list[str], seeds: int, labels: dict
             own = base | {"round": base["round"] | {"late": "keep"}, "staleness": {"weight": "refl"}}
         if policy == "fedcs":
             own = base | {"selection": {"uploads": "parallel"}}
-        runs += grid(own, {"selection.policy": [policy]}, range(seeds), labels=labels)
+        runs += edgesim.grid(own, {"selection.policy": [policy]}, range(seeds), set_, labels=labels)
     return runs
 
 
@@ -179,7 +195,7 @@ def main(
     dataset: Annotated[
         str, typer.Option(help="Data set: a name, an .npz or a folder (images, or wav files).")
     ] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    folder: Folder = Path("data"),
     setting: Annotated[str | None, typer.Option(help=f"Whose training: {', '.join(SETTINGS)}.")] = None,
     image_size: Annotated[
         int | None, typer.Option(min=1, help="Height and width of the pictures for the model; the setting's.")
@@ -193,11 +209,12 @@ def main(
     devices: Annotated[int, typer.Option(min=1, help="Number of devices (the paper: 1000).")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run (the paper: 1000).")] = 120,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
+    seeds: Seeds = 24,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/feddance-<data set> when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Compare participant selection under intermittent availability."""
     setting = setting_of(dataset, setting)
@@ -207,11 +224,12 @@ def main(
         for count in counts(participants):
             base = phones(dataset, setting, name, skew, devices, count, rounds, folder, image_size)
             labels = {"trace": label, "participants": count}
-            runs += compared(base, names(selectors), seeds, labels)
+            runs += compared(base, names(selectors), seeds, labels, set_)
     print(
         f"{devices} phones, rounds of 100 s, {dataset} with the training of {setting}, {rounds} rounds, {seeds} seeds."
     )
-    run_study(Study(out.name, runs, SETTINGS[setting].target if target is None else target), out, jobs, fresh=fresh)
+    target = SETTINGS[setting].target if target is None else target
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out)
     print_beside_the_paper(out)
 

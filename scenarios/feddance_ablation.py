@@ -11,8 +11,21 @@ from typing import Annotated
 import typer
 from feddance import SETTINGS, phones, setting_of
 
-from edgesim import Study, grid, run_study
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+import edgesim
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+)
 
 QUICK = quick_option(devices=100, rounds=12, seeds=1, target=0.6, out="runs/feddance-ablation-quick")
 
@@ -20,7 +33,7 @@ QUICK = quick_option(devices=100, rounds=12, seeds=1, target=0.6, out="runs/fedd
 @plain_errors
 def main(
     dataset: Annotated[str, typer.Option(help="Data set, as in feddance.py.")] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    folder: Folder = Path("data"),
     setting: Annotated[str | None, typer.Option(help=f"Whose training: {', '.join(SETTINGS)}.")] = None,
     image_size: Annotated[
         int | None, typer.Option(min=1, help="Height and width of the pictures for the model; the setting's.")
@@ -33,11 +46,12 @@ def main(
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 200,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 120,
     target: Annotated[float | None, typer.Option(min=0, max=1, help="Accuracy to race to; the setting's.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 24,
+    seeds: Seeds = 24,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/feddance-ablation"),
+    out: Out = Path("runs/feddance-ablation"),
 ) -> None:
     """Compare FedDance with its own parts."""
     setting = setting_of(dataset, setting)
@@ -48,9 +62,9 @@ def main(
     runs = []
     for variant, options in variants.items():
         own = base | {"selection": {"policy": "feddance", **options}}
-        runs += grid(own, {"selection.policy": ["feddance"]}, range(seeds), labels={"variant": variant})
-    study = Study(out.name, runs, SETTINGS[setting].target if target is None else target, reference="feddance")
-    run_study(study, out, jobs, fresh=fresh)
+        runs += edgesim.grid(own, {"selection.policy": ["feddance"]}, range(seeds), set_, labels={"variant": variant})
+    target = SETTINGS[setting].target if target is None else target
+    edgesim.study(runs, out=out, target=target, reference="feddance", jobs=jobs, fresh=fresh)
     conclude(out, against=[("variant", "full")])
 
 

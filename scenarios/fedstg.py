@@ -17,14 +17,25 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.fedstg import beside_fedstg
-from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
 from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album
 from edgesim.plots.groups import panels_of
-from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Seeds,
+    Set,
+    conclude,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+)
 from edgesim.terminal.show_fedstg import print_beside_fedstg
 
 POOLS: dict[str, str] = {"paper": "iid_partition", "code": "shared"}
@@ -125,15 +136,16 @@ def main(
     devices: Annotated[
         int | None, typer.Option(min=1, help="Number of devices; 10 on digits, else the paper's 20.")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    seeds: Seeds = 3,
     rounds: Annotated[int, typer.Option(min=6, help="Rounds of each run.")] = 100,
     dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    folder: Folder = Path("data"),
     model: Annotated[str | None, typer.Option(help="Model; mlp on digits, else fedstg-cnn.")] = None,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/fedstg-MODE-<data set> when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Compare FedStg with its baselines, and with what it leaves out."""
     if mode not in POOLS:
@@ -141,13 +153,13 @@ def main(
     fleet = devices or (10 if dataset == "digits" else 20)
     setting = Setting(mode, dataset, folder, rounds, fleet, model)
     out = out or Path("runs") / f"fedstg-{mode}-{Path(dataset).stem}"
-    runs: list[PlannedRun] = []
+    runs: list[edgesim.PlannedRun] = []
     for pool, method in itertools.product(names(pools or POOLS[mode]), names(methods)):
         labels = {"mode": mode, "dataset": Path(dataset).stem, "pool": pool, "method": method}
-        runs += grid(setting.config(method, pool), {}, range(seeds), labels=labels)
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+        runs += edgesim.grid(setting.config(method, pool), {}, range(seeds), set_, labels=labels)
+    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out, [("method", names(methods)[0])])
-    if compared := [run for run in read_study(out).finished if run.knobs["method"] in FIGURE_1]:
+    if compared := [run for run in study.runs.values() if run.knobs["method"] in FIGURE_1]:
         Album(out / "plots").add("figure_1", lambda: draw_accuracy(panels_of(compared), "rounds"), compared)
     beside = beside_fedstg(out)
     beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")

@@ -10,10 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import Study, grid, run_study
+import edgesim
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Set,
+    conclude,
+    names,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+)
 
 POLICIES = "random,best-channel,best-norm,power-of-choice,pure-drift,fed-cbs,fedcgd,fedteddi"
 PAPER_CNN_BITS = 17_881_664.0
@@ -51,6 +63,7 @@ def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
 @plain_errors
 def main(
     dataset: Annotated[str, typer.Option(help="A name, an .npz or a folder; 10 or 100 classes.")] = "digits",
+    folder: Folder = Path("data"),
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Number of seeds; 5 when absent, and 12 at the first deadline of digits.")
     ] = None,
@@ -63,15 +76,15 @@ def main(
     ] = None,
     evaluate_every: Annotated[int, typer.Option(min=1, help="Test every so many rounds.")] = 1,
     test_samples: Annotated[int | None, typer.Option(min=1, help="Size of the test sample; all when absent.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")] = None,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/fedteddi-<data set> when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Run FedTeddi's study and print its table."""
     kind, base, deadlines = settings(dataset)
-    base = base | {"data": {**base["data"], "dataset": dataset}}
+    base = base | {"data": {**base["data"], "dataset": dataset, "folder": str(folder)}}
     base["evaluation"] = {"every": evaluate_every} | ({"samples": test_samples} if test_samples else {})
     deadlines = deadlines.split(",")[0] if quick else deadlines
     if rounds:
@@ -98,10 +111,10 @@ def main(
             "round.tmax_s": [deadline_s],
             "round.delay_knowledge": ["known"],
         }
-        runs += grid(base, axes, range(count), set_ or [])
+        runs += edgesim.grid(base, axes, range(count), set_)
     reference = reference or ("fedteddi" if "fedteddi" in compared else compared[0])
-    study = Study(out.name, runs, TARGETS[kind] if target is None else target, reference)
-    run_study(study, out, jobs, fresh=fresh)
+    target = TARGETS[kind] if target is None else target
+    edgesim.study(runs, out=out, target=target, reference=reference, jobs=jobs, fresh=fresh)
     conclude(out)
 
 

@@ -25,12 +25,9 @@ from dpfl import (
     Clients,
     Comparison,
     DatasetName,
-    Folder,
-    Jobs,
     Model,
     Participation,
     Rounds,
-    Seeds,
     Settings,
     has_kpfl,
     kpfl_options,
@@ -38,12 +35,25 @@ from dpfl import (
     skew_of,
 )
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.dpfl import beside_dpfl
 from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.algorithms.kpfl_settings import tuned, tuned_on
-from edgesim.scenario import Fresh, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+)
 from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 SERVERS: dict[str, dict[str, Any]] = {"kpfl-first": {"keep": "first"}, "kpfl": {}}
@@ -72,10 +82,11 @@ def main(
     settings: Settings = "default",
     ages: Annotated[bool, typer.Option("--ages", help="KPFL with other exponents of its weights by age, too.")] = False,
     tune: Annotated[bool, typer.Option("--tune", help="Compare exponents instead.")] = False,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/kpfl-<data set> when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Compare the parts of KPFL."""
     if ages and tune:
@@ -89,7 +100,7 @@ def main(
     comparison = Comparison(dataset, folder, rounds, model, None)
     skew, parameter = skew_of(alpha)
     first = FIRST_TUNING_SEED if tune else 0
-    runs: list[PlannedRun] = []
+    runs: list[edgesim.PlannedRun] = []
     for count, law, name in itertools.product(counts(clients), names(participation), names(bases)):
         base = comparison.base(law, parameter, count)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
@@ -97,8 +108,8 @@ def main(
         paper = tuned(name, dataset, presence) if ages and tuned_on(name, dataset, presence) else {}
         for server, (told, options) in (_tried() if tune else _servers(name, settings, ages, paper)).items():
             own = base | {"algorithm": {"name": name} | comparison.options(name) | options}
-            runs += grid(own, {}, range(first, first + seeds), labels=labels | {"server": server} | told)
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+            runs += edgesim.grid(own, {}, range(first, first + seeds), set_, labels=labels | {"server": server} | told)
+    edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     if tune:
         conclude(out)
         return

@@ -8,13 +8,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from edgesim import Study, grid, run_study
-from edgesim.analysis.runs import read_study
+import edgesim
 from edgesim.plots import style
 from edgesim.plots.partition import draw_partition
-from edgesim.scenario import Fresh, names, numbers, plain_errors, quick_option, start, stop_if_failed
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Seeds,
+    Set,
+    names,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+    stop_if_failed,
+)
+from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_skews
 
 WITH_ALPHA = ("dirichlet", "dirichlet-labels", "quantity")
@@ -28,30 +40,32 @@ def main(
     ] = "iid,dirichlet,dirichlet-labels,classes,shards,quantity,fedteddi",
     alpha: Annotated[str, typer.Option(help="Concentrations for the Dirichlet laws and quantity skew.")] = "0.1,1",
     dataset: Annotated[str, typer.Option(help="As data.dataset in a config.")] = "digits",
+    folder: Folder = Path("data"),
     devices: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 30,
     samples: Annotated[int | None, typer.Option(min=2, help="Samples per device; each law's own when absent.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Seeds = 5,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/partitions"),
+    out: Out = Path("runs/partitions"),
 ) -> None:
     """Compare partitions by the skew they make."""
     base = {
         "rounds": 1,
         "devices": {"count": devices},
-        "data": {"dataset": dataset} | ({"samples_per_device": samples} if samples else {}),
+        "data": {"dataset": dataset, "folder": str(folder)} | ({"samples_per_device": samples} if samples else {}),
         "learning": {"training": "none"},
         "round": {"payload_bits": 1e6},
     }
     runs = []
     for partition in names(partitions):
         options = {"data.partition_options.alpha": numbers(alpha)} if partition in WITH_ALPHA else {}
-        runs += grid(base, {"data.partition": [partition], **options}, range(seeds))
-    console = Console()
-    run_study(Study(out.name, runs), out, jobs, console, fresh=fresh)
+        runs += edgesim.grid(base, {"data.partition": [partition], **options}, range(seeds), set_)
+    console = PlainConsole()
+    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     print_skews(out, console)
-    for run in read_study(out).finished:
+    for run in study.runs.values():
         if run.seed == 0:
             style.save(draw_partition(run), out / "plots" / run.folder.name)
     console.print(f"who holds what: {out / 'plots'}")

@@ -15,13 +15,25 @@ from typing import Annotated, Any
 import typer
 from afl import AFL, RATE, SKEWS, config, dealt, world
 
-from edgesim import PlannedRun, Study, grid, run_study
-from edgesim.analysis.runs import read_study
+import edgesim
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.plots.album import Album
 from edgesim.plots.noise import draw_noise
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Seeds,
+    Set,
+    conclude,
+    names,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+)
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_frame
 
@@ -51,32 +63,33 @@ def main(
     skew: Annotated[str, typer.Option(help="Label skew: iid, moderate or high.")] = "iid",
     clients: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 50,
     rounds: Annotated[int, typer.Option(min=3, help="Rounds of each run.")] = 100,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Seeds = 5,
     dataset: Annotated[str, typer.Option(help="Data set: a name, an .npz or a folder.")] = "digits",
-    folder: Annotated[Path, typer.Option(help="Where the files of torchvision's data sets lie.")] = Path("data"),
+    folder: Folder = Path("data"),
     model: Annotated[str | None, typer.Option(help="Model; afl-mlp on small sets, else afl-cnn.")] = None,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path | None, typer.Option(help="Study folder; runs/privacy-<data set> when absent.")] = None,
+    out: OutOrNone = None,
 ) -> None:
     """Compare mechanisms and amounts of noise."""
     if skew not in SKEWS:
         raise EdgesimError(f"--skew: unknown {skew!r}; known: {', '.join(SKEWS)}")
     out = out or Path("runs") / f"privacy-{Path(dataset).stem}{'-afl' * afl}"
     common, method = world(dataset, folder, rounds, model, clients), AFL if afl else {"share": RATE}
-    runs: list[PlannedRun] = []
+    runs: list[edgesim.PlannedRun] = []
     for multiplier in dict.fromkeys(numbers(noise)):
         for name, section in mechanisms(multiplier, clip, delta, names(mechanism)).items():
             base = config(common, method | {"privacy": section}, dealt(SKEWS[skew]))
-            runs += grid(base, {}, range(seeds), labels={"mechanism": name, "noise": multiplier})
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+            runs += edgesim.grid(base, {}, range(seeds), set_, labels={"mechanism": name, "noise": multiplier})
+    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out)
     summary = summarise(out)
     shown = ["mechanism", "noise", *(name for name in COLUMNS if name in summary)]
     title = f"{out}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"
     print_frame(summary[shown], title, {name: COLUMNS[name] for name in shown[2:]}, PlainConsole())
-    finished = read_study(out).finished
+    finished = [*study.runs.values()]
     Album(out / "plots").add("noise", lambda: draw_noise(finished), finished)
 
 

@@ -33,14 +33,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.recommendation import compare, recommend, stand
-from edgesim.analysis.runs import read_study
 from edgesim.analysis.spending import accuracy_within, scores, spending
 from edgesim.files.paths import own_file
 from edgesim.plots.album import Album
 from edgesim.plots.cost_curves import draw_cost_curves
-from edgesim.scenario import Fresh, conclude, names, numbers, plain_errors, quick_option, start
+from edgesim.scenario import Fresh, Jobs, Seeds, Set, conclude, names, numbers, plain_errors, quick_option, start
 from edgesim.terminal.show_recommendation import print_recommendation
 
 MODEL_BITS = 77_120.0
@@ -115,27 +114,29 @@ def cell(seconds: float, band_mhz: float) -> dict[str, Any]:
     }
 
 
-def compared(seconds: float, algorithms: list[str], bands_mhz: list[float], seeds: int) -> list[PlannedRun]:
+def compared(
+    seconds: float, algorithms: list[str], bands_mhz: list[float], seeds: int, set_: Set
+) -> list[edgesim.PlannedRun]:
     """Runs of every algorithm, with the options chosen for it, at every bandwidth."""
     runs = []
     for name, mhz in itertools.product(algorithms, bands_mhz):
         rate, options = CHOSEN.get(name, CHOSEN["fedavg"])
         base = cell(seconds, mhz)
         own = base | {"learning": base["learning"] | {"lr": rate}, "algorithm": options}
-        runs += grid(own, {"radio.bandwidth_hz": [mhz * 1e6], "algorithm.name": [name]}, range(seeds))
+        runs += edgesim.grid(own, {"radio.bandwidth_hz": [mhz * 1e6], "algorithm.name": [name]}, range(seeds), set_)
     return runs
 
 
-def tune_algorithms(seconds: float, algorithms: list[str], out: Path, jobs: int | None, fresh: bool) -> None:
+def tune_algorithms(seconds: float, algorithms: list[str], set_: Set, out: Path, jobs: int | None, fresh: bool) -> None:
     """Run every algorithm with every choice of its options, and print how accurate each was, the best one first."""
     base = cell(seconds, TUNING_MHZ) | {"radio": {"bandwidth_hz": TUNING_MHZ * 1e6}}
     runs = []
     for name in algorithms:
         own = {f"algorithm.{key}": values for key, values in TUNED.get(name, {}).items()}
-        runs += grid(base, {"algorithm.name": [name], "learning.lr": RATES, **own}, TUNING_SEEDS)
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+        runs += edgesim.grid(base, {"algorithm.name": [name], "learning.lr": RATES, **own}, TUNING_SEEDS, set_)
+    study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     found: dict[str, list[float]] = {}
-    for run in read_study(out).finished:
+    for run in study.runs.values():
         value = accuracy_within(spending(run), "seconds", seconds)
         found.setdefault(run.folder.name.rpartition("-")[0], []).append(value)
     for name, values in sorted(found.items(), key=lambda item: (item[0].partition("-")[0], -np.mean(item[1]))):
@@ -144,7 +145,7 @@ def tune_algorithms(seconds: float, algorithms: list[str], out: Path, jobs: int 
 
 def recommend_algorithms(study_folder: Path) -> None:
     """Write and print which algorithm to take at which bandwidth, and draw accuracy against what it costs."""
-    study, places = read_study(study_folder), ["bandwidth_hz", "cost"]
+    study, places = edgesim.StudyResult(study_folder).plan, ["bandwidth_hz", "cost"]
     found = scores(study, ["bandwidth_hz"], "algorithm")
     pairs = compare(found, places, "algorithm")
     standings = stand(found, pairs, places, "algorithm")
@@ -161,10 +162,11 @@ def main(
     algorithms: Annotated[str, typer.Option(help="Algorithms to compare.")] = ALGORITHMS,
     band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "0.045,0.18,0.72",
     seconds: Annotated[float, typer.Option(min=3, help="Simulated seconds of each run.")] = 30.0,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 10,
+    seeds: Seeds = 10,
     tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Study folder; options are compared in OUT-tuning.")] = Path(
         "runs/radio-cost"
@@ -172,10 +174,10 @@ def main(
 ) -> None:
     """Compare algorithms at equal seconds, bits and joules, at several bandwidths."""
     if tune:
-        tune_algorithms(seconds, names(algorithms), out.with_name(f"{out.name}-tuning"), jobs, fresh)
+        tune_algorithms(seconds, names(algorithms), set_, out.with_name(f"{out.name}-tuning"), jobs, fresh)
         return
-    runs = compared(seconds, names(algorithms), numbers(band_mhz), seeds)
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+    runs = compared(seconds, names(algorithms), numbers(band_mhz), seeds, set_)
+    edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out)
     recommend_algorithms(out)
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim import Study, grid, run_study
+import edgesim
 from edgesim.devices.profile import read_profile
 from edgesim.files.content import find
-from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 from edgesim.traces.interval_file import read_intervals
 
 PHONE_UPDATE_BITS = 17_881_664.0
@@ -65,16 +65,18 @@ def main(
     tmax: Annotated[float, typer.Option(min=0.1, help="Length of a round in seconds.")] = 600.0,
     hours: Annotated[float, typer.Option(min=0.1, help="Simulated hours.")] = 168.0,
     dataset: Annotated[str, typer.Option(help="Data set.")] = "digits",
+    folder: Folder = Path("data"),
     model: Annotated[str, typer.Option(help="Model.")] = "mlp",
     seconds_per_sample: Annotated[
         float, typer.Option(min=1e-6, help="Compute time of a phone per sample, without --profile.")
     ] = 0.15,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    seeds: Seeds = 3,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/replay"),
+    out: Out = Path("runs/replay"),
 ) -> None:
     """Replay recorded phones."""
     given = phones(profile, links, match, seconds_per_sample)
@@ -94,12 +96,18 @@ def main(
             "delay_knowledge": "planned",
         }
         | given["round"],
-        "data": {"dataset": dataset, "partition": "dirichlet-labels", "partition_options": {"alpha": 0.1}},
+        "data": {
+            "dataset": dataset,
+            "folder": str(folder),
+            "partition": "dirichlet-labels",
+            "partition_options": {"alpha": 0.1},
+        },
         "learning": {"model": model, "pretrain": False},
         "evaluation": {"every": 6},
     }
     axes = {"selection.policy": names(policies), "availability.interruption": names(interruption)}
-    run_study(Study(out.name, grid(base, axes, range(seeds)), target), out, jobs, fresh=fresh)
+    runs = edgesim.grid(base, axes, range(seeds), set_)
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out)
 
 

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 from feddance import availability
 
-from edgesim import Study, grid, run_study
-from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
+import edgesim
+from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 
 SELECTORS = "random,best-channel,fed-cbs,fedteddi,oort,refl,feddance,fedcs,safa-lite"
 QUICK = quick_option(devices=100, rounds=5, seeds=1, target=0.6, out="runs/selectors-on-radio-quick")
@@ -28,14 +28,16 @@ def main(
         str, typer.Option(help="Rounds end at the last arrival (arrivals) or at the deadline.")
     ] = "deadline",
     dataset: Annotated[str, typer.Option(help="Data set of ten classes.")] = "digits",
+    folder: Folder = Path("data"),
     model: Annotated[str, typer.Option(help="Model.")] = "mlp",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    seeds: Seeds = 3,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/selectors-on-radio"),
+    out: Out = Path("runs/selectors-on-radio"),
 ) -> None:
     """Compare selectors of both worlds on one cell."""
     base = {
@@ -43,11 +45,11 @@ def main(
         "devices": {"count": devices, "profile": "sample-phones"},
         "availability": availability(trace, "given"),
         "round": {"tmax_s": tmax, "close": close, "computes": "selected", "payload_bits": 357_500_000.0},
-        "data": {"dataset": dataset, "samples_per_device": 60},
+        "data": {"dataset": dataset, "folder": str(folder), "samples_per_device": 60},
         "learning": {"model": model},
     }
-    runs = grid(base, {"selection.policy": names(selectors)}, range(seeds))
-    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
+    runs = edgesim.grid(base, {"selection.policy": names(selectors)}, range(seeds), set_)
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out)
 
 

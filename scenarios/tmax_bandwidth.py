@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from edgesim import Study, grid, run_study
-from edgesim.scenario import Fresh, conclude, counts, numbers, plain_errors, quick_option, start
+import edgesim
+from edgesim.scenario import Fresh, Jobs, Seeds, Set, conclude, counts, numbers, plain_errors, quick_option, start
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(
@@ -26,10 +26,11 @@ def main(
     devices: Annotated[str, typer.Option(help="Numbers of devices.")] = "10,30,100",
     quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.5,0.632,0.8,0.9,0.95,0.99",
     payload_bits: Annotated[float, typer.Option(help="Bits of one upload (the paper's CNN).")] = PAPER_CNN_BITS,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    seeds: Seeds = 3,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 40,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
     out: Annotated[Path, typer.Option(help="Folder of the two studies.")] = Path("runs/tmax-bandwidth"),
 ) -> None:
@@ -40,7 +41,7 @@ def main(
         "learning": {"training": "none"},
         "round": {"payload_bits": payload_bits},
     }
-    known = grid(
+    known = edgesim.grid(
         base,
         {
             "devices.count": counts(devices),
@@ -48,15 +49,17 @@ def main(
             "round.tmax_s": numbers(tmax),
         },
         range(seeds),
+        set_,
     )
-    run_study(Study("known", known), out / "known", jobs, fresh=fresh)
+    edgesim.study(known, out=out / "known", jobs=jobs, fresh=fresh)
     conclude(out / "known")
-    planned = grid(
+    planned = edgesim.grid(
         base | {"round": {"payload_bits": payload_bits, "delay_knowledge": "planned"}},
         {"round.plan_quantile": numbers(quantiles), "round.tmax_s": numbers(tmax)},
         range(seeds),
+        set_,
     )
-    run_study(Study("planned", planned), out / "planned", jobs, fresh=fresh)
+    edgesim.study(planned, out=out / "planned", jobs=jobs, fresh=fresh)
     conclude(out / "planned")
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 import typer
 from rich.console import Console
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
-from edgesim.scenario import Fresh, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
+from edgesim.scenario import Fresh, Jobs, Out, Set, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
 from edgesim.terminal.show import mean_text
 
 PAPER_CNN_BITS = 17_881_664.0
@@ -30,10 +30,10 @@ Cell = tuple[float, float]
 QUICK = quick_option(tmax="0.6,1.2", band_mhz="40", simulated_s=4, target=0.6, seeds=2, out="runs/tune-tmax-quick")
 
 
-def cells(base: dict[str, Any], chosen: list[Cell], seeds: range) -> list[PlannedRun]:
+def cells(base: dict[str, Any], chosen: list[Cell], seeds: range, set_: Set) -> list[edgesim.PlannedRun]:
     """Runs of some cells of the grid."""
     axes = [{"radio.bandwidth_hz": [band_hz], "round.tmax_s": [deadline_s]} for deadline_s, band_hz in chosen]
-    return [run for axis in axes for run in grid(base, axis, seeds)]
+    return [run for axis in axes for run in edgesim.grid(base, axis, seeds, set_)]
 
 
 def around(tried: set[Cell], deadline_s: float, band_hz: float) -> set[Cell]:
@@ -116,10 +116,11 @@ def main(
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cells.")] = 1,
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/tune-tmax"),
+    out: Out = Path("runs/tune-tmax"),
 ) -> None:
     """Find the deadline and the band that reach a target accuracy soonest, and judge them on fresh seeds."""
     base = {
@@ -132,20 +133,20 @@ def main(
         if min(values) <= 0:
             raise EdgesimError(f"{option}: expected numbers above 0 (got {min(values):g})")
     tried = {(deadline_s, 1e6 * mhz) for deadline_s in deadlines_s for mhz in bands_mhz}
-    runs = cells(base, sorted(tried), range(seeds))
-    run_study(Study(out.name, runs, target), out, jobs, fresh=fresh)
+    runs = cells(base, sorted(tried), range(seeds), set_)
+    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     for _ in range(refinements):
         found = summarise(out)
         finer = {cell for measure in MEASURES for cell in around(tried, *best(found, measure)[0])} - tried
-        added = cells(base, sorted(finer), range(seeds))
+        added = cells(base, sorted(finer), range(seeds), set_)
         runs += added
         tried |= finer
-        run_study(Study(out.name, runs, target), out, jobs, fresh=fresh and [run.folder for run in added])
+        edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh and [run.folder for run in added])
     found = summarise(out)
     chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
     judged_out = out.with_name(f"{out.name}-fresh")
-    again = cells(base, sorted(chosen), range(seeds, 2 * seeds))
-    run_study(Study(judged_out.name, again, target), judged_out, jobs, fresh=fresh)
+    again = cells(base, sorted(chosen), range(seeds, 2 * seeds), set_)
+    edgesim.study(again, out=judged_out, target=target, jobs=jobs, fresh=fresh)
     anew = summarise(judged_out)
     conclude(out, answers=[answer(found, anew, measure, tried) for measure in MEASURES])
     stop_if_failed(judged_out, Console())

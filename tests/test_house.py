@@ -1,11 +1,13 @@
 """The house: imports point one way, and the wheel carries everything that a user needs."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import edgesim
@@ -25,32 +27,78 @@ def test_imports_point_one_way():
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.slow
-def test_the_wheel_works_in_an_empty_environment(tmp_path):
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Folder of an environment with the wheel, and variables of processes that use it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
-    python = tmp_path / "env/bin/python"
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
     subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", str(wheel)],
+        [sys.executable, "-m", "pip", "--python", str(folder / "env/bin/python"), "install", "--quiet", "--no-deps",
+         str(wheel)],
         check=True,
-    )
+    )  # fmt: skip
     # The dependencies are those installed here; the editable copy is not among them: it hangs on a .pth file,
     # and .pth files are read in the environment's own folder only.
-    (site,) = (tmp_path / "env/lib").glob("python*/site-packages")
+    (site,) = (folder / "env/lib").glob("python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    path = f"{folder / 'env/bin'}{os.pathsep}{environment['PATH']}"
+    return folder / "env", environment | {"PATH": path}
+
+
+def typed(command, folder, environment):
+    """What a command prints in a folder; fails with what it says if it does."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        shell=isinstance(command, str),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_empty_environment(tmp_path, installed):
+    folder, environment = installed
     config = tmp_path / "run.toml"
     config.write_text("rounds = 2\n[learning]\ntraining = 'none'\n[radio]\nchannel = 'free-space'\n")
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = subprocess.run(
-        [str(tmp_path / "env/bin/edgesim"), "run", "run.toml"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    where = subprocess.run(
-        [str(python), "-c", "import edgesim; print(edgesim.__file__)"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert str(tmp_path) in where.stdout
+    typed(["edgesim", "run", "run.toml"], tmp_path, environment)
+    where = typed(["python", "-c", "import edgesim; print(edgesim.__file__)"], tmp_path, environment)
+    assert str(folder) in where
+    (site,) = (folder / "lib").glob("python*/site-packages")
     assert (site / "edgesim/content/scenarios/fedteddi.py").is_file()
+    assert (site / "edgesim/py.typed").is_file()
+    assert "fading" in typed(["edgesim", "scenario"], tmp_path, environment)
+
+
+PAGE = (ROOT / "docs/python.md").read_text().partition("## A policy of your own")[2].partition("## In a notebook")[0]
+FILES = dict(re.findall(r"`(\w+\.py)`:[^`]*```python\n(.*?)```", PAGE, re.DOTALL))
+COMMANDS = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[0].splitlines()
+
+
+def test_an_own_policy_takes_at_most_25_lines_and_5_commands():
+    lines = [line for text in FILES.values() for line in text.splitlines() if line.strip()]
+    assert {*FILES} == {"my_policy.py", "compare.py"}
+    assert f"of {sum(len(text.splitlines()) for text in FILES.values())} lines together" in PAGE
+    assert len(lines) <= 25
+    assert len(COMMANDS) + 1 <= 5, "with the installation"
+
+
+@pytest.mark.slow
+def test_an_own_policy_from_an_empty_folder_by_the_page_alone(tmp_path, installed):
+    _, environment = installed
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    told = {command: typed(command, tmp_path, environment) for command in COMMANDS}
+    assert "my_policy.LeastBand" in told["python compare.py"]
+    assert (tmp_path / "runs/mine/plots/scheduled.png").stat().st_size > 10_000
+    assert (tmp_path / "runs/mine/my_policy.LeastBand-s0/code/my_policy.py").read_text() == FILES["my_policy.py"]
+    summary = pd.read_csv(tmp_path / "runs/mine/summary.csv").set_index("policy")["scheduled"]
+    assert summary["my_policy.LeastBand"] > summary["random"]

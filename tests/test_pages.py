@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 import typer
 
-from edgesim import cli, grid, load, read_table, simulation
+import edgesim
+from edgesim import cli, load, read_table, simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
@@ -206,7 +207,7 @@ def test_how_time_works_tells_the_run_of_its_config(one_round):
 def test_the_scenario_shown_runs(tmp_path):
     script = block("docs/studies.md", "python", "BASE = {")
     assert script.count("\n") <= 45
-    shorter = script.replace('"rounds": 40', '"rounds": 8').replace("range(3)", "range(1)").replace("0.7)", "0.55)")
+    shorter = script.replace('"rounds": 40', '"rounds": 8').replace("seeds=3", "seeds=1").replace("0.7,", "0.55,")
     assert shorter != script
     (tmp_path / "mine.py").write_text(shorter)
     done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -215,8 +216,20 @@ def test_the_scenario_shown_runs(tmp_path):
     assert (tmp_path / "runs/my-study/summary.csv").exists()
 
 
+@pytest.mark.slow
+def test_the_python_shown_runs(tmp_path):
+    script = block("docs/python.md", "python", "run.seconds_to").replace('"rounds": 20', '"rounds": 6')
+    (tmp_path / "mine.py").write_text(script.replace("seeds=3", "seeds=2"))
+    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "gantt.png").stat().st_size > 10_000
+    assert (tmp_path / "runs/mine/summary.csv").exists()
+    assert "test_accuracy" in done.stdout
+    assert "fedteddi" in done.stdout
+
+
 def test_the_way_to_give_options_to_one_value_of_an_axis_plans_both():
-    names = {"grid": grid, "BASE": {"rounds": 3}}
+    names = {"edgesim": edgesim, "BASE": {"rounds": 3}}
     exec(block("docs/studies.md", "python", "by_slots"), names)
     models = [(run.config.availability.model, run.folder) for run in names["runs"]]
     assert models == [(model, f"{model}-s{seed}") for model in ("always", "markov") for seed in range(3)]

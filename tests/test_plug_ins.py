@@ -1,21 +1,25 @@
 """Code of the user's own: by dotted path, from an installed package, and from ``edgesim new``."""
 
 import importlib
+import json
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import tomli_w
 from typer.testing import CliRunner
 
+import edgesim
 from edgesim import simulation
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.registry import Registry
 from edgesim.runs import named_code
+from edgesim.runs.kinds import KINDS
 from edgesim.runs.records import read_run, read_table
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import SELECTORS
@@ -64,7 +68,7 @@ def own(tmp_path, monkeypatch):
     (tmp_path / "own_plug_in.py").write_text("import own_helper\n" + POLICY)
     digest_when_loaded.cache_clear()
     yield tmp_path
-    for module in ("own_plug_in", "own_helper"):
+    for module in ("own_plug_in", "own_helper", "own_half", "own_metric"):
         sys.modules.pop(module, None)
     digest_when_loaded.cache_clear()
 
@@ -145,6 +149,27 @@ def test_an_installed_package_offers_names(own, monkeypatch):
         SELECTORS.__dict__.pop("installed", None)
 
 
+PATHS = {
+    "policies": "policy.LongestWait", "algorithms": "algorithm.Mine", "partitions": "partition.Halves",
+    "drift_laws": "drift.Seasons", "joining_laws": "joining.SlowOnesRest", "presence_models": "presence.Shifts",
+    "path_loss_laws": "channel.TwoSlopes", "predictors": "predictor.SameHour", "metrics": "metric.TopLosses",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if isinstance(kind.entries, Registry)])
+def test_every_kind_takes_a_dotted_path_and_names_of_installed_packages(kind, monkeypatch):
+    entries, path = KINDS[kind].entries, f"edgesim.templates.{PATHS[kind]}"
+    name = path.rpartition(".")[2]
+    assert entries[path].__name__ == name
+    groups = re.findall(r"`(edgesim\.\w+)`", (Path(__file__).parents[1] / "docs/plug-ins.md").read_text())
+    assert f"edgesim.{entries._group}" in groups
+    offered = metadata.EntryPoint("offered-by-a-package", path.replace(f".{name}", f":{name}"), "group")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [offered] * (group == f"edgesim.{entries._group}"))
+    fresh = Registry(entries.field, entries._group, entries._base, dict(entries))
+    assert "offered-by-a-package" in fresh.names
+    assert fresh["offered-by-a-package"] is entries[path]
+
+
 def test_a_class_with_a_method_missing_is_refused(own):
     (own / "own_law.py").write_text("from edgesim.radio.laws.law import Law\nclass Mine(Law):\n    pass\n")
     channel = {"name": "mine", "source": "a test", "shadowing_std_db": 0.0, "shadowing": "per_run"}
@@ -177,6 +202,112 @@ def test_a_registry_imports_a_plug_in_only_when_it_is_asked_for(own):
     assert list(registry) == ["longest-wait"]
     assert "own_plug_in" not in sys.modules
     assert registry["own_plug_in.Backwards"].__name__ == "Backwards"
+
+
+OWN_PREDICTOR = """
+import numpy as np
+from edgesim.prediction.predictor import Predictor
+
+
+class Half(Predictor):
+    value: float = 0.5
+
+    def chances(self, log, ids, future_rounds):
+        return ANSWER
+"""
+OWN_METRIC = """
+from edgesim.learning.measures import Metric
+
+
+class Own(Metric):
+    scale: float = 1.0
+
+    def measure(self, tested):
+        return ANSWER
+"""
+LEARNS = {"learning.training": "real", "data.dataset": "digits", "learning.pretrain": False, "learning.steps": 1}
+
+
+def with_predictor(answer, **options):
+    Path("own_half.py").write_text(OWN_PREDICTOR.replace("ANSWER", answer))
+    given = {"selection.policy": "feddance", "selection.predictor": "own_half.Half"}
+    return LEARNS | given | ({"selection.predictor_options": options} if options else {})
+
+
+def with_metric(answer, **options):
+    Path("own_metric.py").write_text(OWN_METRIC.replace("ANSWER", answer))
+    return LEARNS | {"evaluation.metrics": {"own_metric.Own": options, "worst-class": {}}, "evaluation.samples": 40}
+
+
+SMALL = {"rounds": 2, "devices": {"count": 4}, "round": {"payload_bits": 1e5, "admission": "count", "count": 2}}
+
+
+def test_a_predictor_of_ones_own_is_asked_and_stays_with_the_run(own):
+    run = edgesim.run(SMALL, "run", with_predictor("np.full(len(ids), self.value)", value=0.25))
+    assert (run.folder / "code/own_half.py").is_file()
+    assert "selection.predictor" in json.loads(Path("run/run.json").read_text())["inputs"]
+    assert run.config["selection"]["predictor_options"] == {"value": 0.25}
+
+
+def test_a_run_without_a_predictor_has_the_config_that_it_had(own):
+    run = edgesim.run(SMALL, "run", LEARNS | {"selection.policy": "feddance"})
+    assert not {"predictor", "predictor_options"} & {*run.config["selection"]}
+    assert "metrics" not in run.config["evaluation"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("[0.5] * len(ids)", "chances answered list, expected 4 numbers"),
+        ("np.full(len(ids) + 1, 0.5)", "chances answered an array float64[5], expected 4 numbers"),
+        ("np.full(len(ids), 1.5)", "chances answered 1.5 for device 0, expected 0 to 1"),
+        ("np.full(len(ids), np.nan)", "chances answered nan for device 0, expected 0 to 1"),
+        ("1 / 0", "own_half.py, line 10, in chances: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_a_predictor_answers_is_checked_in_a_line_that_names_it(own, answer, said):
+    with pytest.raises(EdgesimError) as refused:
+        edgesim.run(SMALL, "run", with_predictor(answer))
+    assert "own_half.Half" in str(refused.value)
+    assert said in str(refused.value)
+
+
+def test_metrics_are_rows_of_each_test(own):
+    run = edgesim.run(SMALL, "run", with_metric("self.scale * len(tested.labels)", scale=2.0))
+    rows = run.metrics[run.metrics["name"] == "metric"]
+    assert rows["key"].tolist() == ["own_metric.Own", "worst-class"] * 3
+    assert rows["value"][rows["key"] == "own_metric.Own"].tolist() == [80.0] * 3
+    by_class = run.metrics[run.metrics["name"] == "class_accuracy"].groupby("round")["value"].min()
+    assert rows["value"][rows["key"] == "worst-class"].tolist() == by_class.tolist()
+    assert (run.folder / "code/own_metric.py").is_file()
+    assert run.config["evaluation"]["metrics"] == {"own_metric.Own": {"scale": 2.0}, "worst-class": {}}
+
+
+@pytest.mark.parametrize("answer", ["None", "float('nan')", "'high'", "True"])
+def test_what_a_metric_answers_is_checked_in_a_line_that_names_it(own, answer):
+    with pytest.raises(
+        EdgesimError, match=r"evaluation\.metrics 'own_metric\.Own': measure answered .*, expected a fin"
+    ):
+        edgesim.run(SMALL, "run", with_metric(answer))
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"evaluation.metrics": {"worst": {}}}, "evaluation.metrics: unknown metrics 'worst'"),
+        ({"evaluation.metrics": {"worst-class": {"share": 1}}}, "takes no options"),
+        ({"selection.policy": "feddance", "selection.predictor": "poison"}, "did you mean 'poisson'?"),
+        (
+            {"selection.policy": "feddance", "selection.predictor": "collections.OrderedDict"},
+            "expected a subclass of edgesim.prediction.predictor.Predictor",
+        ),
+    ],
+)
+def test_metrics_and_predictors_that_are_none_are_refused_before_anything_is_written(own, setting, said):
+    with pytest.raises(EdgesimError) as refused:
+        edgesim.run(SMALL, "run", LEARNS | setting)
+    assert said in str(refused.value)
+    assert not Path("run").exists()
 
 
 @pytest.mark.parametrize("kind", CLASSES)

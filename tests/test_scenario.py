@@ -2,6 +2,7 @@
 
 import ast
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -283,14 +284,59 @@ def test_every_option_told_is_one_that_some_scenario_has_and_sets_a_field_that_t
         assert name in options
 
 
-def test_every_scenario_that_runs_a_study_can_run_it_afresh():
-    for path in sorted(SCENARIOS.glob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text())))
-        calls = [node for node in nodes if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_study"]
-        (main,) = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == "main"]
-        asks = [argument for argument in main.args.args if argument.arg == "fresh"]
-        assert bool(asks) == bool(calls), path.name
-        assert all("fresh" in {keyword.arg for keyword in call.keywords} for call in calls), path.name
+ALL = sorted(path.stem for path in SCENARIOS.glob("*.py"))
+WITHOUT_RUNS = {"availability_predictor", "trace_anatomy"}
+"""Scenarios about recordings alone."""
+
+
+def calls(tree, function):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == function]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_scenario_has_the_options_that_all_have(scenario, name):
+    said = scenario(f"{name}.py", "--help")
+    assert said.exit_code == 0
+    options = {"--quick", "--out"}
+    if name not in WITHOUT_RUNS:
+        options |= {"--set", "--seeds", "--jobs", "--fresh"}
+    if "--dataset" in said.output:
+        options |= {"--folder"}
+    assert options <= set(re.findall(r"--[a-z-]+", said.output))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_scenario_uses_the_one_door(name):
+    """What is common goes to every study and grid; no scenario reaches below for running or reading runs."""
+    text = (SCENARIOS / f"{name}.py").read_text()
+    tree = ast.parse(text)
+    studies, grids = calls(tree, "edgesim.study"), calls(tree, "edgesim.grid")
+    assert bool(studies) == (name not in WITHOUT_RUNS)
+    for call in studies:
+        assert {"out", "jobs", "fresh"} <= {keyword.arg for keyword in call.keywords}
+    for call in grids:
+        assert ast.unparse(call.args[3]) == "set_"
+    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    below = ("edgesim.studies", "edgesim.simulation", "edgesim.runs", "edgesim.door", "edgesim.cli")
+    assert not [module for module in imported if module.startswith(below)]
+    assert "read_study" not in text
+    assert ("import edgesim\n" in text) == bool(studies)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in WITHOUT_RUNS])
+def test_what_is_set_reaches_the_runs_of_every_scenario(scenario, monkeypatch, name):
+    """Planned, not run; a value that no scenario has."""
+    planned = []
+
+    def plan(study, *_):
+        planned.extend(study.runs)
+        raise EdgesimError("planned")
+
+    monkeypatch.setattr("edgesim.studies.running.run_study", plan)
+    said = scenario(f"{name}.py", "--quick", "--seeds", "2", "--set", "evaluation.samples=123")
+    assert "planned" in said.output, said.output
+    assert {run.config.evaluation.samples for run in planned} == {123}
+    assert len({run.seed for run in planned}) == 2
 
 
 def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(capsys, monkeypatch):

@@ -1,5 +1,6 @@
 """Names of strangers in tables, progress, errors and figures: shown as text, whatever they are made of."""
 
+import html
 import io
 import itertools
 import json
@@ -48,12 +49,24 @@ def test_a_console_shows_a_name_as_text_alone_and_in_tables(name):
 
 
 @pytest.mark.parametrize("name", EVIL, ids=ascii)
+def test_a_run_shows_its_folder_as_text_in_python_and_in_notebooks(name):
+    from edgesim.door.run import as_html, as_line
+
+    line = as_line("Run", {"folder": name})
+    assert line == f"Run(folder {printable(name, keep='')})"
+    shown = as_html({"folder": name})
+    assert html.escape(printable(name, keep="")) in shown
+    assert shown.startswith('<div class="tex2jax_ignore mathjax_ignore">')
+    assert name.isprintable() or name not in line + shown
+
+
+@pytest.mark.parametrize("name", EVIL, ids=ascii)
 def test_progress_shows_a_name_as_text(name, capsys):
     console = PlainConsole(file=io.StringIO(), width=200, force_terminal=True, color_system=None)
-    with bar(console) as bars:
+    with bar(console, lines=True) as bars:
         bars.stop()
         task = bars.add_task(name, total=3, text="")
-        bars.line_due_s = 0.0
+        bars.due_s = 0.0
         bars.update(task, completed=1, text=f"at {name}")
         assert isinstance(bars, Bars | Progress)
         console.print(bars.get_renderable())

@@ -1,5 +1,6 @@
 """Whether one value of a knob really beats another in runs given by their folders: `edgesim compare`."""
 
+import html
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,15 @@ class Compared:
     variances: dict[str, pd.DataFrame]
     """`analyse` of each measure: over the compared knob and, as one factor, the combinations of those ``within``."""
     notes: list[str]
+
+    def __str__(self) -> str:
+        """The comparisons below each other, and the notes."""
+        return "\n".join([self.table.T.to_string(header=False), *self.notes])
+
+    def _repr_html_(self) -> str:
+        """The table as notebooks show it, and the notes."""
+        told = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"{self.table._repr_html_()}{told}"
 
 
 def compare(

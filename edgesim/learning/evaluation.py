@@ -11,6 +11,7 @@ from torch import Tensor
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
+from edgesim.learning.measures import Metric, Tested, measured
 from edgesim.learning.passes import ROWS, ROWS_IN_CACHE, in_cache, side_by_side
 from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import memory_lasts
@@ -67,20 +68,28 @@ def evaluate(
     labels: Integers,
     domains: Domains = MappingProxyType({}),
     cores: int = 1,
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
 ) -> Evaluation:
     """Test the weights that are loaded on test samples [n], whose true labels and domains are given, [n]."""
-    return evaluation_of(*predictions(model, data, samples, True, cores), labels, domains)
+    return evaluation_of(*predictions(model, data, samples, True, cores), labels, domains, metrics)
 
 
 def evaluation_of(
-    losses: Floats, predicted: Integers, labels: Integers, domains: Domains = MappingProxyType({})
+    losses: Floats,
+    predicted: Integers,
+    labels: Integers,
+    domains: Domains = MappingProxyType({}),
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
 ) -> Evaluation:
     """The measures of a model that made these losses and predictions of samples with these labels, [n] each."""
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}
     scores = accuracy(hit, domains), macro_f1(labels, predicted, classes)
-    return Evaluation(float(losses.mean()), *scores, class_accuracy, domain_accuracy=by_domain(hit, domains))
+    further = measured(metrics, Tested(labels, predicted, losses)) if metrics else {}
+    return Evaluation(
+        float(losses.mean()), *scores, class_accuracy, domain_accuracy=by_domain(hit, domains), metrics=further
+    )
 
 
 def accuracy(hit: Booleans, domains: Domains) -> float:

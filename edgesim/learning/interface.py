@@ -51,6 +51,8 @@ class Evaluation:
     """By the domain's name; empty where images are not told apart by origin."""
     roc_auc: float | None = None
     """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """`edgesim.learning.measures`, by name."""
 
 
 class TrainingRound(Knowledge, Gradients, Protocol):

@@ -12,6 +12,7 @@ from edgesim.learning.algorithms.algorithm import Algorithm, Outputs, State, has
 from edgesim.learning.evaluation import Domains, accuracy, evaluation_of, worked_out
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.interface import Evaluation
+from edgesim.learning.measures import Metric
 from edgesim.learning.tensors import DeviceData
 
 
@@ -26,6 +27,7 @@ class Judge:
     samples: Integers
     labels: Integers
     domains: Domains
+    metrics: Mapping[str, Metric]
 
     def loaded(self) -> Evaluation:
         """Test the weights that are loaded; ``head`` is the accuracy of the logits, which do not decide the class."""
@@ -61,6 +63,7 @@ class Judge:
             {label: float(np.mean([one.class_accuracy[label] for one in found])) for label in found[0].class_accuracy},
             {name: float(np.mean(values)) for name, values in further.items() if values},
             {name: float(np.mean([one.domain_accuracy[name] for one in found])) for name in found[0].domain_accuracy},
+            metrics={name: float(np.mean([one.metrics[name] for one in found])) for name in self.metrics},
         )
 
     def _accuracy(self, predicted: Integers, among: Booleans | slice = slice(None)) -> float:
@@ -80,5 +83,5 @@ class Judge:
         # On one core: features are caught by a hook on the module, which threads would share.
         losses, classes, probabilities = worked_out(work, model, self.data, self.samples, test=True)
         predicted = classes.numpy()
-        evaluation = evaluation_of(losses.double().numpy(), predicted, self.labels, self.domains)
+        evaluation = evaluation_of(losses.double().numpy(), predicted, self.labels, self.domains, self.metrics)
         return evaluation, predicted, probabilities.double().numpy()

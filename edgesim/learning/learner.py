@@ -18,6 +18,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged, EdgesimError
 from edgesim.files.paths import own_file
+from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import hierarchical
 from edgesim.learning.algorithms.algorithm import Arrivals, State, has_own
@@ -70,6 +71,7 @@ class TorchLearner:
         dataset = federation.dataset
         assert dataset is not None, "the config refuses real training without a dataset"
         self.config = config
+        self._metrics = measures.make(config.evaluation)
         self.federation = federation
         self.streams = streams
         self.dataset = dataset
@@ -450,8 +452,8 @@ class TorchLearner:
         tested = self.model, self.data, samples, labels, domains
         models = algorithm.judged(self.kept)
         if not self.states or not (models or has_own(algorithm, "scores")):
-            return evaluate(*tested, self.cores)
-        judge = Judge(algorithm, self.states[0], *tested)
+            return evaluate(*tested, self.cores, self._metrics)
+        judge = Judge(algorithm, self.states[0], *tested, self._metrics)
         if models:
             return judge.each(models, self._last_merged, self.accounts.held.class_counts)
         return judge.loaded()

@@ -1,6 +1,7 @@
-"""The figures of one folder; each is drawn only if its file or the data that it shows have changed."""
+"""Figures by name, made when asked for; and those of one folder, drawn only where something has changed."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -8,6 +9,24 @@ from matplotlib.figure import Figure
 from edgesim.analysis.made import Made, digest_of
 from edgesim.analysis.runs import Run
 from edgesim.plots.style import save
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that has not been made yet."""
+
+    make: Callable[[], Figure]
+    runs: Sequence[Run]
+    facts: tuple[object, ...]
+    """What it depends on beside the runs."""
+
+
+class Pictures(dict[str, Picture]):
+    """Figures by name, in the order in which they are drawn; a name that is added again stands for the last."""
+
+    def add(self, name: str, make: Callable[[], Figure], runs: Sequence[Run], *facts: object) -> None:
+        """Add a figure that depends on the runs and on further ``facts``."""
+        self[name] = Picture(make, runs, facts)
 
 
 class Album:
@@ -26,3 +45,8 @@ class Album:
             files = save(draw(), self._out / stem)
             self._made.note(stem, digest, files)
         self.files += files
+
+    def add_all(self, pictures: Pictures) -> None:
+        """Add every figure of a catalogue."""
+        for name, picture in pictures.items():
+            self.add(name, picture.make, picture.runs, *picture.facts)

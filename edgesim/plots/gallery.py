@@ -1,4 +1,4 @@
-"""Every figure that one run, several runs or a study supports."""
+"""Every figure that one run, several runs or a study supports: by name, and drawn into a folder."""
 
 import re
 from collections import Counter
@@ -23,7 +23,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.paths import refuse_link
 from edgesim.plots import heat_map, style
 from edgesim.plots.accuracy import Over, draw_accuracy
-from edgesim.plots.album import Album
+from edgesim.plots.album import Album, Pictures
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
 from edgesim.plots.cell_map import draw_cell_map
@@ -94,56 +94,81 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
     if drawn is not None:
         return [out / name for name in drawn]
     album = Album(out)
-    if study:
-        _draw_study(study, album)
-    elif len(runs) > 1:
-        _draw_runs(runs, album)
-        _draw_losses(runs, album)
-    else:
-        _draw_one_run(runs[0], album, round)
-        album.add("cell_map", lambda: draw_cell_map(runs[0]), runs)
-        if has_batteries(runs[0]):
-            album.add("battery", lambda: draw_battery(runs[0]), runs)
-        _draw_runs(runs, album)
+    album.add_all(of_study(study) if study else of_runs(runs, round))
     Made(out).note(_ALL, digest, album.files, [path.name for path in album.files])
     return album.files
 
 
-def _draw_one_run(run: Run, album: Album, round: int | None = None) -> None:
+def of_runs(runs: Sequence[Run], round: int | None = None) -> Pictures:
+    """The figures that one run or several support, as `draw` says; raises `EdgesimError` for runs without rounds."""
+    pictures = Pictures()
+    if len(runs) > 1:
+        _of_series(runs, pictures)
+        _of_losses(runs, pictures)
+    else:
+        _of_one_run(runs[0], pictures, round)
+        pictures.add("cell_map", lambda: draw_cell_map(runs[0]), runs)
+        if has_batteries(runs[0]):
+            pictures.add("battery", lambda: draw_battery(runs[0]), runs)
+        _of_series(runs, pictures)
+    return pictures
+
+
+def of_study(study: Study) -> Pictures:
+    """The figures that the finished runs of a study support, at least one."""
+    pictures = Pictures()
+    runs = study.finished
+    _of_one_run(runs[0], pictures)
+    _of_series(runs, pictures, study)
+    _of_losses(runs, pictures)
+    if compared := _compared_knob(study):
+        add_paired(study, *compared, pictures)
+    first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
+    for topology, run in first_on.items():
+        ending = "" if topology is None else f"-{_slug(topology)}"
+        pictures.add(f"cell_map{ending}", partial(draw_cell_map, run), [run])
+    values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
+    numbers = [not any(isinstance(value, str | bool) for value in found) for found in values.values() if len(found) > 1]
+    if sum(numbers) > 1:
+        _add_heat_maps(study, pictures)
+    return pictures
+
+
+def _of_one_run(run: Run, pictures: Pictures, round: int | None = None) -> None:
     """Figures of one run: a round, the band use from it on and, if the run has classes, those that devices hold."""
-    album.add("gantt", lambda: draw_gantt(run, round), [run], round)
-    album.add("band_use", lambda: draw_band_use(run, round), [run], round)
+    pictures.add("gantt", lambda: draw_gantt(run, round), [run], round)
+    pictures.add("band_use", lambda: draw_band_use(run, round), [run], round)
     if holdings(run.devices):
-        album.add("partition", lambda: draw_partition(run), [run])
+        pictures.add("partition", lambda: draw_partition(run), [run])
 
 
-def _draw_runs(runs: Sequence[Run], album: Album, study: Study | None = None) -> None:
+def _of_series(runs: Sequence[Run], pictures: Pictures, study: Study | None = None) -> None:
     """Figures over series of runs: delays, scheduled clients, energy and, if evaluated, accuracy."""
     panels = panels_of(runs)
     if len(panels) > MOST_PANELS or len(labels_of(panels)) > MOST_SERIES:
         return
-    album.add("delay_cdf", lambda: draw_delay_cdf(panels), runs)
+    pictures.add("delay_cdf", lambda: draw_delay_cdf(panels), runs)
     if len(runs) > 1:
-        album.add("scheduled", lambda: draw_scheduled(panels), runs)
-        album.add("energy", lambda: draw_energy(panels), runs)
+        pictures.add("scheduled", lambda: draw_scheduled(panels), runs)
+        pictures.add("energy", lambda: draw_energy(panels), runs)
         for amount in AMOUNTS:
-            album.add(f"waste-{amount}", partial(draw_waste, panels, amount), runs)
-        album.add("fairness", lambda: draw_fairness(panels), runs)
+            pictures.add(f"waste-{amount}", partial(draw_waste, panels, amount), runs)
+        pictures.add("fairness", lambda: draw_fairness(panels), runs)
     else:
-        album.add("energy", lambda: draw_energy_over_rounds(runs[0]), runs)
+        pictures.add("energy", lambda: draw_energy_over_rounds(runs[0]), runs)
         for amount in AMOUNTS:
-            album.add(f"waste-{amount}", partial(draw_waste_over_rounds, runs[0], amount), runs)
+            pictures.add(f"waste-{amount}", partial(draw_waste_over_rounds, runs[0], amount), runs)
     if has_stale_updates(runs):
-        album.add("staleness", lambda: draw_staleness(panels), runs)
+        pictures.add("staleness", lambda: draw_staleness(panels), runs)
     if all(spans_a_day(run) for run in runs):
         for panel in panels:
             for series in panel.series:
                 ending = f"-{_slug(series.label)}" if len(runs) > 1 else ""
-                album.add(f"participation{ending}", partial(draw_participation, series.runs), series.runs)
-    _draw_learning([run for run in runs if not evaluations(run.rounds).empty], album, study)
+                pictures.add(f"participation{ending}", partial(draw_participation, series.runs), series.runs)
+    _of_learning([run for run in runs if not evaluations(run.rounds).empty], pictures, study)
 
 
-def _draw_learning(runs: Sequence[Run], album: Album, study: Study | None) -> None:
+def _of_learning(runs: Sequence[Run], pictures: Pictures, study: Study | None) -> None:
     """Figures over series of evaluated runs."""
     if not runs:
         return
@@ -151,39 +176,21 @@ def _draw_learning(runs: Sequence[Run], album: Album, study: Study | None) -> No
     target, reference = (study.target, study.reference) if study else (None, "random")
     for over in get_args(Over):
         draws = partial(draw_accuracy, panels, over, target, reference)
-        album.add(f"accuracy_{over}", draws, runs, target, reference)
+        pictures.add(f"accuracy_{over}", draws, runs, target, reference)
     if has_training_loss(runs):
-        album.add("training_loss", lambda: draw_training_loss(panels), runs)
+        pictures.add("training_loss", lambda: draw_training_loss(panels), runs)
     if len(labels_of(panels)) > 1:
-        album.add("final_accuracy", lambda: draw_final_accuracy(panels), runs)
+        pictures.add("final_accuracy", lambda: draw_final_accuracy(panels), runs)
     levels = [] if target is None else levels_around(target, runs)
     if levels:
-        album.add("rounds_to_target", lambda: draw_rounds_to_target(panels, levels), runs, levels)
+        pictures.add("rounds_to_target", lambda: draw_rounds_to_target(panels, levels), runs, levels)
 
 
-def _draw_losses(runs: Sequence[Run], album: Album) -> None:
+def _of_losses(runs: Sequence[Run], pictures: Pictures) -> None:
     """What dynamic participation costs, if some of the runs have the static run that is like them in all else."""
     found = pairs(runs)[0]
     if found and len(panels_of_pairs(found)) <= MOST_PANELS:
-        album.add("participation_loss", lambda: draw_participation_loss(found), runs)
-
-
-def _draw_study(study: Study, album: Album) -> None:
-    """All figures of a study's finished runs."""
-    runs = study.finished
-    _draw_one_run(runs[0], album)
-    _draw_runs(runs, album, study)
-    _draw_losses(runs, album)
-    if compared := _compared_knob(study):
-        draw_paired(study, *compared, album)
-    first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
-    for topology, run in first_on.items():
-        ending = "" if topology is None else f"-{_slug(topology)}"
-        album.add(f"cell_map{ending}", partial(draw_cell_map, run), [run])
-    values = {name: {run.knobs.get(name) for run in runs} for name in study.knob_names}
-    numbers = [not any(isinstance(value, str | bool) for value in found) for found in values.values() if len(found) > 1]
-    if sum(numbers) > 1:
-        _draw_heat_maps(study, album)
+        pictures.add("participation_loss", lambda: draw_participation_loss(found), runs)
 
 
 def _compared_knob(study: Study) -> tuple[str, Knob] | None:
@@ -196,35 +203,36 @@ def _compared_knob(study: Study) -> tuple[str, Knob] | None:
 
 
 def draw_against(study: Study, knob: str, reference: Knob, out: Path) -> None:
-    """`draw_paired` into the folder ``out``, unless all that it draws is there and current."""
+    """`add_paired` into the folder ``out``, unless all that it draws is there and current."""
     name, digest = f"figures of {knob}", digest_of_study(study, knob, reference)
     if Made(out).current(name, digest) is None:
-        album = Album(out)
-        draw_paired(study, knob, reference, album)
+        album, pictures = Album(out), Pictures()
+        add_paired(study, knob, reference, pictures)
+        album.add_all(pictures)
         Made(out).note(name, digest, album.files)
 
 
-def draw_paired(study: Study, knob: str, reference: Knob, album: Album) -> None:
+def add_paired(study: Study, knob: str, reference: Knob, pictures: Pictures) -> None:
     """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time."""
     found = pairings(study.finished, knob, reference)
     if not any(one.runs for one in found):
         return
     facts = (study.target, knob, reference)
     forest = partial(_forest, study.folder, knob, reference)
-    album.add(f"differences-{knob}", forest, study.finished, *facts)
+    pictures.add(f"differences-{knob}", forest, study.finished, *facts)
     tested = [one for one in found if one.runs and not evaluations(one.runs[0][0].rounds).empty]
     panels = panels_of([run for one in tested for run, _ in one.runs])
     if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
         for over in get_args(Over):
             draws = partial(draw_difference_curves, tested, over, str(reference))
-            album.add(f"difference_{over}-{knob}", draws, study.finished, *facts)
+            pictures.add(f"difference_{over}-{knob}", draws, study.finished, *facts)
 
 
 def _forest(study_folder: Path, knob: str, reference: Knob) -> Figure:
     return draw_differences(differences(study_folder, knob, reference), str(reference))
 
 
-def _draw_heat_maps(study: Study, album: Album) -> None:
+def _add_heat_maps(study: Study, pictures: Pictures) -> None:
     """Heat maps of a study's summary over its numeric knobs, one for each combination of its other knobs.
 
     The deadline, if it varies, is the x axis, the next varying knob the y axis, the others make panels. Measures
@@ -249,7 +257,7 @@ def _draw_heat_maps(study: Study, album: Album) -> None:
         for column in heat_map.COLUMNS:
             if _says_something(rows, column):
                 draws = partial(heat_map.draw_heat_map, rows, varying[0], varying[1], column, varying[2:])
-                album.add(f"heat_map-{_slug(column)}{ending}", draws, study.finished, study.target)
+                pictures.add(f"heat_map-{_slug(column)}{ending}", draws, study.finished, study.target)
 
 
 def _is_numeric(knob: "pd.Series[object]") -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,16 @@ def paper() -> AbstractContextManager[None]:
     return context
 
 
+class PaperFigure(Figure):
+    """A figure without a window, which notebooks show by itself."""
+
+    def _repr_png_(self) -> bytes:
+        data = BytesIO()
+        with paper():
+            self.savefig(data, format="png", dpi=160)
+        return data.getvalue()
+
+
 @contextmanager
 def figure(width_in: float, height_in: float, legend: Sequence[str] = ()) -> Iterator[Figure]:
     """A new figure under the settings of `paper`, without a window or global state.
@@ -161,7 +172,7 @@ def figure(width_in: float, height_in: float, legend: Sequence[str] = ()) -> Ite
     """
     with paper():
         legend_in = legend_height_in(legend, width_in) if legend else 0.0
-        new = Figure(figsize=(width_in, height_in + legend_in), layout="constrained")
+        new = PaperFigure(figsize=(width_in, height_in + legend_in), layout="constrained")
         FigureCanvasAgg(new)
         yield new
 

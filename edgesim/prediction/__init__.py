@@ -1,14 +1,27 @@
 """Forecasts of which devices will check in within the next rounds, from the check-in log alone, and their scores."""
 
-from edgesim.prediction import arima, persistence, poisson
-from edgesim.prediction.backtest import Backtest, Predictor, backtest
+from collections.abc import Mapping
+from typing import Any
+
+from edgesim.prediction.arima import Arima
+from edgesim.prediction.backtest import Backtest, backtest
 from edgesim.prediction.check_in_log import CheckInLog
+from edgesim.prediction.persistence import Persistence
+from edgesim.prediction.poisson import Poisson
+from edgesim.prediction.predictor import Forecast, Predictor, checked
 from edgesim.prediction.scores import Confusion
+from edgesim.registry import Registry
+from edgesim.validation import options_of
 
-PREDICTORS: dict[str, Predictor] = {
-    "poisson": poisson.chances,
-    "persistence": persistence.chances,
-    "arima": arima.chances,
-}
+_OWN: dict[str, type[Predictor]] = {"poisson": Poisson, "persistence": Persistence, "arima": Arima}
+PREDICTORS = Registry("selection.predictor", "predictors", Predictor, _OWN)
 
-__all__ = ["PREDICTORS", "Backtest", "CheckInLog", "Confusion", "Predictor", "backtest"]
+
+def make_predictor(name: str, options: Mapping[str, Any] | None = None) -> Forecast:
+    """The forecast of a predictor by its name; raises `EdgesimError` for an unknown name or a bad option."""
+    kinds = PREDICTORS.including(name)
+    made = options_of(kinds, name, options or {}, "selection.predictor", "selection.predictor_options")
+    return made.chances if name in _OWN else checked(name, made.chances)
+
+
+__all__ = ["PREDICTORS", "Backtest", "CheckInLog", "Confusion", "Forecast", "Predictor", "backtest", "make_predictor"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from edgesim.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
+from edgesim.prediction.predictor import Predictor
 
 _ORDER = (1, 0, 1)
 
@@ -33,3 +34,11 @@ def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
             present = np.clip(fit.forecast(future_rounds), 0.0, 1.0)
         forecast[column] = 1.0 - np.prod(1.0 - present)
     return forecast
+
+
+class Arima(Predictor):
+    """One ARIMA model per device."""
+
+    def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
+        """As the function of this name."""
+        return chances(log, ids, future_rounds)

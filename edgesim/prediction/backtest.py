@@ -1,20 +1,17 @@
 """Backtest of a predictor on a log of check-ins: its forecast in every round against what happened."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.arrays import Booleans
 from edgesim.errors import EdgesimError
 from edgesim.prediction.check_in_log import CheckInLog, need_future
+from edgesim.prediction.predictor import Forecast
 from edgesim.prediction.scores import Confusion
-
-Predictor = Callable[[CheckInLog, Integers, int], Floats]
-"""Probability that each of some devices [n] checks in in at least one of so many rounds that follow a log."""
 
 THRESHOLD = 0.5
 """A device is forecast to check in if its probability is above this (FedDance, section 6.3.1)."""
@@ -37,7 +34,7 @@ class Backtest:
 
 
 def backtest(
-    present: Booleans, predictor: Predictor, history_rounds: int, future_rounds: int, every: int = 1
+    present: Booleans, predictor: Forecast, history_rounds: int, future_rounds: int, every: int = 1
 ) -> Backtest:
     """Judge a predictor on a log, ``present`` [rounds, devices], in every ``every``-th round that has a full history.
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from edgesim.arrays import Floats, Integers
 from edgesim.prediction.check_in_log import CheckInLog, need_future
+from edgesim.prediction.predictor import Predictor
 
 
 def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
@@ -13,3 +14,11 @@ def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
     """
     need_future(future_rounds)
     return log.latest(ids).astype(np.float64)
+
+
+class Persistence(Predictor):
+    """Devices that checked in in the last round will check in again."""
+
+    def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
+        """As the function of this name."""
+        return chances(log, ids, future_rounds)

@@ -1,22 +1,15 @@
 """The code that a config names: edgesim's own entries, those of installed packages, and the user's own."""
 
+import importlib
 import shutil
+import sys
 from pathlib import Path
-from typing import Any
 
 from edgesim.config import RunConfig
 from edgesim.files.paths import system_errors
-from edgesim.joining import LAWS as JOINING
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.drift import LAWS as DRIFT
-from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
-from edgesim.radio.environment import path_loss_name
-from edgesim.radio.laws import LAWS as PATH_LOSS
-from edgesim.registry import Registry
-from edgesim.runs.sources import source_files
-from edgesim.selection import SELECTORS
-from edgesim.traces.models import MODELS as PRESENCE
+from edgesim.runs import kinds
+from edgesim.runs.sources import digest_when_loaded, source_digest, source_files
 
 CODE = "code"
 """The folder within a run's folder for the user's own modules that it ran."""
@@ -27,7 +20,7 @@ def modules(config: RunConfig) -> dict[str, str]:
 
     Presence models and path-loss laws are among them where they are not edgesim's own.
     """
-    found = {key: registry[name].__module__ for key, (registry, name) in _named(config).items()}
+    found = {key: registry[name].__module__ for key, registry, name in kinds.named(config)}
     if config.learning.training == "real":
         found["learning.model"] = model_module(config.learning.model)
     return found
@@ -35,7 +28,7 @@ def modules(config: RunConfig) -> dict[str, str]:
 
 def foreign(config: RunConfig) -> dict[str, str]:
     """What a config names of code outside edgesim, by ``section.key``; nothing of it is imported."""
-    found = {key: name for key, (registry, name) in _named(config).items() if registry.foreign(name)}
+    found = {key: name for key, registry, name in kinds.named(config) if registry.foreign(name)}
     model = config.learning.model
     if config.learning.training == "real" and not model_module(model).startswith("edgesim."):
         found["learning.model"] = model
@@ -64,23 +57,15 @@ def own_files(config: RunConfig) -> dict[str, Path]:
     return {name: file for key in foreign(config) for name, file in source_files(own[key]).items()}
 
 
-def _named(config: RunConfig) -> dict[str, tuple[Registry[Any], str]]:
-    """Registry and name of each entry, by ``section.key``."""
-    found: dict[str, tuple[Registry[Any], str]] = {
-        "selection.policy": (SELECTORS, config.selection.policy),
-        "algorithm.name": (ALGORITHMS, config.algorithm.name),
-    }
-    if config.algorithm.server != "own":
-        found["algorithm.server"] = ALGORITHMS, config.algorithm.server
-    if config.data.dataset != "none" and config.data.partition is not None:
-        found["data.partition"] = PARTITIONS, config.data.partition
-    if config.drift.law != "frames":
-        found["drift.law"] = DRIFT, config.drift.law
-    if config.joining is not None:
-        found["joining.law"] = JOINING, config.joining.law
-    if PRESENCE.foreign(config.availability.model):
-        found["availability.model"] = PRESENCE, config.availability.model
-    law = path_loss_name(config.radio.channel)
-    if law is not None and PATH_LOSS.foreign(law):
-        found["radio.channel.path_loss"] = PATH_LOSS, law
-    return found
+def load_anew(config: RunConfig) -> None:
+    """Let the user's own modules that a config names be imported again if their files have changed since they were.
+
+    A notebook goes on for days; a module edited meanwhile would otherwise count as it was when first imported.
+    """
+    for name in foreign(config).values():
+        module = name.rpartition(".")[0]
+        if module in sys.modules and digest_when_loaded(module) != source_digest(module):
+            for own in source_files(module):
+                sys.modules.pop(own, None)
+            importlib.invalidate_caches()
+            digest_when_loaded.cache_clear()

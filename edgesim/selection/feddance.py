@@ -6,13 +6,13 @@ gained per participation; a slowly growing bonus goes to those last used long ag
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.prediction import CheckInLog, poisson
+from edgesim.prediction import CheckInLog, make_predictor
 from edgesim.selection import view
 from edgesim.selection.ties import by_falling
 from edgesim.selection.view import Choice, Feedback, RoundReport, RoundView
@@ -27,6 +27,10 @@ class FedDanceOptions(view.Options):
     """K_h: rounds of check-ins that the predictor looks back on."""
     future_rounds: int = Field(5, ge=1, le=100_000)
     """K: rounds that it looks ahead."""
+    predictor: str | None = None
+    """A name of `edgesim.prediction.PREDICTORS`, or the dotted path of another; ``poisson``, its own, when absent."""
+    predictor_options: dict[str, Any] | None = None
+    """Options of the predictor."""
     accuracy_window: int = Field(5, ge=2, le=100_000)
     """beta: participations over which the accuracy gain is taken."""
     acc_map: AccuracyMap = "shifted"
@@ -102,6 +106,7 @@ class FedDance:
 
     def __init__(self, options: FedDanceOptions, device_count: int, class_count: int) -> None:
         self.options = options
+        self._forecast = make_predictor(options.predictor or "poisson", options.predictor_options)
         self.state = FedDanceState(
             log=CheckInLog.empty(device_count, options.history_rounds),
             importance=np.zeros(device_count),
@@ -128,7 +133,7 @@ class FedDance:
             gain = np.where(new, state.mean_gain, gain)
         utility = np.ones(len(ids))
         if options.without not in ("V", "VA"):
-            utility *= poisson.chances(state.log, ids, options.future_rounds)
+            utility *= self._forecast(state.log, ids, options.future_rounds)
         if options.without != "I":
             utility *= importance
         if options.without not in ("A", "VA"):

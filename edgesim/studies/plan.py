@@ -45,7 +45,7 @@ def grid(
     base: Mapping[str, Any],
     axes: Mapping[str, Sequence[Knob | None]],
     seeds: Sequence[int],
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str] | None = None,
     labels: Mapping[str, Knob] | None = None,
 ) -> list[PlannedRun]:
     """Runs of every combination of the axes (``section.key`` -> values) with every seed, seeds innermost.
@@ -56,6 +56,7 @@ def grid(
     ``labels`` are further knobs, the same in all runs, that name settings of ``base`` which no axis can hold (several
     keys at once, or a list). Raises `EdgesimError` if a combination is not a valid config, or an axis has no values.
     """
+    overrides = overrides or ()
     for override in overrides:
         key = override.partition("=")[0].strip()
         if key in axes or key == "seed":

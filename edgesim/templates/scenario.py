@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from edgesim import Study, grid, run_study
-from edgesim.scenario import Fresh, conclude, names, quick_option, start
-from edgesim.terminal.plain import plain_errors
+import edgesim
+from edgesim.scenario import Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 
 QUICK = quick_option(rounds=3, seeds=1, out="runs/mine-quick")
 
@@ -16,11 +15,12 @@ QUICK = quick_option(rounds=3, seeds=1, out="runs/mine-quick")
 def main(
     policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random,best-channel",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 30,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Seeds = 5,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/mine"),
+    out: Out = Path("runs/mine"),
 ) -> None:
     """Compare policies on a band of 2 MHz."""
     base = {
@@ -30,8 +30,8 @@ def main(
         "learning": {"training": "none"},
         "round": {"payload_bits": 1e6},
     }
-    runs = grid(base, {"selection.policy": names(policies)}, range(seeds))
-    run_study(Study(out.name, runs), out, jobs, fresh=fresh)
+    axes = {"selection.policy": names(policies)}
+    edgesim.study(base, axes, seeds, out, set=set_, jobs=jobs, fresh=fresh)
     conclude(out)
 
 

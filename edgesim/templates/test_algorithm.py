@@ -21,7 +21,6 @@ def test_a_pull_to_the_start_changes_the_model(tmp_path: Path) -> None:
     losses = []
     for mu in (0.0, 1.0):
         algorithm = {"name": f"{Mine.__module__}.{Mine.__name__}", "mu": mu}
-        folder = tmp_path / f"mu-{mu:g}"
-        edgesim.run(edgesim.parse(CONFIG | {"algorithm": algorithm}, "test"), folder)
-        losses.append(edgesim.read_table(folder, "rounds")["test_loss"].tolist()[-1])
+        run = edgesim.run(CONFIG | {"algorithm": algorithm}, tmp_path / f"mu-{mu:g}")
+        losses.append(run.rounds["test_loss"].tolist()[-1])
     assert losses[0] != losses[1]

@@ -18,8 +18,7 @@ CONFIG = {
 
 def test_every_device_has_its_turn_before_any_has_a_second_one(tmp_path: Path) -> None:
     """Six devices, two places: three rounds take each device once."""
-    edgesim.run(edgesim.parse(CONFIG, "test"), tmp_path / "run")
-    updates = edgesim.read_table(tmp_path / "run", "updates")
+    updates = edgesim.run(CONFIG, tmp_path / "run").updates
     assert [sorted(turn) for _, turn in updates.groupby("round")["device"]] == [[0, 1], [2, 3], [4, 5]]
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from edgesim.analysis.compare import Compared, compare, knobs_text
+import edgesim
+from edgesim.analysis.compare import Compared, knobs_text
 from edgesim.analysis.variance import SHARED_SEEDS
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
@@ -48,8 +49,7 @@ def compare_command(
     """Say whether one value of a knob really beats another: paired tests over seeds, corrected for all comparisons."""
     if difference == 0:
         raise EdgesimError("--difference 0: expected a difference other than 0")
-    metrics = list(dict.fromkeys(metric))
-    made = compare(paths, metrics, by, reference, within or [], target, difference)
+    made = edgesim.compare(paths, metric, by, reference, within or [], target, difference)
     headings, rows = _cells(made)
     written = {csv: made.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),
                latex_: latex(headings, rows)}  # fmt: skip

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -14,15 +14,10 @@ from pydantic_core import PydanticUndefined
 
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
-from edgesim.joining import LAWS as JOINING
-from edgesim.learning.algorithms import ALGORITHMS, MERGE_RULES
 from edgesim.learning.algorithms.kpfl_settings import KpflOptions
-from edgesim.learning.drift import LAWS
-from edgesim.learning.partitions import PARTITIONS
 from edgesim.quantities import UNITS
 from edgesim.registry import did_you_mean
-from edgesim.selection import SELECTORS
-from edgesim.traces.models import MODELS
+from edgesim.runs.kinds import KINDS
 
 _UNITS = UNITS | {
     "bits": "bits",
@@ -93,20 +88,29 @@ def sections() -> list[str]:
     return sorted({key.name.rpartition(".")[0] for key in _keys()} - {""})
 
 
+def key_names() -> list[str]:
+    """Names of all keys of a config, sorted."""
+    return sorted({key.name for key in _keys()})
+
+
+def choices(name: str) -> list[str]:
+    """What a key may be, where it is one of a few texts, or true or false; empty for other keys."""
+    found: dict[str, None] = {}
+    for key in _keys():
+        for branch in _branches(key.field.annotation) if key.name == name else []:
+            if get_origin(branch) is Literal:
+                found |= dict.fromkeys(map(str, get_args(branch)))
+            elif branch is bool:
+                found |= {"true": None, "false": None}
+    return [*found]
+
+
 def _keys() -> Iterator[Key]:
     yield from _of(RunConfig, "", "")
-    kinds: list[tuple[str, str, Mapping[str, type[BaseModel]]]] = [
-        ("selection", "policy", {name: kind.Options for name, kind in SELECTORS.items()}),
-        ("algorithm", "algorithm", {name: kind.Options for name, kind in ALGORITHMS.items()}),
-        ("availability", "model", MODELS),
-        ("drift", "law", LAWS),
-        ("joining", "law", JOINING),
-        ("data.partition_options", "partition", PARTITIONS),
-        ("round.protocol_options", "protocol", {name: rule.Options for name, rule in MERGE_RULES.items()}),
-    ]
-    for section, kind, models in kinds:
-        for name, model in models.items():
-            yield from _of(model, section, f"{kind} {name!r}")
+    for kind in KINDS.values():
+        if kind.section:
+            for name, entry in kind.entries.items():
+                yield from _of(kind.options(entry), kind.section, f"{kind.word} {name!r}")
     yield from _of(KpflOptions, "algorithm.kpfl", "")
 
 

@@ -15,7 +15,10 @@ CLASSES = {
     "partition": "Halves",
     "channel": "TwoSlopes",
     "drift": "Seasons",
+    "joining": "SlowOnesRest",
     "presence": "Shifts",
+    "predictor": "SameHour",
+    "metric": "TopLosses",
     "scenario": "",
 }
 """The class of each template."""
@@ -24,7 +27,9 @@ USE = {
     "algorithm": "algorithm.name",
     "partition": "data.partition",
     "drift": "drift.law",
+    "joining": "joining.law",
     "presence": "availability.model",
+    "predictor": "selection.predictor",
 }
 """The key of a config that names it."""
 
@@ -58,6 +63,8 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
         return [*files], f"python {folder / f'{name}.py'} --quick"
     if kind == "channel":
         return [*files], f'radio.channel = "{folder / f"{name}.toml"}"'
+    if kind == "metric":
+        return [*files], f'evaluation.metrics = {{ "{name}.{own}" = {{}} }}'
     return [*files], f'{USE[kind]} = "{name}.{own}"'
 
 

@@ -8,6 +8,7 @@ from typer.core import TyperCommand
 
 from edgesim.files.plain_text import printable
 from edgesim.registry import did_you_mean
+from edgesim.terminal.plain import ends_with_its_reader
 
 _ALIKE = 0.7
 """Least similarity of a suggested option; at the library's 0.6 ``--out`` would be suggested for ``--rounds``."""
@@ -40,7 +41,8 @@ def start(main: Callable[..., Any]) -> None:
     """Run a script's command with the options of its command line."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(cls=Command)(main)
-    app()
+    with ends_with_its_reader():
+        app()
 
 
 def keys_called(name: str, settings: Mapping[str, Any], above: str = "") -> list[str]:

@@ -2,8 +2,10 @@
 
 import functools
 import inspect
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -37,6 +39,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
             return command(*args, **kwargs)
         except EdgesimError as error:
             _stop(f"error: {error}", error.status)
+        except BrokenPipeError:
+            reader_left()
         except OSError as error:
             place = f"{error.filename}: " if error.filename else ""
             _stop(f"error: {place}{error.strerror or error}", EdgesimError.status)
@@ -51,6 +55,24 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
 def say(what: object) -> None:
     """Print a line, or several, in which names of strangers are shown as text."""
     print(printable(str(what)))
+
+
+@contextmanager
+def ends_with_its_reader() -> Iterator[None]:
+    """Within it a command whose output is read no further (``| head``) ends without a word."""
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            reader_left()
+
+
+def reader_left() -> NoReturn:
+    """End as the system ends programs that write where nobody reads; what is left to be written goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + 13)
 
 
 def _stop(message: str, status: int) -> NoReturn:

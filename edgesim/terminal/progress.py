@@ -15,10 +15,13 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from edgesim.config import RunConfig
 from edgesim.engine.server import Progress as RoundDone
 from edgesim.files.plain_text import printable
+from edgesim.terminal.console import lacks_widgets
 
 _SECONDS_BETWEEN_MESSAGES = 0.2
 _SECONDS_BEFORE_LINES = 2.0
-_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_LINES = 30.0
+_SECONDS_BETWEEN_CHANGES = 0.5
+"""Of the one line in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +87,14 @@ def rounds_done(config: RunConfig, done: RoundDone) -> int:
 
 
 class Bars(Progress):
-    """Bars; on a console that is no terminal, the first of them as a line on stderr, now and then."""
+    """Bars; or, where there is no terminal for them, the first of them as a line, now and then."""
 
-    line_due_s = math.inf
-    """By the monotonic clock."""
+    say: Callable[[str], None] | None = None
+    """Shows a line; None where bars are shown."""
+    every_s: float = math.inf
+    """Wall time between two lines."""
+    due_s: float = math.inf
+    """When the next line is shown, by the monotonic clock."""
 
     def add_task(self, description: str, *arguments: Any, **facts: Any) -> TaskID:
         """Add a bar, with the field ``text``."""
@@ -99,15 +106,50 @@ class Bars(Progress):
             changes["text"] = printable(changes["text"], keep="")
         super().update(task_id, *arguments, **changes)
         now_s = time.monotonic()
-        if now_s >= self.line_due_s:
-            self.line_due_s = now_s + _SECONDS_BETWEEN_LINES
-            first = self.tasks[0]
-            done = f"{first.completed:.0f}/{first.total:.0f}"
-            print(first.description, done, first.fields["text"], file=sys.stderr, flush=True)
+        if now_s >= self.due_s:
+            self.due_s = now_s + self.every_s
+            self._say()
+
+    def stop(self) -> None:
+        """End the display; a line in a notebook tells the end."""
+        super().stop()
+        if isinstance(self.say, NotebookLine) and self.tasks:
+            self._say()
+
+    def _say(self) -> None:
+        assert self.say is not None
+        first = self.tasks[0]
+        self.say(f"{first.description} {first.completed:.0f}/{first.total:.0f} {first.fields['text']}".rstrip())
 
 
-def bar(console: Console, transient: bool = False) -> Bars:
-    """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end."""
+class NotebookLine:
+    """One line of a notebook's cell, which changes; no widgets are needed for it."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def __call__(self, text: str) -> None:
+        """Show a text in place of the last one."""
+        from IPython.display import display
+
+        if self._shown is None:
+            self._shown = display({"text/plain": text}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        else:
+            self._shown.update({"text/plain": text}, raw=True)
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def bar(console: Console, transient: bool = False, lines: bool | None = None) -> Bars:
+    """A progress bar with the columns that all of edgesim's have; a transient one is erased at its end.
+
+    ``lines``: lines on stderr in its place; None: where the console is no terminal. Notebooks without ipywidgets get
+    one line that changes, and a quiet console gets nothing.
+    """
+    in_notebook = lacks_widgets(console)
+    lines = not in_notebook and not console.is_terminal if lines is None else lines
     bars = Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -119,10 +161,15 @@ def bar(console: Console, transient: bool = False) -> Bars:
         console=console,
         transient=transient,
         # Without a terminal an erased bar would leave an empty line.
-        disable=transient and not console.is_terminal,
+        disable=console.quiet or in_notebook or (transient and (lines or not console.is_terminal)),
     )
-    if not console.is_terminal:
-        bars.line_due_s = time.monotonic() + _SECONDS_BEFORE_LINES
+    if console.quiet:
+        return bars
+    if in_notebook:
+        bars.say, bars.every_s, bars.due_s = NotebookLine(), _SECONDS_BETWEEN_CHANGES, 0.0
+    elif lines:
+        bars.say, bars.every_s = _to_stderr, _SECONDS_BETWEEN_LINES
+        bars.due_s = time.monotonic() + _SECONDS_BEFORE_LINES
     return bars
 
 

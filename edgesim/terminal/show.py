@@ -188,6 +188,9 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
     table.add_row("last test", f"{scores}{mean}, at {at_s:,.3f} s")
     if told := ", ".join(f"{text} {others[key]:.4f}" for key, text in _OTHER_ACCURACIES.items() if key in others):
         table.add_row("other accuracies", told)
+    own = metrics[(metrics["name"] == "metric") & (metrics["round"] == last["round"])]
+    for name, value in zip(own["key"], own["value"], strict=True):
+        table.add_row(name, f"{value:.4f}")
     domains = metrics[(metrics["name"] == "domain_accuracy") & (metrics["round"] == last["round"])]
     if len(domains):
         each = zip(domains["key"], domains["value"], strict=True)

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from edgesim.analysis.summary import write_summary
-from edgesim.config import RunConfig
-from edgesim.errors import EdgesimError
+from edgesim.door.run import tell_user_code
 from edgesim.runs import named_code
 from edgesim.runs.lease import LEASE_S
 from edgesim.studies.ledger import STATUSES, State, read_ledger
@@ -57,20 +56,12 @@ def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool
     """Do what is missing of a study; ends with status 1 if a run did not finish."""
     study = read_plan(folder)
     for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
-        tell_user_code(settings, folder, no_user_code)
+        tell_user_code(settings, str(folder), no_user_code, PlainConsole())
     run_study(study, folder, jobs, retry_failed=retry_failed)
     ledger = read_ledger(folder)
     print_ledger(folder, ledger)
     if any(state.status != "finished" for state in ledger.values()):
         raise typer.Exit(1)
-
-
-def tell_user_code(settings: RunConfig, path: Path, is_refused: bool) -> None:
-    """Print what a config names of code outside edgesim, before any of it is imported, or refuse it."""
-    if foreign := ", ".join(f"{key} = {name!r}" for key, name in named_code.foreign(settings).items()):
-        if is_refused:
-            raise EdgesimError(f"{path}: names code outside edgesim, {foreign}; --no-user-code refuses it")
-        PlainConsole().print(f"note: runs code outside edgesim: {foreign}", style="yellow", highlight=False)
 
 
 def print_ledger(folder: Path, ledger: dict[str, State]) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from edgesim.learning.models import new_model
 from edgesim.learning.selection_overhead import of_feddance, of_oort
-from edgesim.prediction import PREDICTORS, CheckInLog
+from edgesim.prediction import CheckInLog, make_predictor
 from edgesim.selection import make_selector
 from edgesim.selection.view import Feedback, RoundReport, RoundView
 from edgesim.streams import Streams
@@ -70,7 +70,7 @@ def test_time_to_predict_who_will_be_there(benchmark, yardstick_s):
 
     def predict():
         log.append(next(later))
-        return PREDICTORS["poisson"](log, EVERYONE, 5)
+        return make_predictor("poisson")(log, EVERYONE, 5)
 
     chances = benchmark(predict)
     note(benchmark, yardstick_s)
@@ -132,7 +132,7 @@ def test_time_that_a_selector_takes_from_a_device(benchmark, selector):
     work = {
         "feddance": lambda: of_feddance(logits, labels[:32]),
         "oort": lambda: of_oort(model, images, labels, 32),
-        "refl": lambda: PREDICTORS["arima"](log, np.array([0]), 5),
+        "refl": lambda: make_predictor("arima")(log, np.array([0]), 5),
     }
     benchmark(work[selector])
     if benchmark.stats is not None:

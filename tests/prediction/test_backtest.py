@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
 from edgesim.errors import EdgesimError
-from edgesim.prediction import PREDICTORS, CheckInLog, Confusion, backtest
+from edgesim.prediction import PREDICTORS, CheckInLog, Confusion, backtest, make_predictor
 
 
 @given(arrays(bool, 12), arrays(bool, 12))
@@ -38,7 +38,7 @@ def test_poisson_is_judged_as_a_plain_loop_judges_it(present, history, future, e
             rate = sum(present[r - history : r, m]) / history
             said = 1 - np.exp(-rate * future) > 0.5
             right += said == any(present[r : r + future, m])
-    result = backtest(present, PREDICTORS["poisson"], history, future, every)
+    result = backtest(present, make_predictor("poisson"), history, future, every)
     assert result.rounds == judged
     assert len(result.wall_s) == len(judged)
     assert result.overall.accuracy == pytest.approx(right / (4 * len(judged)))
@@ -68,7 +68,7 @@ def test_a_forecast_knows_nothing_of_the_rounds_it_is_about():
 )
 def test_windows_that_do_not_fit_the_log_are_refused_in_one_line(history, future, every, says):
     with pytest.raises(EdgesimError) as refusal:
-        backtest(np.ones((10, 2), dtype=bool), PREDICTORS["poisson"], history, future, every)
+        backtest(np.ones((10, 2), dtype=bool), make_predictor("poisson"), history, future, every)
     assert says in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -76,4 +76,4 @@ def test_windows_that_do_not_fit_the_log_are_refused_in_one_line(history, future
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_a_forecast_of_no_rounds_is_refused(name):
     with pytest.raises(EdgesimError, match=r"future_rounds must be at least 1 \(got -3\)"):
-        PREDICTORS[name](CheckInLog.empty(2, 5), np.arange(2), -3)
+        make_predictor(name)(CheckInLog.empty(2, 5), np.arange(2), -3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.tsa.arima.model import ARIMA
 
-from edgesim.prediction import PREDICTORS, CheckInLog
+from edgesim.prediction import CheckInLog, make_predictor
 from edgesim.prediction.poisson import once_or_more
 
 EVERYONE = np.arange(4)
@@ -28,7 +28,7 @@ def test_the_poisson_chance_of_a_check_in_within_five_rounds(check_ins, chance):
     log = CheckInLog.empty(1, 50)
     for r in range(50):
         log.append(np.arange(r < check_ins))
-    assert PREDICTORS["poisson"](log, np.array([0]), 5) == pytest.approx([chance], abs=1e-6)
+    assert make_predictor("poisson")(log, np.array([0]), 5) == pytest.approx([chance], abs=1e-6)
 
 
 def test_the_poisson_chance_is_one_minus_the_chance_of_none():
@@ -41,20 +41,20 @@ def test_the_poisson_chance_is_one_minus_the_chance_of_none():
 
 def test_persistence_repeats_the_last_round(log):
     # The last round is 59, an odd one.
-    assert PREDICTORS["persistence"](log, EVERYONE, 5).tolist()[:3] == [0, 1, 0]
+    assert make_predictor("persistence")(log, EVERYONE, 5).tolist()[:3] == [0, 1, 0]
 
 
 @pytest.mark.slow
 def test_arima_knows_a_rhythm_that_counts_alone_do_not(log):
-    chances = PREDICTORS["arima"](log, EVERYONE, 1)
+    chances = make_predictor("arima")(log, EVERYONE, 1)
     assert chances[:2].tolist() == [0, 1]
     # Device 2 comes in even rounds; the next one is 60. Its mean over the window is a half.
     assert chances[2] > 0.9
     assert ((chances >= 0) & (chances <= 1)).all()
-    assert PREDICTORS["arima"](log, EVERYONE[::-1], 1) == pytest.approx(chances[::-1])
+    assert make_predictor("arima")(log, EVERYONE[::-1], 1) == pytest.approx(chances[::-1])
 
 
 def test_arima_joins_its_forecasts_to_the_chance_of_any(log):
     series = log.history(np.array([3]))[:, 0].astype(float)
     present = np.clip(ARIMA(series, order=(1, 0, 1)).fit().forecast(5), 0, 1)
-    assert PREDICTORS["arima"](log, np.array([3]), 5) == pytest.approx([1 - math.prod(1 - present)])
+    assert make_predictor("arima")(log, np.array([3]), 5) == pytest.approx([1 - math.prod(1 - present)])

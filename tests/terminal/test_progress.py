@@ -60,14 +60,14 @@ def at(monkeypatch):
     return lambda t_s: now_s.__setitem__(0, 100.0 + t_s)
 
 
-def test_where_no_terminal_shows_a_bar_a_line_on_stderr_stands_for_it_after_2_s_and_then_every_10_s(at, capsys):
+def test_where_no_terminal_shows_a_bar_a_line_on_stderr_stands_for_it_after_2_s_and_then_every_30_s(at, capsys):
     file = io.StringIO()
     with bar(Console(file=file), transient=True) as shown:
         task = shown.add_task("random", total=200, text="")
         for t_s in (0.0, 1.9):
             at(t_s)
             shown.update(task, text="pre-training")
-        for number, t_s in enumerate((2.0, 5.0, 11.9, 12.0, 12.5, 30.0, 39.9), start=1):
+        for number, t_s in enumerate((2.0, 5.0, 31.9, 32.0, 32.5, 70.0, 99.9), start=1):
             at(t_s)
             shown.update(task, completed=number, text=f"accuracy 0.5{number}")
     assert capsys.readouterr().err.splitlines() == [

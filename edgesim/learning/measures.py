@@ -1,0 +1,91 @@
+"""What else is measured at each test of a model, beside loss, accuracy and F1: the metrics and their registry."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgesim.arrays import Floats, Integers
+from edgesim.config import EvaluationConfig, Section
+from edgesim.errors import EdgesimError
+from edgesim.registry import Registry
+from edgesim.validation import options_of
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """A model's answers on test samples [n]."""
+
+    labels: Integers
+    """True classes."""
+    predicted: Integers
+    """Predicted classes."""
+    losses: Floats
+    """Cross-entropy of each."""
+
+
+class Metric(Section, ABC):
+    """A measure of a model; its fields are its options."""
+
+    @abstractmethod
+    def measure(self, tested: Tested) -> float:
+        """The value, a finite number."""
+
+
+class BalancedAccuracy(Metric):
+    """Mean over the classes tested of the share of a class's samples that are hit."""
+
+    def measure(self, tested: Tested) -> float:
+        """From 0 to 1."""
+        return float(np.mean(_by_class(tested)))
+
+
+class WorstClass(Metric):
+    """The least share of a class's samples that are hit."""
+
+    def measure(self, tested: Tested) -> float:
+        """From 0 to 1."""
+        return float(np.min(_by_class(tested)))
+
+
+def _by_class(tested: Tested) -> list[float]:
+    hit = tested.predicted == tested.labels
+    return [float(hit[tested.labels == label].mean()) for label in np.unique(tested.labels)]
+
+
+_OWN: dict[str, type[Metric]] = {"balanced-accuracy": BalancedAccuracy, "worst-class": WorstClass}
+METRICS = Registry("evaluation.metrics", "metrics", Metric, _OWN)
+
+
+def resolve(evaluation: EvaluationConfig) -> EvaluationConfig:
+    """The section with all options of its metrics; raises `EdgesimError` for an unknown name or a bad option."""
+    if evaluation.metrics is None:
+        return evaluation
+    options = {name: metric.model_dump(exclude_none=True) for name, metric in make(evaluation).items()}
+    return evaluation.model_copy(update={"metrics": options})
+
+
+def make(evaluation: EvaluationConfig) -> dict[str, Metric]:
+    """The metrics that a config names; raises as `resolve` does."""
+    found = {}
+    for name, options in (evaluation.metrics or {}).items():
+        kinds: Mapping[str, Any] = METRICS.including(name)
+        found[name] = options_of(kinds, name, options, "evaluation.metrics", f"evaluation.metrics.{name}")
+    return found
+
+
+def measured(metrics: Mapping[str, Metric], tested: Tested) -> dict[str, float]:
+    """Values by name; raises `EdgesimError` for one that is no finite number."""
+    values = {}
+    for name, metric in metrics.items():
+        value = metric.measure(tested)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise EdgesimError(
+                f"evaluation.metrics {name!r}: measure answered {value!r}, expected a finite number",
+                "evaluation.metrics",
+            )
+        values[name] = float(value)
+    return values

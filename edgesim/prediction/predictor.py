@@ -1,0 +1,48 @@
+"""What a predictor of availability is: how likely devices check in soon, by the check-in log alone."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from edgesim.arrays import Floats, Integers
+from edgesim.config import Section
+from edgesim.errors import EdgesimError
+from edgesim.prediction.check_in_log import CheckInLog
+
+Forecast = Callable[[CheckInLog, Integers, int], Floats]
+"""Probability that each of some devices [n] checks in in at least one of so many rounds that follow a log."""
+
+
+class Predictor(Section, ABC):
+    """A predictor; its fields are its options."""
+
+    @abstractmethod
+    def chances(self, log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
+        """How likely each of the devices ``ids`` checks in in at least one of the next rounds, [n], from 0 to 1.
+
+        Raises `EdgesimError` for ``future_rounds`` below 1.
+        """
+
+
+def checked(name: str, forecast: Forecast) -> Forecast:
+    """The forecast of a predictor from outside; an answer that is none raises an `EdgesimError` with its name."""
+
+    def chances(log: CheckInLog, ids: Integers, future_rounds: int) -> Floats:
+        answer = forecast(log, ids, future_rounds)
+        said = f"selection.predictor {name!r}: chances answered"
+        if not isinstance(answer, np.ndarray) or answer.dtype.kind not in "fiu" or answer.shape != ids.shape:
+            got = (
+                f"an array {answer.dtype}{list(answer.shape)}"
+                if isinstance(answer, np.ndarray)
+                else type(answer).__name__
+            )
+            raise EdgesimError(f"{said} {got}, expected {len(ids)} numbers", "selection.predictor")
+        if not ((answer >= 0) & (answer <= 1)).all():
+            wrong = int(np.argmin((answer >= 0) & (answer <= 1)))
+            raise EdgesimError(
+                f"{said} {answer[wrong]:g} for device {ids[wrong]}, expected 0 to 1", "selection.predictor"
+            )
+        return answer.astype(np.float64)
+
+    return chances

@@ -1,0 +1,45 @@
+"""What benchmarks of policies decide on."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from edgesim.selection.view import RoundView
+from edgesim.streams import Streams
+
+DEVICES, CLASSES = 1000, 100
+
+
+@pytest.fixture(scope="module")
+def view():
+    random = np.random.default_rng(7)
+    counts = random.multinomial(300, random.dirichlet(np.full(CLASSES, 0.1), DEVICES))
+    previous = random.permutation(counts)
+    ids = np.arange(DEVICES)
+    knowledge = SimpleNamespace(
+        class_counts=lambda ids, source: counts[ids],
+        previous_class_counts=lambda ids: previous[ids],
+        global_shares=lambda source: counts.sum(axis=0) / counts.sum(),
+        # Noise so strong that the objective never stops the greedy: every device is offered.
+        gradient_deviations=lambda ids: np.full(len(ids), 1e9),
+    )
+    return RoundView(
+        round=1,
+        frame=1,
+        round_in_frame=1,
+        rounds_in_frame=200,
+        t_s=0.0,
+        tmax_s=1.0,
+        batch_size=32,
+        ids=ids,
+        gain=random.random(DEVICES),
+        delay_s=np.full(DEVICES, 0.1),
+        need_hz=random.random(DEVICES),
+        samples=counts.sum(axis=1),
+        work_samples=np.full(DEVICES, 160),
+        times_selected=np.zeros(DEVICES, dtype=np.int64),
+        streams=Streams(0),
+        knowledge=knowledge,
+        estimates=SimpleNamespace(),
+    )
