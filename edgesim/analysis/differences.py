@@ -9,12 +9,12 @@ import pandas as pd
 
 from edgesim.analysis.judgement import judge
 from edgesim.analysis.made import Made, digest_of_study
+from edgesim.analysis.measures import measure_rounds
 from edgesim.analysis.pairing import Comparison, comparisons, pairings
 from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import Knob, read_study
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.statistics import Interval, reading
-from edgesim.analysis.summary import measure_rounds
 from edgesim.runs.records import write_whole
 
 WORDS = {
@@ -35,9 +35,12 @@ OUTCOMES = ("rounds_to_target", "final_accuracy")
 """Measures by which the policies of a study that trains are compared."""
 
 LEVEL_SHARE, LEVEL_POINTS = 0.1, 0.01
-"""Differences smaller than this count as level: a tenth of the reference's mean, or one point of accuracy or misses."""
+"""Differences smaller than this count as level: a tenth of the reference's mean, or one point of a share."""
 _IN_POINTS = {
     "final_accuracy": LEVEL_POINTS,
+    "final_macro_f1": LEVEL_POINTS,
+    "final_roc_auc": LEVEL_POINTS,
+    "best_accuracy": LEVEL_POINTS,
     "miss_rate": LEVEL_POINTS,
     "we_percent": 100 * LEVEL_POINTS,
     "idp_points": 100 * LEVEL_POINTS,

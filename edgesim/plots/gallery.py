@@ -12,12 +12,13 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.differences import differences
 from edgesim.analysis.made import Made, digest_of, digest_of_study
+from edgesim.analysis.measures import TO_TARGET
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.pairing import pairings
 from edgesim.analysis.runs import Knob, Run, Study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
-from edgesim.analysis.summary import TO_TARGET, summarise
+from edgesim.analysis.summary import summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import refuse_link

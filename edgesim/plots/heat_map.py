@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from edgesim.analysis.summary import TO_TARGET
+from edgesim.analysis.measures import TO_TARGET
 from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import Quantity, knob_text, quantity

@@ -28,7 +28,10 @@ _NOTES = (
 @plain_errors
 def compare_command(
     paths: Annotated[list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Run folders and study folders.")],
-    metric: Annotated[list[str], typer.Option(help="What to compare, such as rounds_to_target; may be repeated.")],
+    metric: Annotated[
+        list[str],
+        typer.Option(help="A measure of summary.csv, test_loss, or a name in metrics; may be repeated."),
+    ],
     by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
     reference: Annotated[
         str | None, typer.Option(help="Value that all others are compared with; by policy the study's, else every two.")
