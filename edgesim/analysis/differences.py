@@ -95,13 +95,19 @@ def read(one: Comparison, row: Mapping[Any, Any]) -> str:
     return reading(interval, p, _margin(one), below, above)
 
 
-def differences_table(study_folder: Path, knob: str, reference: str, *, write: bool = False) -> pd.DataFrame:
+def differences_table(
+    study_folder: Path, knob: str, reference: str, *, write: bool = False, called: str | None = None
+) -> pd.DataFrame:
     """`summarise_differences` of `differences`; read from the study's folder if a current file is there.
 
-    With ``write`` a new table is written there as ``differences-KNOB.csv``, but for one without pairs, which is empty.
-    Raises `EdgesimError`.
+    With ``write`` a new table is written there as ``differences-CALLED.csv``, by the knob's name when absent, but for
+    one without pairs, which is empty. Raises `EdgesimError`.
     """
-    made, name, digest = Made(study_folder), f"differences-{knob}", digest_of_study(read_study(study_folder), reference)
+    made, name, digest = (
+        Made(study_folder),
+        f"differences-{called or knob}",
+        digest_of_study(read_study(study_folder), reference),
+    )
     kept = made.current(name, digest)
     if kept is not None:
         return _read(study_folder, kept)
