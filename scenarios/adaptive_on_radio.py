@@ -28,7 +28,7 @@ import typer
 from feddance import availability
 from rich.console import Console
 
-from edgesim import PlannedRun, Study, grid, run_study
+import edgesim
 from edgesim.analysis.crossed import cross
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import summarise
@@ -36,7 +36,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
 from edgesim.plots.album import Album
 from edgesim.plots.heat_map import draw_heat_map
-from edgesim.scenario import Fresh, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 from edgesim.terminal.show_crossed import print_crossed
 
 SELECTORS = "random,fedteddi,feddance,oort,afl"
@@ -68,14 +68,14 @@ def mix(first: int) -> list[float]:
     return [1 / HELD if label in held else 0.0 for label in range(CLASSES)]
 
 
-def cell(trace: str, devices: int, seconds: float, dataset: str, model: str) -> dict[str, Any]:
+def cell(trace: str, devices: int, seconds: float, dataset: str, folder: Path, model: str) -> dict[str, Any]:
     """The world and the training of all runs."""
     return {
         "stop_at_s": seconds,
         "devices": {"count": devices, "profile": "sample-phones"},
         "availability": availability(trace, "given"),
         "round": {"tmax_s": 30.0, "computes": "selected", "leftover": "equal_finish", "payload_bits": 357_500_000.0},
-        "data": {"dataset": dataset, "samples_per_device": 60},
+        "data": {"dataset": dataset, "folder": str(folder), "samples_per_device": 60},
         "drift": {
             "law": "gradual",
             "pool": "shared",
@@ -90,14 +90,17 @@ def cell(trace: str, devices: int, seconds: float, dataset: str, model: str) -> 
     }
 
 
-def crossed(base: dict[str, Any], selectors: list[str], aggregations: list[str], seeds: int) -> list[PlannedRun]:
+def crossed(
+    base: dict[str, Any], selectors: list[str], aggregations: list[str], seeds: int, set_: list[str] | None
+) -> list[edgesim.PlannedRun]:
     """Runs of every selector with every aggregation."""
     runs = []
     for aggregation in aggregations:
         if aggregation not in AGGREGATIONS:
             raise EdgesimError(f"--aggregations: unknown {aggregation!r}; known: {', '.join(AGGREGATIONS)}")
         own = base | {"algorithm": AGGREGATIONS[aggregation]}
-        runs += grid(own, {"selection.policy": selectors}, range(seeds), labels={"aggregation": aggregation})
+        axes, labels = {"selection.policy": selectors}, {"aggregation": aggregation}
+        runs += edgesim.grid(own, axes, range(seeds), set_, labels=labels)
     return runs
 
 
@@ -113,19 +116,21 @@ def main(
     devices: Annotated[int, typer.Option(min=2, help="Number of devices.")] = 100,
     seconds: Annotated[float, typer.Option(min=60, help="Simulated seconds of each run.")] = 1800.0,
     dataset: Annotated[str, typer.Option(help="Data set of ten classes.")] = "digits",
+    folder: Folder = Path("data"),
     model: Annotated[str, typer.Option(help="Model.")] = "mlp",
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.8,
-    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 10,
+    seeds: Seeds = 10,
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one per core when absent.")] = None,
+    jobs: Jobs = None,
     fresh: Fresh = False,
-    out: Annotated[Path, typer.Option(help="Study folder.")] = Path("runs/adaptive-on-radio"),
+    out: Out = Path("runs/adaptive-on-radio"),
 ) -> None:
     """Cross selectors with aggregations on one cell."""
-    base = cell(trace, devices, seconds, dataset, model)
+    base = cell(trace, devices, seconds, dataset, folder, model)
     taken, merged = names(selectors), names(aggregations)
-    runs = crossed(base, taken, merged, seeds)
-    run_study(Study(out.name, runs, target, reference=taken[0]), out, jobs, fresh=fresh)
+    runs = crossed(base, taken, merged, seeds, set_)
+    edgesim.study(runs, out=out, target=target, reference=taken[0], jobs=jobs, fresh=fresh)
     conclude(out, against=[("aggregation", merged[0])])
     study = read_study(out)
     found = cross(study, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
