@@ -30,7 +30,6 @@ from rich.console import Console
 
 import edgesim
 from edgesim.analysis.crossed import cross
-from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
@@ -130,14 +129,13 @@ def main(
     base = cell(trace, devices, seconds, dataset, folder, model)
     taken, merged = names(selectors), names(aggregations)
     runs = crossed(base, taken, merged, seeds, set_)
-    edgesim.study(runs, out=out, target=target, reference=taken[0], jobs=jobs, fresh=fresh)
+    study = edgesim.study(runs, out=out, target=target, reference=taken[0], jobs=jobs, fresh=fresh)
     conclude(out, against=[("aggregation", merged[0])])
-    study = read_study(out)
-    found = cross(study, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
+    found = cross(study.plan, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
     for name, table in (("crossed", found.differences), ("variance", found.variance)):
         table.to_csv(own_file(out / f"{name}.csv"), index=False, lineterminator="\n")
     draws = partial(draw_heat_map, summarise(out), "aggregation", "policy", MEASURE)
-    Album(out / "plots").add("heat_map-accuracy", draws, study.finished)
+    Album(out / "plots").add("heat_map-accuracy", draws, study.plan.finished)
     print_crossed(found, Console())
 
 
