@@ -140,13 +140,16 @@ def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answer
 
     The differences of the policies from the reference policy are written to ``differences-policy.csv``. For every pair
     (knob, reference value) in ``against``, the paired differences of the other values from it are printed, drawn and
-    written to ``differences-KNOB.csv``. ``answers`` are findings, one or two sentences each, printed at the end.
+    written to ``differences-KNOB.csv``, or ``differences-KNOB-REFERENCE.csv`` where a knob stands there several times.
+    ``answers`` are findings, one or two sentences each, printed at the end.
     """
     console = PlainConsole()
     differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
     print_study(study_folder, console)
+    knobs = [knob for knob, _ in against]
     for knob, reference in against:
-        _compare(study_folder, knob, reference, console)
+        called = f"{knob}-{reference}" if knobs.count(knob) > 1 else knob
+        _compare(study_folder, knob, reference, called, console)
     with console.status("drawing the figures"):
         figures = draw([study_folder], study_folder / "plots")
     console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
@@ -163,7 +166,7 @@ def stop_if_failed(study_folder: Path, console: Console) -> None:
         sys.exit(1)
 
 
-def _compare(study_folder: Path, knob: str, reference: str, console: Console) -> None:
+def _compare(study_folder: Path, knob: str, reference: str, called: str, console: Console) -> None:
     study = read_study(study_folder)
     values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
     if str(reference) not in values:
@@ -171,7 +174,7 @@ def _compare(study_folder: Path, knob: str, reference: str, console: Console) ->
         known = known if values else f"knobs: {', '.join(study.knob_names)}"
         console.print(f"No run has {knob} = {reference} to compare the others with; {known}.", highlight=False)
         return
-    table = differences_table(study_folder, knob, reference, write=True)
+    table = differences_table(study_folder, knob, reference, write=True, called=called)
     if not table.empty:
         print_differences(table, reference, console)
-        draw_against(study, knob, reference, study_folder / "plots")
+        draw_against(study, knob, reference, study_folder / "plots", called)

@@ -137,7 +137,8 @@ def by_skew(runs: Sequence[Run]) -> list[Panel]:
 def beside_the_paper(out: Path, reference: str) -> None:
     """Write and print the methods beside the paper's numbers, and draw its figures but for that of scaling."""
     beside = beside_afl(out, reference)
-    beside.to_csv(own_file(out / "beside-the-paper.csv"), index=False, lineterminator="\n")
+    for name, table in (("beside-the-paper", beside.means), ("beside-the-paper-differences", beside.differences)):
+        table.to_csv(own_file(out / f"{name}.csv"), index=False, lineterminator="\n")
     print_beside_afl(beside, reference)
     album = Album(out / "plots")
     study = edgesim.StudyResult(out)

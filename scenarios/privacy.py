@@ -82,9 +82,11 @@ def main(
     for multiplier in dict.fromkeys(numbers(noise)):
         for name, section in mechanisms(multiplier, clip, delta, names(mechanism)).items():
             base = config(common, method | {"privacy": section}, dealt(SKEWS[skew]))
-            runs += edgesim.grid(base, {}, range(seeds), set_, labels={"mechanism": name, "noise": multiplier})
+            # Clipping alone has no noise to differ in, so that all others are compared with it.
+            labels = {"mechanism": name} | ({"noise": multiplier} if multiplier else {})
+            runs += edgesim.grid(base, {}, range(seeds), set_, labels=labels)
     study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
-    conclude(out)
+    conclude(out, [("mechanism", "clip")] if any(run.knobs["mechanism"] == "clip" for run in runs) else [])
     summary = summarise(out)
     shown = ["mechanism", "noise", *(name for name in COLUMNS if name in summary)]
     title = f"{out}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"

@@ -3,15 +3,18 @@
 The paper names none of its data sets, so that its numbers are no target for any other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from edgesim.analysis.differences import summarise_differences
+from edgesim.analysis.measures import Measures, measure
+from edgesim.analysis.pairing import comparisons, pairings
 from edgesim.analysis.runs import read_study
-from edgesim.analysis.statistics import holm, mean_interval, pair_by_seed, paired_t_p
-from edgesim.analysis.summary import Measures, measure
+from edgesim.analysis.statistics import mean_interval
 
 MEASURES = (
     "final_accuracy",
@@ -58,39 +61,42 @@ PUBLISHED: dict[tuple[str, str], Measures] = {
 skew FedAvg never gets there."""
 
 
-def beside_afl(study_folder: Path, reference: str) -> pd.DataFrame:
-    """One row per skew and method of a study with these two knobs; raises `EdgesimError`.
+class BesideAfl(NamedTuple):
+    """What came of a study of AFL."""
 
-    Columns: ``skew``, ``method``, ``seeds``; for each of `MEASURES` its mean with ``_low`` and ``_high`` (95 % t
-    interval), ``_paper``, and the difference to the method ``reference`` under the same skew, seed by seed:
-    ``_difference`` with ``_difference_low`` and ``_difference_high``, ``_pairs`` and ``_p_holm`` (paired t test,
-    corrected for all rows). Rounds to the target are of the runs that reached it, ``reached`` counts these.
-    """
+    means: pd.DataFrame
+    """One row per skew and method: ``skew``, ``method``, ``seeds``, and for each of `MEASURES` its mean with ``_low``
+    and ``_high`` (95 % t interval) and ``_paper``. Rounds to the target are of the runs that reached it; where
+    ``not_reached`` is not 0, ``rounds_to_target_bound`` is below the mean over all runs."""
+    differences: pd.DataFrame
+    """Every other method against the reference under the same skew, in each of `MEASURES`, all judged together: a table
+    as from `summarise_differences`."""
+
+
+def beside_afl(study_folder: Path, reference: str) -> BesideAfl:
+    """Of a study with the knobs ``skew`` and ``method``, against the method ``reference``; raises `EdgesimError`."""
     study = read_study(study_folder)
-    groups: dict[tuple[str, str], dict[int, Measures]] = {}
-    for run in study.finished:
-        found = measure(run, study.target)
+    of = {run.folder: measure(run, study.target) for run in study.finished}
+    for found in of.values():
         found["gigabytes"] = (found["bits_up"] + found["bits_down"]) / 8e9
-        groups.setdefault((str(run.knobs["skew"]), str(run.knobs["method"])), {})[run.seed] = found
+    groups: dict[tuple[str, str], list[Measures]] = {}
+    for run in study.finished:
+        groups.setdefault((str(run.knobs["skew"]), str(run.knobs["method"])), []).append(of[run.folder])
     rows = []
     for (skew, method), group in groups.items():
         row: dict[str, object] = {"skew": skew, "method": method, "seeds": len(group)}
-        row["reached"] = sum(values.get("reached") == 1 for values in group.values())
-        others = groups.get((skew, reference), {}) if method != reference else {}
+        row["not_reached"] = sum(found.get("reached") == 0 for found in group)
+        row |= {"rounds_to_target_bound": _bound(group) if row["not_reached"] else np.nan}
         for name in MEASURES:
-            mine, theirs = _of(group, name), _of(others, name)
-            first, second = pair_by_seed(mine, theirs)
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), mean_interval([*mine.values()]), strict=True))
+            ends = mean_interval([found[name] for found in group if name in found])
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
             row[f"{name}_paper"] = PUBLISHED.get((skew, method), {}).get(name, np.nan)
-            ends = (f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high")
-            row |= dict(zip(ends, mean_interval(first - second), strict=True))
-            row |= {f"{name}_pairs": len(first), f"{name}_p_holm": paired_t_p(first, second)}
         rows.append(row)
-    table = pd.DataFrame(rows)
-    for name in MEASURES:
-        table[f"{name}_p_holm"] = holm(table[f"{name}_p_holm"])
-    return table
+    compared = comparisons(pairings(study.finished, "method", reference), MEASURES, lambda run: of[run.folder])
+    return BesideAfl(pd.DataFrame(rows), summarise_differences(compared))
 
 
-def _of(group: Mapping[int, Measures], name: str) -> dict[int, float]:
-    return {seed: values[name] for seed, values in group.items() if name in values}
+def _bound(group: Sequence[Measures]) -> float:
+    """Mean rounds to the target, in which a run that never reached it counts with what it had taken."""
+    name = "rounds_to_target"
+    return float(np.mean([found.get(name, found.get(f"{name}_bound", np.nan)) for found in group]))

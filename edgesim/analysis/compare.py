@@ -78,6 +78,7 @@ def compare(
         values = pd.DataFrame(
             {by: value_text(run.knobs.get(by)), place: _place(run, within), "value": of[run.folder].get(name, np.nan)}
             for run in runs
+            if {name, f"{name}_bound"} & of[run.folder].keys()
         )
         if reason := _no_variance(values, by, place):
             notes.append(f"No analysis of variance of {name}: {reason}.")

@@ -13,16 +13,9 @@ from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 
 OF_PEAK = 0.95
-MEASURES = (
-    "final_macro_f1",
-    "final_roc_auc",
-    "best_round",
-    "rounds_to_own_peak",
-    "seconds_to_own_peak",
-    "loss_roughness",
-    "update_cosine",
-    "bits_down",
-)
+OF_ONE_FRAME = ("best_round", "rounds_to_own_peak", "seconds_to_own_peak", "loss_roughness")
+"""Measures that need tests that are alike."""
+MEASURES = ("final_macro_f1", "final_roc_auc", *OF_ONE_FRAME, "update_cosine", "bits_down")
 """Names of `convergence_measures`."""
 _DEVICE_KNOBS = ("devices", "clients")
 
@@ -67,11 +60,10 @@ def growth(devices: Floats, seconds: Floats) -> Growth:
     return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
 
 
-def by_own_scale(run: Run) -> dict[str, float]:
-    """Rounds and seconds `to_own_peak`, and roughness of the loss, of a run that was tested."""
-    peak = to_own_peak(run.tests)
-    losses = evaluations(run.rounds)["test_loss"].to_numpy(np.float64)
-    return {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s, "loss_roughness": roughness(losses)}
+def why_without_peak(run: Run) -> str:
+    """Why a run that was tested has none of `OF_ONE_FRAME`; empty if it has them."""
+    frames = evaluations(run.rounds)["frame"].nunique()
+    return f"its tests are of {frames} frames, and not alike" if frames > 1 else ""
 
 
 def convergence_measures(run: Run) -> dict[str, float]:
@@ -79,8 +71,8 @@ def convergence_measures(run: Run) -> dict[str, float]:
 
     Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
     with the best accuracy; rounds and seconds are those `to_own_peak`; the cosine is the mean over the run's models;
-    ``bits_down`` are sent by the server in whole rounds. Best round, own peak and roughness need tests that are alike:
-    runs of several frames, whose tests differ, do not have them.
+    ``bits_down`` are sent by the server in whole rounds. Runs of several frames, whose tests differ, have none of
+    `OF_ONE_FRAME`.
     """
     values = {"bits_down": float(run.rounds["bits_down"].sum(min_count=1))}
     tested = evaluations(run.rounds)
@@ -90,9 +82,11 @@ def convergence_measures(run: Run) -> dict[str, float]:
     of_metrics = {name: run.metrics.loc[run.metrics["name"] == name, "value"] for name in ("roc_auc", "update_cosine")}
     values["final_roc_auc"] = float(of_metrics["roc_auc"].tail(FINAL_EVALUATIONS).mean())
     values["update_cosine"] = float(of_metrics["update_cosine"].mean())
-    if tested["frame"].nunique() == 1:
+    if not why_without_peak(run):
+        peak = to_own_peak(run.tests)
         values["best_round"] = float(tested.loc[tested["test_accuracy"].idxmax(), "round"])
-        values |= by_own_scale(run)
+        values |= {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s}
+        values["loss_roughness"] = roughness(tested["test_loss"].to_numpy(np.float64))
     return {name: value for name, value in values.items() if not np.isnan(value)}
 
 

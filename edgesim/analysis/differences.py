@@ -9,12 +9,12 @@ import pandas as pd
 
 from edgesim.analysis.judgement import judge
 from edgesim.analysis.made import Made, digest_of_study
+from edgesim.analysis.measures import measure_rounds
 from edgesim.analysis.pairing import Comparison, comparisons, pairings
 from edgesim.analysis.participation import course_measures
 from edgesim.analysis.runs import Knob, read_study
 from edgesim.analysis.static_pairs import pairs
 from edgesim.analysis.statistics import Interval, reading
-from edgesim.analysis.summary import measure_rounds
 from edgesim.runs.records import write_whole
 
 WORDS = {
@@ -35,9 +35,12 @@ OUTCOMES = ("rounds_to_target", "final_accuracy")
 """Measures by which the policies of a study that trains are compared."""
 
 LEVEL_SHARE, LEVEL_POINTS = 0.1, 0.01
-"""Differences smaller than this count as level: a tenth of the reference's mean, or one point of accuracy or misses."""
+"""Differences smaller than this count as level: a tenth of the reference's mean, or one point of a share."""
 _IN_POINTS = {
     "final_accuracy": LEVEL_POINTS,
+    "final_macro_f1": LEVEL_POINTS,
+    "final_roc_auc": LEVEL_POINTS,
+    "best_accuracy": LEVEL_POINTS,
     "miss_rate": LEVEL_POINTS,
     "we_percent": 100 * LEVEL_POINTS,
     "idp_points": 100 * LEVEL_POINTS,
@@ -92,13 +95,19 @@ def read(one: Comparison, row: Mapping[Any, Any]) -> str:
     return reading(interval, p, _margin(one), below, above)
 
 
-def differences_table(study_folder: Path, knob: str, reference: str, *, write: bool = False) -> pd.DataFrame:
+def differences_table(
+    study_folder: Path, knob: str, reference: str, *, write: bool = False, called: str | None = None
+) -> pd.DataFrame:
     """`summarise_differences` of `differences`; read from the study's folder if a current file is there.
 
-    With ``write`` a new table is written there as ``differences-KNOB.csv``, but for one without pairs, which is empty.
-    Raises `EdgesimError`.
+    With ``write`` a new table is written there as ``differences-CALLED.csv``, by the knob's name when absent, but for
+    one without pairs, which is empty. Raises `EdgesimError`.
     """
-    made, name, digest = Made(study_folder), f"differences-{knob}", digest_of_study(read_study(study_folder), reference)
+    made, name, digest = (
+        Made(study_folder),
+        f"differences-{called or knob}",
+        digest_of_study(read_study(study_folder), reference),
+    )
     kept = made.current(name, digest)
     if kept is not None:
         return _read(study_folder, kept)

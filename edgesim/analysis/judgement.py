@@ -16,6 +16,7 @@ from edgesim.analysis.statistics import (
     holm_levels,
     mean_interval,
     paired_t_p,
+    spread,
     wilcoxon_p,
 )
 from edgesim.arrays import Floats
@@ -91,7 +92,7 @@ def describe(compared: Sequence[Sides], alphas: Sequence[float], difference: flo
         rows.append(
             {"wilcoxon_p": wilcoxon_p(seen), "d_z": d.d_z, "d_av": d.d_av}
             | {"bootstrap_low": interval.low, "bootstrap_high": interval.high}
-            | {"seeds_needed": seeds_needed(wanted, float(seen.std(ddof=1)), 0.05 if np.isnan(alpha) else alpha)}
+            | {"seeds_needed": seeds_needed(wanted, spread(seen), 0.05 if np.isnan(alpha) else alpha)}
         )
     names = ["wilcoxon_p", "d_z", "d_av", "bootstrap_low", "bootstrap_high", "log_rank_p", "seeds_needed"]
     return pd.DataFrame(rows, columns=names, dtype=np.float64)

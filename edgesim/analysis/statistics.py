@@ -41,8 +41,13 @@ def mean_interval(values: ArrayLike, least: int = 2, level: float = LEVEL) -> In
     mean = float(sample.mean()) if sample.size else np.nan
     if sample.size < least:
         return Interval(mean, np.nan, np.nan)
-    half = float(stats.t.ppf(0.5 + level / 2, sample.size - 1) * sample.std(ddof=1) / np.sqrt(sample.size))
+    half = float(stats.t.ppf(0.5 + level / 2, sample.size - 1) * spread(sample) / np.sqrt(sample.size))
     return Interval(mean, mean - half, mean + half)
+
+
+def spread(sample: Floats) -> float:
+    """Standard deviation of [n] values, two or more: exactly 0 where all are equal, however their mean is rounded."""
+    return float(sample.std(ddof=1)) if np.ptp(sample) else 0.0
 
 
 def pair_by_seed(first: Mapping[int, float], second: Mapping[int, float]) -> tuple[Floats, Floats]:
@@ -61,10 +66,10 @@ def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
     count = differences.size
     if count < 2:
         return float("nan")
-    mean, spread = differences.mean(), differences.std(ddof=1)
-    if spread == 0.0:
+    mean, deviation = differences.mean(), spread(differences)
+    if deviation == 0.0:
         return 1.0 if mean == 0.0 else 2.0 ** (1 - count)
-    return float(2 * stats.t.sf(abs(mean) / (spread / np.sqrt(count)), count - 1))
+    return float(2 * stats.t.sf(abs(mean) / (deviation / np.sqrt(count)), count - 1))
 
 
 def wilcoxon_p(differences: ArrayLike) -> float:
@@ -102,7 +107,7 @@ def effect(first: ArrayLike, second: ArrayLike) -> Effect:
     one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if one.size < 2:
         return Effect(np.nan, np.nan)
-    spreads = np.array([(one - other).std(ddof=1), np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)])
+    spreads = np.array([spread(one - other), np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)])
     with np.errstate(divide="ignore", invalid="ignore"):
         return Effect(*(float(d) for d in (one - other).mean() / spreads))
 

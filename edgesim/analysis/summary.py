@@ -7,90 +7,15 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import convergence, metrics
-from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.made import Made, digest_of_study
-from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, course_measures, forgetting_names, why_undefined
+from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures, measure
+from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
 from edgesim.analysis.statistics import mean_interval, pair_by_seed
-from edgesim.analysis.waste import wasted_share_j
-from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run, write_whole
 
-TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
-TO_STAY = ("rounds_to_stay", "seconds_to_stay")
-TIMING_MEASURES = (
-    "scheduled",
-    "arrived",
-    "miss_rate",
-    "spectral_efficiency_bps_per_hz",
-    "simulated_s",
-    "bits_up",
-    "energy_j",
-    "wasted_share_j",
-    "infeasible_share",
-)
-PRIVACY_MEASURES = ("epsilon", "noise_to_update")
-COURSE_MEASURES = ("best_accuracy", "we_percent", "we_variance", "idp_points", "id_points", "forgetting_points")
-
-Measures = dict[str, float]
 Key = tuple[Knob | None, ...]
-
-
-def measure(run: Run, target: float | None) -> Measures:
-    """All measures of one run by name; measures that the run does not have are absent.
-
-    ``reached`` (the target accuracy) and ``stayed`` (there until the end) are 1 or 0. Where one is 0, the rounds,
-    seconds and joules to it are absent, and ``<measure>_bound`` is what the run had taken by its last test. Raises
-    `EdgesimError` for a target that is not above the run's start accuracy.
-    """
-    rounds, activities = run.rounds, run.activities
-    values = measure_rounds(run, target) | {
-        "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(rounds, activities, run.bandwidth_hz),
-        "simulated_s": metrics.simulated_s(rounds),
-        "bits_up": metrics.bits_up(activities),
-        "energy_j": energy_j(activities, run.metrics),
-        "wasted_share_j": wasted_share_j(run.work_by_kind),
-        "infeasible_share": metrics.infeasible_share(run.metrics),
-        "noise_to_update": metrics.noise_to_update(run.metrics),
-        "epsilon": run.epsilon,
-        **course_measures(run),
-        **convergence.convergence_measures(run),
-    }
-    return {name: value for name, value in values.items() if not np.isnan(value)}
-
-
-def measure_rounds(run: Run, target: float | None) -> Measures:
-    """The measures that need no large table; NaN if undefined. Raises as `measure`."""
-    rounds = run.rounds
-    values = {
-        "scheduled": metrics.mean_scheduled(rounds),
-        "arrived": metrics.mean_arrived(rounds),
-        "miss_rate": metrics.miss_rate(rounds),
-    }
-    if not metrics.evaluations(rounds).empty:
-        values["final_accuracy"] = metrics.final_accuracy(rounds)
-        if target is not None:
-            values |= _speed(run, target)
-    return values
-
-
-def _speed(run: Run, target: float) -> Measures:
-    start = metrics.start_accuracy(run.metrics)
-    if start is None:
-        raise EdgesimError(f"{run.folder}: metrics has no test_accuracy of round 0, which a target needs; run it again")
-    try:
-        first, stays = (find(run.tests, target, start) for find in (metrics.to_target, metrics.to_stay))
-    except EdgesimError as error:
-        raise EdgesimError(f"{run.folder}: {error}") from None
-    values = {"reached": float(first.reached), "stayed": float(stays.reached)}
-    joules = metrics.joules_until(run.rounds, first.round)
-    for found, measures in (
-        (first, dict(zip(TO_TARGET, (first.round, first.t_s, joules), strict=True))),
-        (stays, dict(zip(TO_STAY, (stays.round, stays.t_s), strict=True))),
-    ):
-        values |= {name if found.reached else f"{name}_bound": value for name, value in measures.items()}
-    return values
 
 
 def summarise(study_folder: Path) -> pd.DataFrame:
@@ -106,10 +31,10 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     the reference policy at equal other knobs, over the seeds on which both reached the target (``pairs``); both columns
     are empty in the reference's own rows.
 
-    The columns of `COURSE_MEASURES` come last: those of `edgesim.analysis.participation.course_measures`, and
-    ``idp_points`` of runs under dynamic participation that have a static run in the study
-    (`edgesim.analysis.static_pairs.pairs`). ``id_degree`` and ``id_rounds`` (such as 51-100) say what ID was fitted to.
-    After them stands the forgetting of each class, and then `edgesim.analysis.convergence.MEASURES`.
+    The others stand in the order of `edgesim.analysis.measures.NAMES`; ``idp_points`` have runs under dynamic
+    participation with a static run in the study (`edgesim.analysis.static_pairs.pairs`). Before
+    `edgesim.analysis.convergence.MEASURES`, which are last, ``id_degree`` and ``id_rounds`` (such as 51-100) say what
+    ID was fitted to, and the forgetting of each class follows.
     """
     study = read_study(study_folder)
     names = study.knob_names
@@ -124,6 +49,8 @@ def summarise(study_folder: Path) -> pd.DataFrame:
         else:
             left_out[key] = left_out.get(key, 0) + 1
     present = {name for group in groups.values() for values in group.values() for name in values}
+    apart = (*TO_TARGET, *TO_STAY, *convergence.MEASURES)
+    averaged = [name for name in NAMES if name in present and name not in apart]
     rows = []
     for key, group in groups.items():
         row: dict[str, object] = dict(zip(names, key, strict=True))
@@ -132,14 +59,8 @@ def summarise(study_folder: Path) -> pd.DataFrame:
             row |= _reaching(group, TO_TARGET, "reached") | _reaching(group, TO_STAY, "stayed")
             if "policy" in names:
                 row |= _comparison(group, _reference_group(groups, names, key, study.reference))
-        if "final_accuracy" in present:
-            row |= _averages(group, "final_accuracy")
-        for name in TIMING_MEASURES + PRIVACY_MEASURES:
-            if name in present:
-                row |= _averages(group, name)
-        for name in COURSE_MEASURES:
-            if name in present:
-                row |= _averages(group, name)
+        for name in averaged:
+            row |= _averages(group, name)
         if "id_points" in present:
             row |= _window(group)
         for name in (*forgetting_names(present), *(name for name in convergence.MEASURES if name in present)):

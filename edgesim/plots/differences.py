@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.differences import summarise_differences
+from edgesim.analysis.differences import WORDS, summarise_differences
 from edgesim.analysis.pairing import Comparison
 from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
@@ -83,16 +83,18 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
 
 
 def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: style.LineStyle) -> None:
+    told = row["p_holm"] < 0.05
     if row["never"]:
-        sooner = f"sooner in {row['below']}, later in {row['above']} of {row['pairs']}"
+        below, above = WORDS.get(row["measure"], ("lower", "higher"))
+        # The mark of what is told, as the legend has it.
+        text = f"{'● ' * told}{below} in {row['below']}, {above} in {row['above']} of {row['pairs']}"
         box = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
-        axes.text(0.5, place, sooner, transform=axes.get_yaxis_transform(), fontsize=5, ha="center", va="center",
+        axes.text(0.5, place, text, transform=axes.get_yaxis_transform(), fontsize=5, ha="center", va="center",
                   bbox=box, color=look.color)  # fmt: skip
         return
     if row["pairs"] >= LEAST_SEEDS:
         axes.hlines(place, row["low_holm"], row["high_holm"], color=look.color, linewidth=_THIN)
         axes.hlines(place, row["low"], row["high"], color=look.color, linewidth=_THICK)
-    told = row["p_holm"] < 0.05
     axes.plot(row["difference"], place, linestyle="none", marker=look.marker, color=look.color,
               markerfacecolor=look.color if told else "white", markersize=4)  # fmt: skip
 

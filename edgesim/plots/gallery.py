@@ -12,12 +12,13 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.differences import differences
 from edgesim.analysis.made import Made, digest_of, digest_of_study
+from edgesim.analysis.measures import TO_TARGET
 from edgesim.analysis.metrics import evaluations
 from edgesim.analysis.pairing import pairings
 from edgesim.analysis.runs import Knob, Run, Study, is_study, read_study, runs_of
 from edgesim.analysis.skew import holdings
 from edgesim.analysis.static_pairs import pairs
-from edgesim.analysis.summary import TO_TARGET, summarise
+from edgesim.analysis.summary import summarise
 from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import refuse_link
@@ -202,30 +203,34 @@ def _compared_knob(study: Study) -> tuple[str, Knob] | None:
     return (texts[0], values[texts[0]][0]) if texts else None
 
 
-def draw_against(study: Study, knob: str, reference: Knob, out: Path) -> None:
+def draw_against(study: Study, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:
     """`add_paired` into the folder ``out``, unless all that it draws is there and current."""
-    name, digest = f"figures of {knob}", digest_of_study(study, knob, reference)
+    name, digest = f"figures of {called or knob}", digest_of_study(study, knob, reference)
     if Made(out).current(name, digest) is None:
         album, pictures = Album(out), Pictures()
-        add_paired(study, knob, reference, pictures)
+        add_paired(study, knob, reference, pictures, called)
         album.add_all(pictures)
         Made(out).note(name, digest, album.files)
 
 
-def add_paired(study: Study, knob: str, reference: Knob, pictures: Pictures) -> None:
-    """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time."""
+def add_paired(study: Study, knob: str, reference: Knob, pictures: Pictures, called: str | None = None) -> None:
+    """Figures of what the values of a knob are worth against one of them: a forest plot, and curves over time.
+
+    Their names end with ``called``, the knob's name when absent.
+    """
+    ending = called or knob
     found = pairings(study.finished, knob, reference)
     if not any(one.runs for one in found):
         return
     facts = (study.target, knob, reference)
     forest = partial(_forest, study.folder, knob, reference)
-    pictures.add(f"differences-{knob}", forest, study.finished, *facts)
+    pictures.add(f"differences-{ending}", forest, study.finished, *facts)
     tested = [one for one in found if one.runs and not evaluations(one.runs[0][0].rounds).empty]
     panels = panels_of([run for one in tested for run, _ in one.runs])
     if tested and len(panels) <= MOST_PANELS and len(labels_of(panels)) <= MOST_SERIES:
         for over in get_args(Over):
             draws = partial(draw_difference_curves, tested, over, str(reference))
-            pictures.add(f"difference_{over}-{knob}", draws, study.finished, *facts)
+            pictures.add(f"difference_{over}-{ending}", draws, study.finished, *facts)
 
 
 def _forest(study_folder: Path, knob: str, reference: Knob) -> Figure:

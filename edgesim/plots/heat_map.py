@@ -1,6 +1,7 @@
 """Heat maps: a column of a study's summary over two of its knobs."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from edgesim.analysis.summary import TO_TARGET
+from edgesim.analysis.measures import TO_TARGET
 from edgesim.arrays import Floats
+from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
-from edgesim.plots.groups import Quantity, knob_text, quantity
+from edgesim.plots.groups import knob_text, quantity
 
 COLUMNS = (
     "seconds_to_target",
@@ -29,6 +31,24 @@ COLUMNS = (
 )
 
 
+@dataclass(frozen=True)
+class _Axis:
+    """The values of a knob along an axis, how each is written, and what the axis is called."""
+
+    values: list[Any]
+    texts: list[str]
+    label: str
+
+    @classmethod
+    def of(cls, summary: pd.DataFrame, name: str, *, reverse: bool = False) -> "_Axis":
+        if not pd.api.types.is_numeric_dtype(summary[name]):
+            values = list(dict.fromkeys(summary[name]))[:: -1 if reverse else 1]
+            return cls(values, [figure_text(value) for value in values], figure_text(name))
+        what = quantity(name, float(summary[name].abs().max()))
+        numbers = np.unique(summary[name].to_numpy()).tolist()
+        return cls(numbers, [f"{value * what.factor:g}" for value in numbers], what.axis)
+
+
 _NARROWEST_IN = 0.24
 _AROUND_IN = 1.3
 """Width in inches that the names of the rows and the colour bar take."""
@@ -39,19 +59,21 @@ _NOT_REACHED = "target not reached by every run (how many did)"
 def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knobs: Sequence[str] = ()) -> Figure:
     """One panel per combination of ``panel_knobs``, cells annotated, one colour bar with the unit for all.
 
+    Numbers of ``x`` and ``y`` ascend, texts stand in the order of the summary, the first one at the top.
+
     ``summary`` has one row per cell and panel; a cell without a row stays empty. The colour scale is logarithmic if the
     values are all above zero and differ by more than a factor of ten. If some runs of a cell never reached the target,
     its measures to the target have no colour, but a text with the mean's lower bound and how many runs reached it.
     """
     what = quantity(column)
-    across, up = (quantity(name, float(summary[name].abs().max())) for name in (x, y))
+    across, up = _Axis.of(summary, x), _Axis.of(summary, y, reverse=True)
     summary = summary.assign(_text=[_text(row, column) for row in summary.to_dict("records")])
     summary = summary.assign(_censored=[_is_censored(row, column) for row in summary.to_dict("records")])
     groups: list[tuple[Any, pd.DataFrame]] = [((), summary)]
     if panel_knobs:
         groups = list(summary.groupby(list(panel_knobs), sort=True))
     # Panels share their axes, so each needs every row and column.
-    index, columns = np.unique(summary[y].to_numpy()), np.unique(summary[x].to_numpy())
+    index, columns = up.values, across.values
     tables = {
         name: [
             group.pivot(index=y, columns=x, values=name).reindex(index=index, columns=columns) for _, group in groups
@@ -63,7 +85,7 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
         ", ".join(knob_text(name, float(value)) for name, value in zip(panel_knobs, key, strict=True))
         for key, _ in groups
     ]
-    names = _texts(columns, across)
+    names = across.texts
     lines = [line for text in [*summary["_text"], *names] for line in text.split("\n")]
     cell_in = max(_NARROWEST_IN, *(style.text_width_in(line) for line in lines)) + 0.06
     width, abreast = _shape(len(groups), cell_in * len(columns))
@@ -83,10 +105,10 @@ def draw_heat_map(summary: pd.DataFrame, x: str, y: str, column: str, panel_knob
             _annotate(axes, shown, tables["_text"][i].to_numpy(), norm, max(4.0, 6 * share))
             axes.grid(visible=False)
             axes.set_xticks(np.arange(len(columns)), names, rotation=0 if share == 1 else 90)
-            axes.set_yticks(np.arange(len(index)), _texts(index, up))
-            axes.set_xlabel(across.axis)
+            axes.set_yticks(np.arange(len(index)), up.texts)
+            axes.set_xlabel(across.label)
         for axes in grid[::abreast]:
-            axes.set_ylabel(up.axis)
+            axes.set_ylabel(up.label)
         if len(data):
             bar = figure.colorbar(image, ax=grid, label=f"{what.name}\n({what.unit})", shrink=0.95, pad=0.02)
             if isinstance(norm, LogNorm):
@@ -143,7 +165,3 @@ def _annotate(axes: Axes, values: Floats, texts: NDArray[np.object_], norm: Norm
 
 def _not_data(corner: tuple[float, float] = (0.0, 0.0)) -> Rectangle:
     return Rectangle(corner, 1, 1, facecolor=_NOT_DATA, edgecolor="white", hatch="////", linewidth=0)
-
-
-def _texts(values: Iterable[Any], what: Quantity) -> list[str]:
-    return [f"{value * what.factor:g}" for value in values]

@@ -16,14 +16,14 @@ _PANELS = {"noise": "noise multiplier z (1)", "epsilon": "epsilon (1)"}
 
 def draw_noise(runs: Sequence[Run]) -> Figure:
     """Final accuracy, mean over seeds with its 95 % t interval, a line per mechanism; runs by ``mechanism`` and
-    ``noise``.
+    ``noise``, without which they are clipped alone.
 
     The first panel is over the noise multiplier, the second over epsilon, the mean over seeds, of the settings that
     have one. A grey line is the accuracy of clipping alone.
     """
     groups: dict[tuple[str, float], list[Run]] = {}
     for run in runs:
-        groups.setdefault((str(run.knobs["mechanism"]), float(run.knobs["noise"])), []).append(run)
+        groups.setdefault((str(run.knobs["mechanism"]), float(run.knobs.get("noise", 0))), []).append(run)
     noisy = list(dict.fromkeys(name for name, noise in groups if noise))
     styles = style.line_styles(noisy)
     clipped = [run for (_, noise), group in groups.items() if not noise for run in group]

@@ -14,6 +14,7 @@ from edgesim.runs.records import write_whole
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.plain import plain_errors
 from edgesim.terminal.sentences import sentence
+from edgesim.terminal.show_variance import variance_table
 from edgesim.terminal.table_files import latex, markdown
 from edgesim.terminal.table_text import bare_table, number, p_value, print_whole
 
@@ -28,7 +29,10 @@ _NOTES = (
 @plain_errors
 def compare_command(
     paths: Annotated[list[Path], typer.Argument(metavar="RUN_OR_STUDY...", help="Run folders and study folders.")],
-    metric: Annotated[list[str], typer.Option(help="What to compare, such as rounds_to_target; may be repeated.")],
+    metric: Annotated[
+        list[str],
+        typer.Option(help="A measure of summary.csv, test_loss, or a name in metrics; may be repeated."),
+    ],
     by: Annotated[str, typer.Option(help="Knob whose values are compared, such as policy.")],
     reference: Annotated[
         str | None, typer.Option(help="Value that all others are compared with; by policy the study's, else every two.")
@@ -70,11 +74,7 @@ def _print(made: Compared, headings: list[str], rows: list[list[str]], differenc
     for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
         console.print(sentence(row, knobs_text(_varying(made, one.pairing.place)), difference), highlight=False)
     for name, table in made.variances.items():
-        shown = bare_table(f"Analysis of variance of {name}", ["source"], ["squares", "df", "F", "p", "share"])
-        for source in table.to_dict("records"):
-            shown.add_row(source["source"], f"{source['sum_sq']:.4g}", f"{source['df']:g}",
-                          number(source["f"], "{:.3f}"), p_value(source["p"]), f"{source['share']:.1%}")  # fmt: skip
-        print_whole(console, shown)
+        print_whole(console, variance_table(name, table))
     if made.variances:
         console.print(SHARED_SEEDS, highlight=False)
     wanted = "seen difference" if difference is None else f"difference of {difference:g}"

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from edgesim.analysis.convergence import convergence_measures, growth_table
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
+from edgesim.analysis.measures import TO_STAY, TO_TARGET
 from edgesim.analysis.metrics import bits_up, tests
 from edgesim.analysis.participation import (
     BY_CLASS,
@@ -26,7 +27,7 @@ from edgesim.analysis.participation import (
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.static_pairs import is_static
-from edgesim.analysis.summary import TO_STAY, TO_TARGET, notes, summarise, summary_is_current
+from edgesim.analysis.summary import notes, summarise, summary_is_current
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms import kpfl_settings

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, MEASURES, OUTCOMES, WORDS, differences_table
+from edgesim.analysis.differences import LEVEL_POINTS, LEVEL_SHARE, OUTCOMES, WORDS, differences_table
 from edgesim.analysis.runs import read_study
 from edgesim.terminal.table_text import add_in_sections, bare_table, p_value, plain, print_whole, span, with_interval
 
@@ -60,8 +60,8 @@ _DIFFERENCES = {
 _TITLES = {"rounds_to_target": "Rounds to accuracy {:g}", "final_accuracy": "Final accuracy"}
 _TESTED = (
     "p: paired t test over seeds, corrected by Holm for all comparisons of {} in which a pair differs; intervals are "
-    f"not corrected. level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, misses: "
-    f"{LEVEL_POINTS:g}"
+    f"not corrected. level: the interval lies within {LEVEL_SHARE:.0%} of the reference's mean (accuracy, F1, "
+    f"AUC, misses: {LEVEL_POINTS:g}"
 )
 
 
@@ -86,29 +86,32 @@ def print_comparison(folder: Path, console: Console) -> None:
     _note_never(table, console)
 
 
-def print_differences(table: pd.DataFrame, reference: str, console: Console) -> None:
+def print_differences(
+    table: pd.DataFrame, reference: str, console: Console, looks: Mapping[str, tuple[str, str]] = _DIFFERENCES
+) -> None:
     """Print paired differences to a reference, as `edgesim.analysis.differences.summarise_differences` gives them.
 
-    One row per combination of knobs and one column per measure; measures in which no pair differs are named below.
+    One row per combination of knobs and one column per measure of ``looks``, which has its title and format; measures
+    in which no pair differs are named below.
     """
     knobs = list(table.columns[: table.columns.get_loc("measure")])
     varied = _varied(table)
-    present = [name for name in MEASURES if (table["measure"] == name).any()]
+    present = [name for name in looks if (table["measure"] == name).any()]
     differing = table[(table["never"] > 0) | (table["difference"] != 0) | (table["high"].fillna(0) != 0)]
     measures = [name for name in present if (differing["measure"] == name).any()] or present
     title = f"Differences to {reference}, seed by seed: mean ± 95 % t interval over {span(table['pairs'], 'seeds')}"
-    shown = bare_table(title, varied, [_DIFFERENCES[name][0] for name in measures])
+    shown = bare_table(title, varied, [looks[name][0] for name in measures])
     for key, rows in table.groupby(knobs, sort=False, dropna=False):
         of = {row["measure"]: row for row in rows.to_dict("records")}
         values = dict(zip(knobs, key, strict=True))
-        cells = [_marked(name, of[name]) if name in of else "" for name in measures]
+        cells = [_marked(of[name], looks[name][1]) if name in of else "" for name in measures]
         shown.add_row(*(plain(values[knob]) for knob in varied), *cells)
     print_whole(console, shown)
     points = "; WE and IDP: one point" if any(name in measures for name in ("we_percent", "idp_points")) else ""
     marks = "*: p below 0.05; =: level; else not distinguishable."
     console.print(f"{marks} {_TESTED.format('the table')}{points}).", highlight=False)
     if len(measures) < len(present):
-        same = [_DIFFERENCES[name][0] for name in present if name not in measures]
+        same = [looks[name][0].replace("\n", " ") for name in present if name not in measures]
         console.print(f"The same in all pairs: {', '.join(same)}.", highlight=False)
     _note_never(table, console)
 
@@ -119,9 +122,9 @@ def _varied(table: pd.DataFrame, always: str | None = None) -> list[str]:
     return [knob for knob in knobs if table[knob].nunique(dropna=False) > 1 or knob == always] or list(knobs[:1])
 
 
-def _marked(name: str, row: Mapping[Any, Any]) -> str:
+def _marked(row: Mapping[Any, Any], form: str) -> str:
     marks = {"level": " =", "not distinguishable": "  ", "": "  "}
-    return difference_text(row, _DIFFERENCES[name][1]) + marks.get(row["reading"], " *")
+    return difference_text(row, form) + marks.get(row["reading"], " *")
 
 
 def _compared_cells(name: str, row: Mapping[Any, Any]) -> tuple[str, str, str, str]:

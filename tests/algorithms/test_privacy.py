@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 from edgesim import simulation
+from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import Run
-from edgesim.analysis.summary import measure
 from edgesim.config import PrivacyConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError

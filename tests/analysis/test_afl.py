@@ -1,13 +1,12 @@
 """A study of AFL beside the numbers of its paper, on made-up runs."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from edgesim import simulation
 from edgesim.analysis.afl import PUBLISHED, beside_afl
+from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import Run
-from edgesim.analysis.summary import measure
 from edgesim.config_file import parse
 from edgesim.terminal.show_afl import print_beside_afl
 
@@ -30,6 +29,12 @@ def test_bytes_are_those_of_both_directions(tmp_path):
     assert (found["bits_up"] + found["bits_down"]) / 8 == 100e6
 
 
+def with_bits_down(study):
+    for path in study.glob("run*/rounds.parquet"):
+        pd.read_parquet(path).assign(bits_down=4.5e6).to_parquet(path)
+    return study
+
+
 @pytest.fixture
 def study(tmp_path, study_writer):
     """Two skews, three seeds; AFL is 1, 2 and 3 points behind FedAvg, and under high skew level with it."""
@@ -39,29 +44,58 @@ def study(tmp_path, study_writer):
             for seed in range(3):
                 behind = (1 + seed) / 100 * (skew == "iid" and method == "afl")
                 runs.append(({"skew": skew, "method": method}, seed, "finished", [0.6] + [0.9 - behind] * 6))
-    study_writer(tmp_path / "study", runs)
-    for folder in (tmp_path / "study").glob("run*"):
-        rounds = pd.read_parquet(folder / "rounds.parquet")
-        rounds.assign(bits_down=4.5e6).to_parquet(folder / "rounds.parquet")
-    return tmp_path / "study"
+    return with_bits_down(study_writer(tmp_path / "study", runs))
 
 
 def test_methods_stand_beside_the_paper_and_are_compared_under_the_same_skew(study, capsys):
-    table = beside_afl(study, "fedavg-50")
-    by = table.set_index(["skew", "method"])
-    iid, high, reference = by.loc[("iid", "afl")], by.loc[("high", "afl")], by.loc[("iid", "fedavg-50")]
+    beside = beside_afl(study, "fedavg-50")
+    by = beside.means.set_index(["skew", "method"])
+    iid, high = by.loc[("iid", "afl")], by.loc[("high", "afl")]
     assert iid["final_accuracy"] == pytest.approx(0.88)
-    assert iid["final_accuracy_difference"] == pytest.approx(-0.02)
-    # t(0.975, 2) / sqrt(3) = 2.484 for a standard deviation of a point.
-    ends = iid[["final_accuracy_difference_low", "final_accuracy_difference_high"]].tolist()
-    assert ends == pytest.approx([-0.02 - 0.02484, -0.02 + 0.02484], abs=1e-5)
-    assert high["final_accuracy_difference"] == 0
-    assert np.isnan(reference["final_accuracy_difference"])
     assert (iid["final_accuracy_paper"], high["rounds_to_own_peak_paper"]) == (0.918, 162)
     # Seven rounds of 7e6 bits up, late ones among them, or 4.5e6 down.
     assert iid["gigabytes"] == pytest.approx(7 * (3.5e6 + 4.5e6) / 8e9)
-    assert (iid["reached"], iid["rounds_to_target"]) == (3, 2)
-    print_beside_afl(table, "fedavg-50")
+    assert (iid["not_reached"], iid["rounds_to_target"]) == (0, 2)
+    differences = beside.differences.set_index(["skew", "method", "measure"])
+    assert {method for _, method, _ in differences.index} == {"afl"}
+    accuracy = differences.loc[("iid", "afl", "final_accuracy")]
+    assert accuracy["difference"] == pytest.approx(-0.02)
+    # t(0.975, 2) / sqrt(3) = 2.484 for a standard deviation of a point.
+    assert [accuracy["low"], accuracy["high"]] == pytest.approx([-0.02 - 0.02484, -0.02 + 0.02484], abs=1e-5)
+    assert differences.loc[("high", "afl", "final_accuracy"), "difference"] == 0
+    print_beside_afl(beside, "fedavg-50")
     said = capsys.readouterr().out
     assert "-0.020 ± 0.025" in said
     assert "0.918" in said
+
+
+def test_all_comparisons_of_the_table_are_corrected_together(tmp_path, study_writer):
+    """Two measures in which pairs differ, accuracy and the rounds to the target: each p counts twice."""
+    runs = []
+    for method, reached in (("fedavg-50", [5, 6, 8, 9]), ("afl", [3, 5, 5, 4])):
+        for seed, rounds in enumerate(reached):
+            best = 0.9 + 0.01 * seed * (method == "afl") + 0.001 * rounds
+            runs.append(({"skew": "iid", "method": method}, seed, "finished", [0.6] * (rounds - 1) + [best] * 20))
+    differences = beside_afl(with_bits_down(study_writer(tmp_path / "study", runs)), "fedavg-50").differences
+    tested = differences[differences["difference"] != 0]
+    assert set(tested["measure"]) > {"final_accuracy", "rounds_to_target"}
+    assert tested["p_holm"].min() == pytest.approx(len(tested) * tested["p"].min())
+
+
+def test_a_run_that_never_reached_the_target_is_later_than_one_that_did(tmp_path, study_writer, capsys):
+    runs = []
+    for method in ("fedavg-50", "afl"):
+        for seed in range(6):
+            gets_there = method == "fedavg-50" or seed
+            path = [0.6, 0.6, 0.8 if gets_there else 0.7] if method == "afl" else [0.6, 0.8, 0.8]
+            runs.append(({"skew": "iid", "method": method}, seed, "finished", path))
+    beside = beside_afl(with_bits_down(study_writer(tmp_path / "study", runs)), "fedavg-50")
+    (afl,) = beside.means[beside.means["method"] == "afl"].to_dict("records")
+    assert (afl["not_reached"], afl["rounds_to_target"], afl["rounds_to_target_bound"]) == (1, 3, 3)
+    (row,) = beside.differences[beside.differences["measure"] == "rounds_to_target"].to_dict("records")
+    assert (row["pairs"], row["never"], row["above"], row["test"]) == (6, 1, 6, "sign")
+    assert row["p"] == pytest.approx(2**-5)
+    print_beside_afl(beside, "fedavg-50")
+    said = capsys.readouterr().out
+    assert "> 3.0 (5 of 6)" in said
+    assert "more in 6 of 6" in said

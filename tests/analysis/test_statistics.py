@@ -189,3 +189,13 @@ def test_the_bootstrap_interval_is_scipys_bca_on_the_named_stream(sample):
 def test_a_bootstrap_of_equal_values_is_these_and_of_one_value_there_is_none():
     assert bootstrap_interval([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
     assert math.isnan(bootstrap_interval([2.0]).low)
+
+
+def test_equal_values_have_no_spread_whatever_their_mean_is_rounded_to():
+    """The mean of five times 0.247 is not 0.247, and so NumPy's standard deviation is 3e-17."""
+    equal = [0.247] * 5
+    assert np.std(equal, ddof=1) > 0
+    assert mean_interval(equal)[1:] == pytest.approx((0.247, 0.247), rel=1e-15)
+    assert mean_interval(equal).low == mean_interval(equal).high
+    assert paired_t_p(equal, np.zeros(5)) == 2**-4
+    assert effect(equal, np.zeros(5)).d_z == np.inf

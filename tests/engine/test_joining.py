@@ -307,6 +307,58 @@ def test_tests_between_epochs_change_nothing_of_the_training_and_are_in_evaluati
     assert len({result.epoch_accuracies[-1] for result in tested}) > 1
 
 
+MIXED = {
+    "fedmd": {"algorithm": {"name": "fedmd", "average_weights": False}, "data": {"public": "carved"}},
+    "fedmd-averaged": {"algorithm": {"name": "fedmd", "average_weights": True}, "data": {"public": "carved"}},
+    "cfed": {"algorithm": {"name": "cfed", "task_rounds": 2, "learners": 0.5}, "data": {"public": "carved"}},
+    "kpfl": {"algorithm": {"name": "fedprox", "mu": 0.1, "kpfl": {"generator_steps": 2, "distil_steps": 2}}},
+}
+"""Algorithms whose devices train on more than their own samples, or have models of their own, or a model distilled."""
+
+
+@pytest.mark.parametrize("name", list(MIXED))
+def test_devices_measure_themselves_on_what_they_hold_out_whatever_they_train_on(play, monkeypatch, name):
+    """The models are tested apart from the run, and chances worked out from that."""
+    results, history = TorchLearner.results, {}
+
+    def watch(learner, promises):
+        brought = results(learner, promises)
+        for promise in promises:
+            job, own = promise.job, federation.drift.held_out.of(promise.device)
+            assert job.held_out.tolist() == own.tolist()
+            learner.model.load(job.start + promise.result.update)
+            _, classes = predictions(learner.model, learner.data, own, test=False)
+            right = float((classes == federation.dataset.train_labels[own]).mean())
+            history[promise.device, promise.round] = promise.result.epoch_accuracies
+            if np.isin(job.samples, federation.public).all():
+                # A reviewer, which trains on nothing of its own.
+                assert promise.result.epoch_accuracies == ()
+            else:
+                assert promise.result.epoch_accuracies[-1] == right
+        return brought
+
+    monkeypatch.setattr(TorchLearner, "results", watch)
+    further = MIXED[name] | {"joining": {"floor": 0.0}}
+    sections = {"data": {"partition": "iid", "samples_per_device": 30} | further.pop("data", {})}
+    chances = []
+    for back_end in ("loop", "stacked"):
+        history.clear()
+        learning = {"learning": {"back_end": back_end, "lr": 0.05}}
+        config = simulation.complete(parse(values(**further, **sections, **learning), "test"))
+        federation = make_federation(config, Streams(config.seed))
+        chances.append(answered(play(**further, **sections, **learning), "join_chance"))
+    np.testing.assert_array_equal(*chances)
+    capability = np.array([1.0, 0.9, 0.8])[np.arange(8) % 3]
+    told = 0
+    for device in range(8):
+        known = [accuracy for R in range(1, 8) for accuracy in history.get((device, R), [])][-3:]
+        performance = np.mean(known) if known else 1.0
+        assert chances[1][-1, device] == pytest.approx(min(0.95, 0.8 * capability[device] * performance * 0.5))
+        told += bool(known)
+    assert told > 4
+    assert (() in history.values()) == (name == "cfed")
+
+
 def test_time_and_energy_are_charged_for_tests_on_what_is_held_out(play):
     """A forward pass costs a third of training: 2 epochs of 18 samples, and 2 tests of 2."""
     fixed = {"devices": {"a_s_per_sample": 0.01, "mu_samples_per_s": 1e15}, "round": {"tmax_s": 9.0}}

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from edgesim import simulation
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j
+from edgesim.analysis.measures import measure
 from edgesim.analysis.runs import Run
-from edgesim.analysis.summary import measure
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.plots.battery import draw_battery

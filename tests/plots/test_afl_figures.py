@@ -67,7 +67,7 @@ def test_scaling_has_a_panel_per_clock_and_the_exponents_in_its_legend(tmp_path,
 
 def test_accuracy_is_drawn_over_noise_and_over_the_epsilons_that_there_are(tmp_path, study_writer):
     knobs = [
-        {"mechanism": "clip", "noise": 0.0},
+        {"mechanism": "clip"},
         {"mechanism": "local", "noise": 0.1},
         {"mechanism": "local", "noise": 1.0},
     ]

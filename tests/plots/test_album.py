@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -129,3 +130,11 @@ def test_a_scenarios_second_end_reads_no_table_of_its_runs_and_says_the_same(stu
     write_summary(study)
     scenario.conclude(study, against)
     assert capsys.readouterr().out == first
+
+
+def test_a_knob_compared_with_two_references_leaves_both_tables_and_figures(tmp_path, study_writer, drawn):
+    study = study_writer(tmp_path / "study", [{"server": server} for server in ("own", "mifa", "kpfl")])
+    scenario.conclude(study, [("server", "own"), ("server", "kpfl")])
+    found = {path.stem: set(pd.read_csv(path)["server"]) for path in study.glob("differences-server*.csv")}
+    assert found == {"differences-server-own": {"mifa", "kpfl"}, "differences-server-kpfl": {"own", "mifa"}}
+    assert {"differences-server-own", "differences-server-kpfl", "difference_rounds-server-kpfl"} <= set(drawn)

@@ -65,6 +65,14 @@ def test_where_a_run_never_reached_the_target_the_row_says_who_was_first_and_str
     assert axes.get_xlim()[1] < 10
 
 
+def test_what_is_told_of_runs_that_never_reached_the_target_has_its_mark_and_its_measures_words(tmp_path):
+    reference = [5.0 + seed for seed in range(8)]
+    one = compared(tmp_path, "one", "joules_to_target", [*(10.0 + seed for seed in range(7)), NEVER], reference)
+    axes = panel(draw_differences([one], "random"), "energy to the target")
+    # Sign test: 2^-7.
+    assert [text.get_text() for text in axes.texts] == ["● less in 0, more in 8 of 8"]
+
+
 def test_devices_scheduled_and_arrived_share_a_scale(tmp_path):
     found = [compared(tmp_path, "some", name, [1.0, 2.0, scale], [0.0, 0.0, 0.0])
              for name, scale in (("scheduled", 3.0), ("arrived", 30.0))]  # fmt: skip

@@ -89,3 +89,14 @@ def test_no_texts_of_a_wide_heat_map_collide_or_leave_the_figure(panels):
             for box in boxes:
                 assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
                 assert 0 <= box.y0 < box.y1 <= figure.bbox.y1
+
+
+def test_texts_stand_in_the_order_of_the_summary_the_first_at_the_top():
+    rows = [{"policy": policy, "server": server, "final_accuracy": value}
+            for policy, values in (("random", (0.1, 0.2)), ("afl", (0.3, 0.4)), ("oort", (0.5, 0.6)))
+            for server, value in zip(("own", "mifa"), values, strict=True)]  # fmt: skip
+    axes = draw_heat_map(pd.DataFrame(rows), "server", "policy", "final_accuracy").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["own", "mifa"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["oort", "afl", "random"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("server", "policy")
+    assert axes.images[0].get_array().tolist() == [[0.5, 0.6], [0.3, 0.4], [0.1, 0.2]]

@@ -1,0 +1,62 @@
+"""Two knobs crossed in one study: what the values of each are worth, and which of the two matters more."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from edgesim.analysis.censored import known
+from edgesim.analysis.differences import summarise_differences
+from edgesim.analysis.judgement import Sides, judge
+from edgesim.analysis.measures import measure
+from edgesim.analysis.pairing import comparisons, pairings
+from edgesim.analysis.runs import Study
+from edgesim.analysis.variance import analyse
+from edgesim.arrays import Floats
+
+
+class Crossed(NamedTuple):
+    """What came of a crossing."""
+
+    measure: str
+    knobs: tuple[str, str]
+    differences: pd.DataFrame
+    """Every other value of each knob against that knob's reference at each value of the other knob, all judged
+    together: `summarise_differences` with the columns ``compared`` (which knob) and ``against``."""
+    variance: pd.DataFrame
+    """`analyse` of the measure over both knobs."""
+    spreads: pd.DataFrame
+    """A row per seed, and for each knob the standard deviation between its values, each a mean over the other knob."""
+    answer: dict[str, float]
+    """A row of `judge`: the first knob's spread less the second's, seed by seed."""
+
+
+def cross(study: Study, first: tuple[str, str], second: tuple[str, str], name: str) -> Crossed:
+    """Compare the finished runs of a study by two knobs, each given with its reference, in the measure ``name``.
+
+    Seeds of which a combination of the two is missing have no spread; every run must have the measure.
+    """
+    runs = study.finished
+    of = {run.folder: measure(run, study.target) for run in runs}
+    found, compared = [], []
+    for knob, reference in (first, second):
+        of_knob = comparisons(pairings(runs, knob, reference), [name], lambda run: of[run.folder])
+        found += of_knob
+        compared += [(knob, reference)] * len(of_knob)
+    named = pd.DataFrame(compared, columns=["compared", "against"])
+    differences = pd.concat([named, summarise_differences(found)], axis=1)
+    knobs = first[0], second[0]
+    rows = [{**run.knobs, "seed": run.seed, "value": of[run.folder][name]} for run in runs]
+    values = pd.DataFrame(rows)[[*knobs, "seed", "value"]]
+    spreads = _spreads(values, knobs)
+    sides = Sides(*(known(spreads[knob].to_numpy()) for knob in knobs))
+    return Crossed(
+        name, knobs, differences, analyse(values, list(knobs)), spreads, judge([sides]).to_dict("records")[0]
+    )
+
+
+def _spreads(values: pd.DataFrame, knobs: tuple[str, str]) -> pd.DataFrame:
+    table = values.pivot(index="seed", columns=list(knobs), values="value").dropna()
+    found: dict[str, Floats] = {
+        knob: table.T.groupby(level=knob).mean().std(ddof=1).to_numpy() for knob in knobs
+    }  # fmt: skip
+    return pd.DataFrame({"seed": table.index.to_numpy()} | found)

@@ -1,0 +1,115 @@
+"""The measures of a run by name: the one list behind summaries, closing tables and comparisons."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from edgesim.analysis import convergence, metrics
+from edgesim.analysis.energy_use import energy_j
+from edgesim.analysis.participation import course_measures, why_undefined
+from edgesim.analysis.runs import Run
+from edgesim.analysis.waste import wasted_share_j
+from edgesim.errors import EdgesimError
+
+Measures = dict[str, float]
+
+TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
+TO_STAY = ("rounds_to_stay", "seconds_to_stay")
+_OF_ROUNDS = ("final_accuracy", "scheduled", "arrived", "miss_rate")
+_OF_ACTIVITIES = ("spectral_efficiency_bps_per_hz", "simulated_s", "bits_up", "energy_j")
+_OF_COURSE = ("best_accuracy", "we_percent", "we_variance", "idp_points", "id_points", "forgetting_points")
+
+
+def to_target(run: Run, target: float | None) -> Measures:
+    """`TO_TARGET` and `TO_STAY`; none without a target or tests.
+
+    ``reached`` (the target accuracy) and ``stayed`` (there until the end) are 1 or 0. Where one is 0, the rounds,
+    seconds and joules to it are absent, and ``<measure>_bound`` is what the run had taken by its last test. Raises
+    `EdgesimError` for a target that is not above the run's start accuracy.
+    """
+    if target is None or metrics.evaluations(run.rounds).empty:
+        return {}
+    start = metrics.start_accuracy(run.metrics)
+    if start is None:
+        raise EdgesimError(f"{run.folder}: metrics has no test_accuracy of round 0, which a target needs; run it again")
+    try:
+        first, stays = (find(run.tests, target, start) for find in (metrics.to_target, metrics.to_stay))
+    except EdgesimError as error:
+        raise EdgesimError(f"{run.folder}: {error}") from None
+    values = {"reached": float(first.reached), "stayed": float(stays.reached)}
+    joules = metrics.joules_until(run.rounds, first.round)
+    for found, names in (
+        (first, dict(zip(TO_TARGET, (first.round, first.t_s, joules), strict=True))),
+        (stays, dict(zip(TO_STAY, (stays.round, stays.t_s), strict=True))),
+    ):
+        values |= {name if found.reached else f"{name}_bound": value for name, value in names.items()}
+    return values
+
+
+def _of_rounds(run: Run, target: float | None) -> Measures:
+    rounds = run.rounds
+    return {
+        "final_accuracy": metrics.final_accuracy(rounds),
+        "scheduled": metrics.mean_scheduled(rounds),
+        "arrived": metrics.mean_arrived(rounds),
+        "miss_rate": metrics.miss_rate(rounds),
+    }
+
+
+def _of_activities(run: Run, target: float | None) -> Measures:
+    rounds, activities = run.rounds, run.activities
+    return {
+        "spectral_efficiency_bps_per_hz": metrics.spectral_efficiency_bps_per_hz(rounds, activities, run.bandwidth_hz),
+        "simulated_s": metrics.simulated_s(rounds),
+        "bits_up": metrics.bits_up(activities),
+        "energy_j": energy_j(activities, run.metrics),
+    }
+
+
+SOURCES: Mapping[tuple[str, ...], Callable[[Run, float | None], Measures]] = {
+    TO_TARGET + TO_STAY: to_target,
+    _OF_ROUNDS: _of_rounds,
+    _OF_ACTIVITIES: _of_activities,
+    ("wasted_share_j",): lambda run, target: {"wasted_share_j": wasted_share_j(run.work_by_kind)},
+    ("infeasible_share",): lambda run, target: {"infeasible_share": metrics.infeasible_share(run.metrics)},
+    ("epsilon",): lambda run, target: {"epsilon": run.epsilon},
+    ("noise_to_update",): lambda run, target: {"noise_to_update": metrics.noise_to_update(run.metrics)},
+    _OF_COURSE: lambda run, target: course_measures(run),
+    convergence.MEASURES: lambda run, target: convergence.convergence_measures(run),
+}
+"""Groups of measures, and what works a group out of a run and a target accuracy; a value that is NaN is not defined.
+
+`course_measures` has the forgetting of each class as well, and ``idp_points``, which takes two runs, comes from
+`edgesim.analysis.static_pairs.pairs`.
+"""
+NAMES = tuple(name for names in SOURCES for name in names)
+"""Names of all measures, but for the forgetting of single classes, in the order of a summary's columns."""
+
+
+def measure(run: Run, target: float | None) -> Measures:
+    """All measures of one run by name, as `SOURCES` has them; measures that the run does not have are absent.
+
+    Raises as `to_target`.
+    """
+    values: Measures = {}
+    for source in SOURCES.values():
+        values |= source(run, target)
+    return _defined(values)
+
+
+def measure_rounds(run: Run, target: float | None) -> Measures:
+    """Those of the measures that need no large table; raises as `to_target`."""
+    return _defined(_of_rounds(run, target) | to_target(run, target))
+
+
+def _defined(values: Measures) -> Measures:
+    return {name: value for name, value in values.items() if not np.isnan(value)}
+
+
+def why_without(run: Run, name: str) -> str:
+    """Why a run has no measure of this name, as far as it is known; empty otherwise."""
+    if name in convergence.OF_ONE_FRAME:
+        return convergence.why_without_peak(run)
+    if name in _OF_COURSE and name != "best_accuracy":
+        return why_undefined(run)
+    return run.why_without_roc_auc if name == "final_roc_auc" else ""

@@ -1,0 +1,81 @@
+"""Two knobs crossed: their comparisons in one family, and which of them matters more."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy import stats
+
+from edgesim.analysis.crossed import cross
+from edgesim.analysis.runs import read_study
+from edgesim.terminal.show_crossed import answer, print_crossed
+
+POLICIES, SERVERS, SEEDS = ("random", "afl", "oort"), ("own", "mifa"), 6
+
+
+def accuracies(of_policy, of_server) -> np.ndarray:
+    """Accuracies [policy, server, seed]: effects of both, and noise of a point."""
+    noise = np.random.default_rng(7).normal(0, 0.01, (3, 2, SEEDS))
+    return 0.6 + np.array(of_policy)[:, None, None] + np.array(of_server)[None, :, None] + noise
+
+
+def crossed(folder, study_writer, values):
+    runs = [
+        ({"policy": policy, "server": server}, seed, "finished", [values[i, j, seed]] * 5)
+        for i, policy in enumerate(POLICIES)
+        for j, server in enumerate(SERVERS)
+        for seed in range(SEEDS)
+    ]
+    study = read_study(study_writer(folder, runs, target=None))
+    return cross(study, ("policy", "random"), ("server", "own"), "final_accuracy")
+
+
+def test_comparisons_of_both_knobs_are_corrected_together(tmp_path, study_writer):
+    values = accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
+    found = crossed(tmp_path / "study", study_writer, values)
+    table = found.differences
+    assert table["compared"].tolist() == ["policy"] * 4 + ["server"] * 3
+    assert table["against"].tolist() == ["random"] * 4 + ["own"] * 3
+    by_hand = [stats.ttest_rel(values[i, j], values[0, j]).pvalue for i in (1, 2) for j in (0, 1)]
+    by_hand += [stats.ttest_rel(values[i, 1], values[i, 0]).pvalue for i in range(3)]
+    assert table["p"].tolist() == pytest.approx(by_hand)
+    assert table["p_holm"].min() == pytest.approx(7 * min(by_hand))
+
+
+def test_the_knob_whose_values_differ_more_in_each_seed_matters_more(tmp_path, study_writer):
+    values = accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
+    found = crossed(tmp_path / "study", study_writer, values)
+    policies, servers = values.mean(axis=1).std(axis=0, ddof=1), values.mean(axis=0).std(axis=0, ddof=1)
+    assert found.spreads["policy"].tolist() == pytest.approx(policies.tolist())
+    assert found.spreads["server"].tolist() == pytest.approx(servers.tolist())
+    assert found.answer["difference"] == pytest.approx((policies - servers).mean())
+    assert found.answer["p"] == pytest.approx(stats.ttest_rel(policies, servers).pvalue)
+    assert ": policy matters more (difference 0." in answer(found)
+    other = crossed(tmp_path / "other", study_writer, accuracies((0.0, 0.01, 0.02), (0.0, 0.1)))
+    assert ": server matters more (difference -0." in answer(other)
+    neither = crossed(tmp_path / "neither", study_writer, accuracies((0.0, 0.0, 0.0), (0.0, 0.0)))
+    assert "which matters more cannot be told" in answer(neither)
+
+
+def test_a_seed_without_all_combinations_has_no_spread(tmp_path, study_writer):
+    values = accuracies((0.0, 0.012, 0.1), (0.0, 0.02))
+    runs = [
+        ({"policy": policy, "server": server}, seed, "finished", [values[i, j, seed]] * 5)
+        for i, policy in enumerate(POLICIES)
+        for j, server in enumerate(SERVERS)
+        for seed in range(SEEDS - (policy == "oort"))
+    ]
+    study = read_study(study_writer(tmp_path / "study", runs, target=None))
+    found = cross(study, ("policy", "random"), ("server", "own"), "final_accuracy")
+    assert found.spreads["seed"].tolist() == list(range(SEEDS - 1))
+
+
+def test_the_tables_say_what_was_found(tmp_path, study_writer):
+    found = crossed(tmp_path / "study", study_writer, accuracies((0.0, 0.012, 0.1), (0.0, 0.02)))
+    console = Console(file=io.StringIO(), width=160)
+    print_crossed(found, console)
+    said = console.file.getvalue()
+    (oort,) = [line for line in said.splitlines() if line.split()[:4] == ["policy", "oort", "own", "random"]]
+    assert oort.split()[-1] == "higher"
+    assert "policy x server" in said
