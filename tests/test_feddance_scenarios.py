@@ -26,7 +26,7 @@ def planned():
 
     def plan(policy):
         base = scenario["phones"]("digits", "digits", "sample-week", "same", 60, 5, 5)
-        (run,) = scenario["compared"](base, [policy], 1, {})
+        (run,) = scenario["compared"](base, [policy], 1, {}, None)
         return run.config
 
     return plan

@@ -18,7 +18,7 @@ def rounds(tmp_path):
     """The table of rounds of a timing-only run of 30 s, of an algorithm at a bandwidth."""
 
     def play(algorithm, band_mhz):
-        (planned,) = SCENARIO["compared"](30.0, [algorithm], [band_mhz], 1)
+        (planned,) = SCENARIO["compared"](30.0, [algorithm], [band_mhz], 1, None)
         config = planned.config.model_dump(exclude_none=True)
         config["learning"]["training"] = "none"
         simulation.run(parse(config, algorithm), tmp_path / planned.folder)
@@ -64,7 +64,7 @@ def test_every_algorithm_compared_has_options_that_are_among_those_tried_and_no_
         assert rate in SCENARIO["RATES"]
         assert options.keys() == tried.keys()
         assert all(value in tried[key] for key, value in options.items())
-    runs = SCENARIO["compared"](90.0, algorithms, [0.18], 100)
+    runs = SCENARIO["compared"](90.0, algorithms, [0.18], 100, None)
     assert not {run.seed for run in runs} & set(SCENARIO["TUNING_SEEDS"])
 
 
