@@ -39,6 +39,27 @@ def system_errors(told: str, remedy: str = "") -> Iterator[None]:
         raise EdgesimError(f"{told}: {reason}{remedy}") from None
 
 
+_DEEPEST = 5
+"""Folders between the root of a data set and its files: no layout has more."""
+
+
+def files_below(root: Path) -> Iterator[str]:
+    """Paths below a folder, with slashes, of all files that are not hidden: each folder's own first, in order.
+
+    Links are followed. Raises `EdgesimError` for folders that lie deeper than data sets go: links to a folder above
+    make such folders without end.
+    """
+    for folder, inner, files in os.walk(root, followlinks=True):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        below = Path(folder).relative_to(root)
+        if len(below.parts) > _DEEPEST:
+            raise EdgesimError(
+                f"{folder}: lies {len(below.parts)} folders below {root}; expected at most {_DEEPEST}, and no link to "
+                "a folder above"
+            )
+        yield from ((below / name).as_posix() for name in sorted(files) if not name.startswith("."))
+
+
 def own_file(path: Path) -> Path:
     """The path, after removing a symbolic link or a named pipe there.
 

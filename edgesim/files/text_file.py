@@ -17,6 +17,9 @@ def read_text(path: Path, missing: str = "") -> str:
     Raises `EdgesimError`, with ``missing`` as its message if there is no such file.
     """
     try:
+        if path.is_fifo() and not path.absolute().is_relative_to("/dev"):
+            # To open it would wait for a writer; pipes of the shell, which have one, lie in /dev.
+            raise EdgesimError(f"{path}: is a pipe; expected a file")
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(_MOST_CHARACTERS + 1)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,6 @@
 """Hashes of the files that a run reads and of the code it runs: a finished run is reused only while they are equal."""
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib import metadata
@@ -11,6 +10,7 @@ from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.content import find
 from edgesim.files.file_digest import file_digest
+from edgesim.files.paths import files_below
 from edgesim.learning.datasets import dataset_files
 from edgesim.radio.environment import environment_files
 from edgesim.runs import named_code
@@ -69,16 +69,15 @@ def _digest(paths: list[Path]) -> str:
         if path.is_dir():
             for line in _listing(path):
                 digest.update(line)
-        else:
+        elif path.is_file():
             digest.update(file_digest(path))
+        else:
+            # A pipe or a device may never end.
+            raise EdgesimError(f"{path}: expected a file or a folder")
     return digest.hexdigest()
 
 
 def _listing(root: Path) -> Iterator[bytes]:
-    for folder, inner, files in os.walk(root, followlinks=True):
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
-        for name in sorted(file for file in files if not file.startswith(".")):
-            path = Path(folder) / name
-            state = path.stat()
-            below = path.relative_to(root).as_posix()
-            yield f"{state.st_size} {state.st_mtime_ns} {below}\n".encode(errors="surrogateescape")
+    for below in files_below(root):
+        state = (root / below).stat()
+        yield f"{state.st_size} {state.st_mtime_ns} {below}\n".encode(errors="surrogateescape")

@@ -1,5 +1,6 @@
 """Files of text, TOML and JSON that cannot be read: one line that names the file, without a library's own words."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,14 @@ def test_toml_of_numbers_and_nesting_that_nothing_can_use_is_one_line(here: Path
 def test_a_text_without_end_is_read_no_further_than_any_config_goes() -> None:
     with pytest.raises(EdgesimError, match="/dev/zero: expected a text of at most 67,108,864 characters"):
         read_text(Path("/dev/zero"))
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_and_one_of_the_shell_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.toml")
+    with pytest.raises(EdgesimError, match=r"run.toml: is a pipe; expected a file"):
+        read_text(tmp_path / "run.toml")
+    out, into = os.pipe()
+    os.write(into, b"seed = 3")
+    os.close(into)
+    assert read_text(Path(f"/dev/fd/{out}")) == "seed = 3"
+    os.close(out)

@@ -152,6 +152,13 @@ def test_a_folder_counts_by_the_sizes_and_times_of_its_files(tmp_path):
     assert len({found["data.dataset"] for found in (before, touched, digests(data=data))}) == 3
 
 
+def test_a_pipe_or_a_device_in_the_place_of_a_data_set_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "device.npz").symlink_to("/dev/zero")
+    for name in ("pipe.npz", "device.npz"):
+        assert "data.dataset" not in digests(data={"dataset": str(tmp_path / name)})
+
+
 def test_published_sets_count_by_their_files_and_packaged_ones_by_none(tmp_path):
     data = {"dataset": "mnist", "folder": str(tmp_path)}
     assert "data.dataset" not in digests(data=data)

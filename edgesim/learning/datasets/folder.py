@@ -6,7 +6,6 @@ Tiny-ImageNet's layout is understood: a folder ``images`` between a class and it
 classes stand in ``val_annotations.txt``.
 """
 
-import os
 from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import numpy as np
 
 from edgesim.arrays import Integers
 from edgesim.errors import EdgesimError
+from edgesim.files.paths import files_below
 from edgesim.files.text_file import read_text
 from edgesim.learning.datasets.dataset import Dataset, Domains
 from edgesim.learning.datasets.held_out import held_out
@@ -66,14 +66,8 @@ def _numbers(names: Sequence[Hashable], called: Sequence[Hashable]) -> Integers:
 
 
 def image_files(root: Path) -> list[str]:
-    """Paths below the root of all images that are not hidden, in order."""
-    found = []
-    for folder, inner, files in os.walk(root, followlinks=True):
-        inner[:] = [name for name in inner if not name.startswith(".")]
-        below = Path(folder).relative_to(root).as_posix()
-        prefix = "" if below == "." else f"{below}/"
-        found += [prefix + file for file in files if file.lower().endswith(_SUFFIXES) and not file.startswith(".")]
-    return sorted(found)
+    """Paths below the root of all images that are not hidden, in order; raises `EdgesimError` as `files_below`."""
+    return sorted(file for file in files_below(root) if file.lower().endswith(_SUFFIXES))
 
 
 def _halves(root: Path, files: list[str]) -> tuple[list[_Sample], list[_Sample]]:

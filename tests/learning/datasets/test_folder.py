@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from edgesim.config import DataConfig
+from edgesim.config import DataConfig, RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.cache import cache_folder
 from edgesim.learning.datasets import load_dataset
 from edgesim.learning.datasets.held_out import a_fifth
 from edgesim.learning.datasets.image_files import ImageFiles
+from edgesim.runs.inputs import input_digests
 
 
 def _picture(seed, size=(6, 5), mode="RGB"):
@@ -248,6 +249,21 @@ def test_a_layout_that_says_nothing_is_one_line(classes, change, words):
     change(classes)
     with pytest.raises(EdgesimError, match=words):
         _load(classes)
+
+
+def test_links_that_lead_up_make_no_folders_without_end(classes):
+    # Two links double what lies below with every step; the system's own limit comes behind 2^40 folders.
+    for label in ("cat", "dog"):
+        (classes / "train" / label / "up").symlink_to("..")
+    with pytest.raises(EdgesimError, match=r"/up/cat: lies 6 folders below .*; expected at most 5, and no link"):
+        _load(classes)
+    assert "data.dataset" not in input_digests(RunConfig(data=DataConfig(dataset=str(classes))))
+
+
+def test_a_link_to_a_folder_elsewhere_is_followed(classes, tmp_path):
+    (classes / "train/cat").rename(tmp_path / "cats")
+    (classes / "train/cat").symlink_to(tmp_path / "cats")
+    assert np.bincount(_load(classes).train_labels).tolist() == [3, 3]
 
 
 def test_a_folder_without_images_is_refused(tmp_path):
