@@ -45,7 +45,7 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
         reason = f" ({why})" if (why := why_without(lacking[0], name)) else ""
         if len(lacking) == len(runs):
             others = dict.fromkeys([*NAMES, *_rows(runs[0])])
-            hint = did_you_mean(name, others) or f"; known: {', '.join(others)}" if name not in NAMES else ""
+            hint = "" if name in NAMES else did_you_mean(name, others) or f"; known: {', '.join(others)}"
             raise EdgesimError(f"--metric {name}: no run has it{reason}{hint}")
         first = ", ".join(str(run.folder) for run in lacking[:_NAMED])
         more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""

@@ -5,6 +5,7 @@ last half second; the Parquet files are written when the run closes. Readers tak
 The streams stay while the folder has checkpoints (`edgesim.runs.checkpoints`), from which the run can go on.
 """
 
+import errno
 import itertools
 import json
 import os
@@ -270,8 +271,19 @@ def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     return pa.array(whole, type=field.type, from_pandas=False)
 
 
+_OF_THE_SYSTEM = (Path("/dev"), Path("/dev/fd"))
+
+
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file that is never seen half-written; raises OSError that names it."""
+    """Write a text file that is never seen half-written; raises OSError that names it.
+
+    What the system gives in ``/dev`` (a terminal, a pipe of the shell) is written to, not replaced.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.absolute().parent in _OF_THE_SYSTEM:
+        path.write_text(text, encoding="utf-8", newline="\n")
+        return
     part = own_file(path.with_name(path.name + ".part"))
     try:
         part.write_text(text, encoding="utf-8", newline="\n")

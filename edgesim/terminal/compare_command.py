@@ -1,5 +1,6 @@
 """``edgesim compare``: does one value of a knob really beat another, how sure is that, how many seeds would it take?"""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,8 +52,10 @@ def compare_command(
     latex_: Annotated[Path | None, typer.Option("--latex", help="File for the table in LaTeX.")] = None,
 ) -> None:
     """Say whether one value of a knob really beats another: paired tests over seeds, corrected for all comparisons."""
-    if difference == 0:
-        raise EdgesimError("--difference 0: expected a difference other than 0")
+    if difference is not None and (difference == 0 or not math.isfinite(difference)):
+        raise EdgesimError(f"--difference {difference:g}: expected a finite difference other than 0")
+    if target is not None and not 0 < target <= 1:
+        raise EdgesimError(f"--target {target:g}: expected an accuracy above 0 and at most 1")
     made = edgesim.compare(paths, metric, by, reference, within or [], target, difference)
     headings, rows = _cells(made)
     written = {csv: made.table.to_csv(index=False, lineterminator="\n"), markdown_: markdown(headings, rows),

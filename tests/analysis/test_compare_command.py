@@ -65,10 +65,23 @@ def test_the_seeds_that_a_given_difference_takes_are_told(study):
     [
         (["--metric", "rounds_to_target", "--by", "lr"], "--by lr: the runs do not differ in a knob of this name"),
         (["--metric", "nothing", "--by", "policy"], "--metric nothing: no run has it"),
-        (["--metric", "arrived", "--by", "policy", "--difference", "0"], "--difference 0: expected a difference other"),
+        (
+            ["--metric", "arrived", "--by", "policy", "--difference", "0"],
+            "--difference 0: expected a finite difference other",
+        ),
+        (["--metric", "arrived", "--by", "policy", "--difference", "nan"], "--difference nan: expected a finite"),
         (
             ["--metric", "arrived", "--by", "policy", "--csv", "no/such/table.csv"],
             "no/such/table.csv: cannot be written",
+        ),
+        (["--metric", "arrived", "--by", "policy", "--latex", "."], ".: cannot be written: Is a directory"),
+        (
+            ["--metric", "rounds_to_target", "--by", "policy", "--target", "75"],
+            "--target 75: expected an accuracy above 0 and at most 1",
+        ),
+        (
+            ["--metric", "seconds_to_target", "--by", "policy", "--target", "nan"],
+            "--target nan: expected an accuracy above 0 and at most 1",
         ),
     ],
 )

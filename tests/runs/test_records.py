@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -59,6 +62,29 @@ def test_a_folder_in_which_no_file_can_be_written_is_refused_and_free_for_the_ne
         records.RunWriter(tmp_path, {}, {})
     (tmp_path / name).rmdir()
     records.RunWriter(tmp_path, {}, {}).close("finished")
+
+
+def test_a_file_of_the_system_is_written_to_and_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "_OF_THE_SYSTEM", (tmp_path,))
+    (tmp_path / "stdout").symlink_to("terminal")
+    records.write_whole(tmp_path / "stdout", "text")
+    assert (tmp_path / "stdout").is_symlink()
+    assert (tmp_path / "terminal").read_text() == "text"
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="needs /dev/fd")
+def test_a_pipe_of_the_shell_gets_the_text():
+    out, into = os.pipe()
+    records.write_whole(Path(f"/dev/fd/{into}"), "text")
+    os.close(into)
+    with os.fdopen(out) as pipe:
+        assert pipe.read() == "text"
+
+
+@pytest.mark.parametrize("folder", [".", "", "/"])
+def test_a_folder_is_no_place_for_a_text(folder):
+    with pytest.raises(IsADirectoryError):
+        records.write_whole(Path(folder), "text")
 
 
 def test_a_run_that_is_run_again_does_not_show_the_rows_of_before(tmp_path):
