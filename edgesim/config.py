@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from edgesim.errors import Contradiction
-from edgesim.quantities import Bits, Count, Factor, Hertz, Joules, Metres, Seconds, Watts
+from edgesim.quantities import Bits, Count, Devices, Factor, Hertz, Joules, Metres, Seconds, Watts
 
 
 class Section(BaseModel):
@@ -61,7 +61,7 @@ _BATTERY_DEFAULTS = {"battery_start": 1.0, "battery_reserve": 0.2, "recharge_w":
 class DevicesConfig(Section):
     """Positions and abilities of the devices (FedTeddi, section V-A; the energy defaults are edgesim's own)."""
 
-    count: Count = Field(30, ge=1)
+    count: Devices = Field(30, ge=1)
     """Number of devices."""
     radius_m: Metres = Field(250.0, ge=1e-3)
     """Devices lie uniformly over the ring between ``min_distance_m`` and this distance from (0, 0)."""

@@ -32,5 +32,8 @@ Watts = Annotated[float, Field(le=1e6)]
 Joules = Annotated[float, Field(le=1e12)]
 Count = Annotated[int, Field(le=2**31 - 1)]
 """Devices, samples, rounds, steps: what is counted."""
+MOST_DEVICES = 10_000_000
+Devices = Annotated[int, Field(le=MOST_DEVICES)]
+"""Devices of a run or of a recording."""
 Factor = Annotated[float, Field(le=1e6)]
 """Learning rates, exponents, weights: what has no unit."""

@@ -103,6 +103,10 @@ def test_the_bounds_are_looked_for_in_many_fields() -> None:
         ({"round": {"payload_bits": 0.5}}, "round.payload_bits: input should be greater than or equal to 1 (got 0.5)"),
         ({"round": {"payload_bits": "x"}}, "round.payload_bits: input should be a valid number or 'model' (got 'x')"),
         (
+            {"devices": {"count": 50_000_000}},
+            "devices.count: input should be less than or equal to 10000000 (got 50000000)",
+        ),
+        (
             {"devices": {"battery_j": 1.0, "battery_start": 2.0}},
             "devices.battery_start: input should be less than or equal to 1 (got 2.0)",
         ),

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError, field_validator
 
 from edgesim.errors import EdgesimError
+from edgesim.quantities import MOST_DEVICES
 
 PREFIX = "edgesim."
 """Prefix of the keys of the notes."""
 
-MOST_DEVICES = 10_000_000
 LONGEST_S = 3.2e9
 """A century: no recording is longer, and it bounds the memory of statistics that have one entry per hour."""
 

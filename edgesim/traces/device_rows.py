@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from edgesim.arrays import Floats, Integers
-from edgesim.files.table_facts import MOST_DEVICES
 from edgesim.files.table_file import numbers_of, refuse_rows
+from edgesim.quantities import MOST_DEVICES
 
 
 def ids_of(frame: pd.DataFrame, path: Path, column: str) -> Integers:

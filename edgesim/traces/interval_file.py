@@ -21,8 +21,9 @@ import pyarrow as pa
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import texts
-from edgesim.files.table_facts import LONGEST_S, MOST_DEVICES, PREFIX, Facts, read_facts
+from edgesim.files.table_facts import LONGEST_S, PREFIX, Facts, read_facts
 from edgesim.files.table_file import column_names, numbers_of, read_columns, refuse_rows, write_parquet
+from edgesim.quantities import MOST_DEVICES
 from edgesim.traces.intervals import Intervals, check_length, joined
 
 DEVICE, DEVICE_ID = "device", "device_id"
