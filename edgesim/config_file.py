@@ -70,13 +70,15 @@ def set_value(values: dict[str, Any], override: str) -> None:
     if not equals or not key.strip():
         raise EdgesimError(f"--set {override}: expected section.key=value")
     try:
-        value = parse_toml(f"value = {text}")["value"]
+        parsed = parse_toml(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        value = text
+        parsed = {"value": text}
     except ValueError as error:
         raise EdgesimError(f"--set {key}: {error}") from None
+    if len(parsed) > 1:
+        raise EdgesimError(f"--set {key}: expected one value on one line (got {text!r}); give a --set for each key")
     try:
-        set_key(values, key, value)
+        set_key(values, key, parsed["value"])
     except EdgesimError as error:
         raise EdgesimError(f"--set {override}: {error}") from None
 

@@ -113,7 +113,7 @@ def test_overrides_are_toml_values_or_bare_strings(tmp_path):
     assert config.rounds == [3, 4]
 
 
-@pytest.mark.parametrize("override", ["round.tmax_s", "=3", "seed.deeper=1"])
+@pytest.mark.parametrize("override", ["round.tmax_s", "=3", "seed.deeper=1", "rounds=3\nseed=5"])
 def test_a_malformed_override_is_refused(tmp_path, override):
     path = tmp_path / "run.toml"
     path.write_text("seed = 3\n")

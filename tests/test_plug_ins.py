@@ -370,6 +370,8 @@ def test_the_templates_pass_their_own_tests(kind, tmp_path):
             "'My-Policy': expected a module name of small letters, digits and underscores",
         ),
         (["new", "policy", "class"], "'class': expected a module name"),
+        (["new", "policy", "random"], "'random': is the name of an installed module"),
+        (["new", "algorithm", "torch"], "'torch': is the name of an installed module"),
         (["new", "policy", "mine", "--folder", "own_helper.py"], "own_helper.py: cannot be written"),
     ],
 )

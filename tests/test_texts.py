@@ -169,6 +169,13 @@ def test_titles_labels_legends_and_ticks_are_drawn_whatever_the_name(name, tmp_p
     assert not plt.get_fignums()
 
 
+def test_a_terminal_without_columns_gets_the_usual_ones(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "0")
+    console = PlainConsole(file=io.StringIO())
+    console.print("text")
+    assert console.file.getvalue() == "text\n"
+
+
 def test_ordinary_names_of_any_script_stay_as_they_are():
     for name in ("fedavg", "Zürich 3 (100 %)", "日本", "a_b-c", "👩‍🔧", "two\nlines"):
         assert printable(name) == figure_text(name) == name

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.runs import Run, Study
+from edgesim.errors import EdgesimError
 from edgesim.files.file_digest import file_digest
 from edgesim.runs import records
 from edgesim.runs.records import write_whole
@@ -78,6 +79,8 @@ def digest_of_study(study: Study, *facts: object) -> str:
 
 
 def _folder_digest(folder: Path) -> str:
+    if not folder.is_dir():
+        raise EdgesimError(f"{folder}: is not there; run the study again")
     digest = hashlib.sha256()
     for name in sorted(name for name in os.listdir(folder) if name.endswith(_READ)):
         # Wall times differ between otherwise equal runs, and no figure or table of a study shows them.

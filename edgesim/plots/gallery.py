@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -89,7 +90,19 @@ def draw(paths: list[Path], out: Path, round: int | None = None) -> list[Path]:
         read_run(run.folder)
     if out.parent in paths:
         refuse_link(out)
+    made = not out.exists()
     style.make_folder(out)
+    try:
+        return _drawn(runs, study, out, round)
+    except EdgesimError:
+        if made:
+            with suppress(OSError):
+                # Nothing is in it where the first figure could not be drawn.
+                out.rmdir()
+        raise
+
+
+def _drawn(runs: list[Run], study: Study | None, out: Path, round: int | None) -> list[Path]:
     digest = digest_of_study(study) if study else digest_of(runs, round)
     drawn = Made(out).current(_ALL, digest)
     if drawn is not None:

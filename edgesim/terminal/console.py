@@ -16,6 +16,9 @@ class PlainConsole(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
+        if not self.width:
+            # COLUMNS=0 would make every line an empty one.
+            self.width = 80
 
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich: what becomes of a string, in tables too."""

@@ -1,7 +1,10 @@
 """``edgesim new`` and ``edgesim init``: plug-ins, or a whole folder, to start from, as `edgesim.templates` has them."""
 
 import keyword
+import site
+import sys
 from importlib import resources
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
@@ -44,6 +47,8 @@ def write(kind: str, name: str, folder: Path) -> tuple[list[Path], str]:
         raise EdgesimError(
             f"{name!r}: expected a module name of small letters, digits and underscores, such as my_{kind}"
         )
+    if name in sys.stdlib_module_names or PathFinder.find_spec(name, site.getsitepackages()):
+        raise EdgesimError(f"{name!r}: is the name of an installed module, which yours would hide; choose another name")
     own = "".join(part.capitalize() for part in name.split("_"))
     files = {folder / f"{name}.py": f"{kind}.py", folder / f"test_{name}.py": f"test_{kind}.py"}
     if kind == "channel":

@@ -128,3 +128,4 @@ def test_what_is_no_run_and_no_study_is_refused_in_one_line(tmp_path, run_writer
         with pytest.raises(EdgesimError, match=message) as error:
             draw(paths, out, number)
         assert "\n" not in str(error.value)
+        assert not (tmp_path / "f").exists()

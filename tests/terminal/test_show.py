@@ -153,6 +153,14 @@ def test_a_study_shows_the_share_of_joules_wasted_in_eighty_columns(tmp_path):
         assert numbers(text, f"{quantile}")[-1] == pytest.approx(1 - useful_j / acts["energy_j"].sum(), abs=5e-4)
 
 
+def test_a_study_whose_run_was_removed_names_it(tmp_path):
+    run = {"folder": "gone", "knobs": {"policy": "random"}, "seed": 4, "status": "finished"}
+    study = {"name": "gone", "target": None, "reference": "random", "runs": [run]}
+    (tmp_path / "study.json").write_text(json.dumps(study))
+    with pytest.raises(EdgesimError, match="gone: is not there; run the study again"):
+        shown(print_study, tmp_path)
+
+
 def test_a_run_says_on_what_it_trained_and_how_long_that_took(tmp_path):
     values = {"rounds": 2, "round": CONFIG["round"] | {"plan_quantile": 0.9}}
     asked = {"learning": {"back_end": "stacked", "model": "own_noise.Noise", "pretrain": False}}

@@ -126,7 +126,8 @@ def _channels_first(path: Path, name: str) -> Images:
     images = _read(path, name)
     images = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
     if images.dtype != np.uint8:
-        images = images.astype(np.float32)
+        with np.errstate(over="ignore"):
+            images = images.astype(np.float32)
         if not np.isfinite(images).all():
             raise EdgesimError(f"{path}: {name} holds values that are not finite; expected finite pixels")
     return np.ascontiguousarray(images)

@@ -78,9 +78,11 @@ def test_a_bad_npz_is_one_line_that_names_file_and_array(tmp_path, arrays, name,
     assert "\n" not in str(caught.value)
 
 
-def test_pixels_that_are_not_finite_are_refused_when_read(tmp_path, arrays):
-    arrays["train_images"] = arrays["train_images"].astype(np.float32)
-    arrays["train_images"][3, 0, 0, 0] = np.nan
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [np.nan, 1e300], ids=["nan", "beyond 32 bits"])
+def test_pixels_that_are_not_finite_are_refused_when_read(tmp_path, arrays, value):
+    arrays["train_images"] = arrays["train_images"].astype(np.float64)
+    arrays["train_images"][3, 0, 0, 0] = value
     dataset = _load(tmp_path, arrays)
     with pytest.raises(EdgesimError, match="train_images holds values that are not finite"):
         _ = dataset.images
