@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -213,3 +214,23 @@ def test_a_long_search_is_a_line_of_progress_without_a_terminal(tmp_path, monkey
     result = CliRunner().invoke(app, ["run", "run.toml"])
     assert result.exit_code == 0, result.output
     assert "looking for 1 devices available, at " in result.stderr
+
+
+@pytest.mark.parametrize("tmax_s", [1e-6, 1e-4, 1.0])
+def test_no_round_is_so_short_that_the_clock_stands_still(tmp_path, tmax_s):
+    """At 9e8 s the clock goes by 1.2e-7 s, and rounds would take 1e-10 s."""
+    (tmp_path / "trace.csv").write_text("device,start_s,end_s\n0,900000000,900000100\n1,900000000,900000100\n")
+    values = {
+        "rounds": 3,
+        "devices": {"count": 2, "a_s_per_sample": 0.0, "mu_samples_per_s": 1e15},
+        "availability": {"model": "table", "file": str(tmp_path / "trace.csv")},
+        "radio": {"bandwidth_hz": 1e12},
+        "round": {"payload_bits": 1.0, "tmax_s": tmax_s},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(values, "test"), tmp_path / "run")
+    rounds, acts = (pd.read_parquet(tmp_path / f"run/{name}.parquet") for name in ("rounds", "activities"))
+    assert len(rounds) == 3
+    assert (rounds["t_end_s"] > rounds["t_start_s"]).all()
+    assert (acts["t_end_s"] >= acts["t_start_s"]).all()
