@@ -175,6 +175,13 @@ def scheduled_devices(rounds: pd.DataFrame, activities: pd.DataFrame) -> pd.Data
     return who.loc[who["share"] > 0, ["round", "device", "share"]].reset_index(drop=True)
 
 
+def scheduled_share(activities: pd.DataFrame, devices: np.ndarray, rounds: int) -> np.ndarray:
+    """Share of the rounds in which each device uploaded, [n]; an upload over several rounds counts once."""
+    uploads = activities[activities["activity"] == "upload"]
+    counts = uploads.groupby("device")["round"].nunique()
+    return np.asarray(counts.reindex(devices, fill_value=0).to_numpy() / rounds)
+
+
 def scheduled_by_class(rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> pd.DataFrame:
     """Scheduled devices per round with and without a class that is new to them in the frame.
 

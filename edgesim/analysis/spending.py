@@ -8,6 +8,7 @@ import pandas as pd
 
 from edgesim.analysis.metrics import start_accuracy
 from edgesim.analysis.runs import Run, Study
+from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import setting
 
@@ -32,6 +33,19 @@ def spending(run: Run) -> pd.DataFrame:
     tests = run.tests.rename(columns={"t_s": "seconds"}).merge(spent, on="round")
     first = pd.DataFrame([{"seconds": 0.0, "bits": 0.0, "joules": 0.0, "accuracy": start}])
     return pd.concat([first, tests], ignore_index=True)[[*COSTS, "accuracy"]]
+
+
+def accuracy_over(tables: Sequence[pd.DataFrame], cost: Cost, points: int) -> tuple[Floats, Floats]:
+    """Evenly spaced amounts of a cost [points], up to what every run spent, and each run's accuracy there.
+
+    ``tables`` as from `spending`; the accuracies are [runs, points], each model's until the next test.
+    """
+    places = np.linspace(0, min(float(table[cost].iloc[-1]) for table in tables), points)
+    values = [
+        table["accuracy"].to_numpy()[np.searchsorted(table[cost].to_numpy(), places, side="right") - 1]
+        for table in tables
+    ]
+    return places, np.array(values)
 
 
 def accuracy_within(spent: pd.DataFrame, cost: Cost, budget: float) -> float:

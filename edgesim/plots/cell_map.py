@@ -1,10 +1,10 @@
 """Where stations and devices are, and how often each device was scheduled."""
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import Run
 from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
@@ -66,13 +66,6 @@ def draw_cell_map(run: Run) -> Figure:
         marks += [_mark(_MARKS[station % len(_MARKS)], "#666666") for station in with_devices["station"]]
         style.legend_below(figure, marks, labels)
     return figure
-
-
-def scheduled_share(activities: pd.DataFrame, devices: np.ndarray, rounds: int) -> np.ndarray:
-    """Share of the rounds in which each device uploaded, [n]; an upload over several rounds counts once."""
-    uploads = activities[activities["activity"] == "upload"]
-    counts = uploads.groupby("device")["round"].nunique()
-    return np.asarray(counts.reindex(devices, fill_value=0).to_numpy() / rounds)
 
 
 def _mark(marker: str, color: str) -> Line2D:

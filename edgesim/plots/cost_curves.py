@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.spending import COSTS, Cost, spending
+from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
 from edgesim.plots import style
 from edgesim.plots.groups import knob_text
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
@@ -79,12 +79,8 @@ def _scale_accuracy(axes: Axes, least: float, most: float) -> None:
 def _draw_line(
     axes: Axes, tables: Sequence[pd.DataFrame], cost: Cost, look: style.LineStyle, thick: bool, first_mark: int
 ) -> Line2D:
-    places = np.linspace(0, min(float(table[cost].iloc[-1]) for table in tables), _POINTS)
-    values = [
-        table["accuracy"].to_numpy()[np.searchsorted(table[cost].to_numpy(), places, side="right") - 1]
-        for table in tables
-    ]
-    bands = [drawn_interval(column).within(0, 1) for column in np.transpose(values)]
+    places, values = accuracy_over(tables, cost, _POINTS)
+    bands = [drawn_interval(column).within(0, 1) for column in values.T]
     at = places * _LABELS[cost][1]
     # The markers of each line are shifted, so that they do not hide those of another.
     (line,) = axes.plot(

@@ -135,7 +135,7 @@ def of_study(study: Study) -> Pictures:
     _of_one_run(runs[0], pictures)
     _of_series(runs, pictures, study)
     _of_losses(runs, pictures)
-    if compared := _compared_knob(study):
+    if compared := compared_knob(study):
         add_paired(study, *compared, pictures)
     first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
     for topology, run in first_on.items():
@@ -207,7 +207,7 @@ def _of_losses(runs: Sequence[Run], pictures: Pictures) -> None:
         pictures.add("participation_loss", lambda: draw_participation_loss(found), runs)
 
 
-def _compared_knob(study: Study) -> tuple[str, Knob] | None:
+def compared_knob(study: Study) -> tuple[str, Knob] | None:
     """The policy with the study's reference, or the first knob whose values are texts with the first of these."""
     values = {name: [run.knobs[name] for run in study.finished if name in run.knobs] for name in study.knob_names}
     if study.reference in values.get("policy", []) and len(set(values["policy"])) > 1:

@@ -42,6 +42,7 @@ ENDS = ("rounds", "stop_at_s")
 """Keys of a config that say when a run ends; ``ends`` of ``run.json`` has those that the run has."""
 
 _RUN_FACTS: dict[str, tuple[type, ...]] = {
+    "schema_version": (int, float),
     "status": (str,),
     "reason": (str,),
     "wall_s": (int, float),
@@ -368,6 +369,11 @@ def read_run(folder: Path) -> dict[str, Any]:
     for key, kinds in _RUN_FACTS.items():
         if key in run and not _is_one_of(run[key], kinds):
             raise EdgesimError(f"{path}: {key}: expected {_KIND_NAMES[kinds[0]]} (got {run[key]!r})")
+    if run.get("schema_version", 1) > SCHEMA_VERSION:
+        raise EdgesimError(
+            f"{path}: schema_version is {run['schema_version']:g}, made by a newer edgesim; this one reads up to "
+            f"{SCHEMA_VERSION}"
+        )
     return run
 
 

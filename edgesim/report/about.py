@@ -1,0 +1,63 @@
+"""What was run, and how to run it again."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from edgesim.analysis.runs import Run
+from edgesim.report.tables import text
+from edgesim.runs.records import read_run
+
+_GOING = "This run is going on, or was killed: the page shows its finished rounds."
+
+
+def about_run(run: Run) -> str:
+    """Facts of a run, the commands that repeat it, and its whole config, as HTML."""
+    facts = read_run(run.folder)
+    again = [f"edgesim run {shlex.quote(str(run.folder / 'config.toml'))} --out NEW_FOLDER"]
+    warning = ""
+    if facts["status"] == "running":
+        warning = f'<p class="warning">{_GOING}</p>'
+        again.append(f"edgesim resume {shlex.quote(str(run.folder))}")
+    return warning + _made_with(facts) + _commands(facts, again) + config_html(run)
+
+
+def about_study(runs: Sequence[Run], statuses: Sequence[str], folder: Path) -> str:
+    """What a study's runs are, the command that repeats it, and the config of the first of them, as HTML."""
+    facts = read_run(runs[0].folder)
+    counts = ", ".join(f"{statuses.count(status)} {status}" for status in dict.fromkeys(statuses))
+    again = [
+        f"edgesim run {shlex.quote(str(runs[0].folder / 'config.toml'))} --out NEW_FOLDER",
+        f"edgesim report {shlex.quote(str(runs[0].folder))} --open",
+    ]
+    unfinished = any(status != "finished" for status in statuses)
+    told_unfinished = f'<p class="warning">Not all runs are finished ({counts}); those that are count.</p>'
+    warning = told_unfinished if unfinished else ""
+    told = f"<p>{len(statuses)} runs in {text(folder)}: {text(counts)}.</p>"
+    return warning + told + _made_with(facts) + _commands(facts, again) + config_html(runs[0])
+
+
+def config_html(run: Run) -> str:
+    """The complete config of a run, folded."""
+    written = text(tomli_w.dumps(run.config))
+    return f"<details><summary>config of {text(run.folder.name)}</summary><pre>{written}</pre></details>"
+
+
+def _made_with(facts: dict[str, Any]) -> str:
+    versions = facts.get("versions")
+    parts = [f"edgesim {facts.get('edgesim', '(version unknown)')}"]
+    parts += [f"commit {facts['git_commit']}"] if facts.get("git_commit") else []
+    parts += [f"Python {facts['python']}"] if facts.get("python") else []
+    parts += [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, dict) else []
+    parts += [str(facts[name]) for name in ("platform", "cpu") if facts.get(name)]
+    return f"<p>Made with {text(', '.join(parts))}.</p>"
+
+
+def _commands(facts: dict[str, Any], again: Sequence[str]) -> str:
+    command = facts.get("command")
+    begun = shlex.join(str(part) for part in command) if isinstance(command, list) else ""
+    first = f"<p>Begun by</p><pre>{text(begun)}</pre>" if begun else ""
+    return f"{first}<p>Again, from what is kept</p><pre>{text(chr(10).join(again))}</pre>"

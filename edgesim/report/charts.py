@@ -1,0 +1,210 @@
+"""The page's charts by Bokeh: accuracy against its costs, the cell, the rounds, and what came of the work.
+
+Charts of one run begin empty: the page's scripts fill them with the run that is chosen there, and link them by the
+names that are given here (``over``, ``series`` and ``chosen`` in ``charts.js``).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from bokeh.embed import json_item
+from bokeh.models import (
+    ColorBar,
+    ColumnDataSource,
+    FactorRange,
+    HoverTool,
+    LinearColorMapper,
+    NumeralTickFormatter,
+    Span,
+    TapTool,
+    WheelZoomTool,
+)
+from bokeh.palettes import Viridis256
+from bokeh.plotting import figure
+
+from edgesim.analysis.metrics import evaluations, start_accuracy
+from edgesim.analysis.spending import Cost, accuracy_over, spending
+from edgesim.arrays import Floats
+from edgesim.plots.accuracy import Over, curve
+from edgesim.plots.groups import Series
+from edgesim.plots.intervals import drawn_interval
+from edgesim.plots.style import PALETTE, line_styles
+from edgesim.plots.waste import shares
+from edgesim.runs.work_kinds import KINDS
+
+Item = dict[str, Any]
+
+POINTS = 200
+COSTS = {
+    "rounds": "round (count)",
+    "seconds": "simulated time (s)",
+    "bits": "bits sent up (Gbit)",
+    "joules": "energy of all devices (J)",
+}
+KIND_COLORS = {
+    "useful": PALETTE["green"],
+    "late": PALETTE["orange"],
+    "dropped": PALETTE["vermilion"],
+    "unscheduled": PALETTE["grey"],
+    "unused": PALETTE["purple"],
+}
+COUNT_COLORS = {
+    "candidates": PALETTE["grey"],
+    "selected": PALETTE["sky"],
+    "arrived": PALETTE["green"],
+    "late": PALETTE["orange"],
+    "dropped": PALETTE["vermilion"],
+}
+
+
+def colors_of(series: Sequence[Series]) -> dict[str, str]:
+    """The colour of each line, by its label: that of its policy in all of edgesim's figures."""
+    return {label: style.color for label, style in line_styles([one.label for one in series]).items()}
+
+
+def accuracy_charts(series: Sequence[Series], target: float | None) -> dict[str, Item]:
+    """Charts of mean accuracy and its 95 % t interval against each of `COSTS`; none without tests.
+
+    A line is drawn as far as all runs of its series got.
+    """
+    tested = [one for one in series if all(len(evaluations(run.rounds)) for run in one.runs)]
+    charts = {}
+    for over, label in COSTS.items():
+        drawn = _accuracy(over, label, tested, colors_of(series), target) if tested else None
+        if drawn is not None:
+            charts[f"accuracy-{over}"] = _item(drawn, f"accuracy-{over}")
+    return charts
+
+
+def _accuracy(
+    over: str, label: str, series: Sequence[Series], colors: dict[str, str], target: float | None
+) -> figure | None:
+    plot = _chart(f"accuracy-{over}", label, "test accuracy (1)", 300)
+    for one in series:
+        found = _course(one, over)
+        if found is None:
+            continue
+        places, values = found
+        bands = [drawn_interval(column).within(0, 1) for column in values.T]
+        source = ColumnDataSource(
+            {
+                "x": places,
+                "mean": np.array([band.mean for band in bands]),
+                "low": np.array([band.low for band in bands]),
+                "high": np.array([band.high for band in bands]),
+                "of": [one.label] * len(bands),
+            }
+        )
+        name = f"series:{one.label}"
+        plot.varea("x", "low", "high", source=source, color=colors[one.label], alpha=0.18, name=name)
+        plot.line("x", "mean", source=source, color=colors[one.label], line_width=2, name=name)
+        dots = plot.scatter("x", "mean", source=source, color=colors[one.label], size=4, name=name)
+        hover = [("", "@of"), (label, "@x{0,0.[000]}"), ("accuracy", "@mean{0.0000}")]
+        plot.add_tools(HoverTool(renderers=[dots], tooltips=hover))
+    if not plot.renderers:
+        return None
+    if target is not None:
+        plot.add_layout(Span(location=target, dimension="width", line_dash="dashed", line_width=1, name="target"))
+    return plot
+
+
+def _course(one: Series, over: str) -> tuple[Floats, Floats] | None:
+    """Amounts of a cost [p] and accuracies [runs, p]; None where the runs' costs are not known."""
+    if over == "rounds" or over == "seconds":
+        found: Over = "rounds" if over == "rounds" else "seconds"
+        return curve(one, found)
+    cost: Cost = "bits" if over == "bits" else "joules"
+    if any(start_accuracy(run.metrics) is None for run in one.runs):
+        return None
+    places, values = accuracy_over([spending(run) for run in one.runs], cost, POINTS)
+    return places * (1e-9 if cost == "bits" else 1.0), values
+
+
+def waste_chart(series: Sequence[Series]) -> Item:
+    """Mean share of the joules by what came of the work, a bar per series."""
+    labels = [one.label for one in series]
+    table = [[float(np.mean([shares(run, "joules")[kind] for run in one.runs])) for one in series] for kind in KINDS]
+    source = ColumnDataSource({"label": labels, **dict(zip(KINDS, table, strict=True))})
+    plot = _chart("waste", "share of energy (1)", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
+    bars = plot.hbar_stack(
+        list(KINDS), y="label", height=0.7, source=source, color=[KIND_COLORS[kind] for kind in KINDS]
+    )
+    for kind, drawn in zip(KINDS, bars, strict=True):
+        plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@label"), (kind, f"@{kind}{{0.0%}}")]))
+    plot.x_range.start, plot.x_range.end = 0, 1
+    return _item(plot, "waste")
+
+
+def run_charts() -> dict[str, Item]:
+    """The charts of the chosen run, still empty: its cell, its rounds and its work."""
+    made: dict[str, Callable[[], figure]] = {"cell": _cell, "counts": _counts, "work": _work}
+    return {name: _item(make(), name) for name, make in made.items()}
+
+
+def _cell() -> figure:
+    plot = _chart("cell", "east of the centre (m)", "north of the centre (m)", 460, match_aspect=True)
+    source = _unfilled(("x", "y", "use", "what", "line", "size"), "devices")
+    colors = LinearColorMapper(palette=Viridis256, low=0, high=1, name="use")
+    dots = plot.scatter(
+        "x", "y", source=source, size="size", fill_color={"field": "use", "transform": colors}, line_color="#808080",
+        line_width="line", name="devices",
+    )  # fmt: skip
+    plot.add_tools(HoverTool(renderers=[dots], tooltips=[("", "@what"), ("share of rounds", "@use{0.000}")]))
+    plot.add_tools(TapTool(renderers=[dots]))
+    stations = _unfilled(("x", "y", "name"), "stations")
+    marks = plot.scatter(
+        "x", "y", source=stations, marker="triangle", size=14, color=PALETTE["vermilion"], line_color="white"
+    )
+    plot.add_tools(HoverTool(renderers=[marks], tooltips=[("station", "@name")]))
+    plot.text("x", "y", "name", source=stations, y_offset=22, text_align="center", text_font_size="11px", name="names")
+    plot.add_layout(ColorBar(color_mapper=colors, title="share of rounds", width=12, name="bar"), "right")
+    return plot
+
+
+def _counts() -> figure:
+    plot = _chart("counts", "round (count)", "devices (count)", 260)
+    source = _unfilled(("round", *COUNT_COLORS), "counts")
+    for name, color in COUNT_COLORS.items():
+        line = plot.line("round", name, source=source, color=color, line_width=1.5, name=f"count:{name}")
+        plot.add_tools(HoverTool(renderers=[line], tooltips=[("round", "@round"), (name, f"@{name}")], mode="vline"))
+    return plot
+
+
+def _work() -> figure:
+    plot = _chart("work", "round (count)", "device seconds (s)", 260)
+    source = _unfilled(("middle", "width", "rounds", *KINDS), "work")
+    bars = plot.vbar_stack(
+        list(KINDS), x="middle", width="width", source=source, color=[KIND_COLORS[kind] for kind in KINDS]
+    )
+    for kind, drawn in zip(KINDS, bars, strict=True):
+        plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("round", "@rounds"), (kind, f"@{kind}{{0,0.[000]}}")]))
+    plot.y_range.start = 0
+    return plot
+
+
+def _item(plot: figure, element: str) -> Item:
+    item: Item = json_item(plot, element)
+    return item
+
+
+def _unfilled(columns: Sequence[str], name: str) -> ColumnDataSource:
+    """A source that the page fills; it has one row, since Bokeh warns of axes without any extent."""
+    texts = ("name", "what", "rounds")
+    return ColumnDataSource({column: ["" if column in texts else 0.0] for column in columns}, name=name)
+
+
+def _chart(name: str, x: str, y: str, height: int, **more: Any) -> figure:
+    plot = figure(
+        name=name, height=height, sizing_mode="stretch_width", x_axis_label=x, y_axis_label=y,
+        tools="pan,box_zoom,reset,save", toolbar_location="above", background_fill_color=None,
+        border_fill_color=None, outline_line_color=None, min_border_right=20, output_backend="canvas", **more,
+    )  # fmt: skip
+    plot.add_tools(WheelZoomTool(modifiers={"ctrl": True}))
+    plot.toolbar.logo = None
+    if not isinstance(plot.x_range, FactorRange):
+        plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    plot.add_layout(
+        Span(location=np.nan, dimension="height", line_width=1.5, line_dash="dotted", visible=False, name="chosen")
+    )
+    return plot

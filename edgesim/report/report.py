@@ -1,0 +1,85 @@
+"""The report of a run folder or a study folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from edgesim.analysis.differences import differences_table
+from edgesim.analysis.runs import Run, Study, read_study, runs_of
+from edgesim.errors import EdgesimError
+from edgesim.plots.gallery import compared_knob
+from edgesim.plots.groups import Series
+from edgesim.report import charts
+from edgesim.report.about import about_run, about_study
+from edgesim.report.page import page
+from edgesim.report.run_data import MOST_BARS, run_data
+from edgesim.report.series import series_of
+from edgesim.report.tables import Collector, differences_html, html_of
+from edgesim.runs.records import read_run
+from edgesim.terminal.show import print_run, print_study
+
+MOST_RUNS = 12
+"""Runs of a study of which the page holds every bar."""
+
+
+def report_html(folder: Path, refresh_s: int | None = None) -> str:
+    """The page of a run, also of one that goes on or was killed, or of a study.
+
+    Raises `EdgesimError` for a folder that is neither, a run without a finished round, and a study without a finished
+    run.
+    """
+    if not folder.is_dir():
+        what = "is a file" if folder.is_file() else "no such folder"
+        raise EdgesimError(f"{folder}: {what}; give a run folder or a study folder")
+    if (folder / "study.json").is_file():
+        return _of_study(read_study(folder), refresh_s)
+    return _of_run(folder, refresh_s)
+
+
+def _of_run(folder: Path, refresh_s: int | None) -> str:
+    read_run(folder)
+    (run,) = runs_of([folder])
+    console = Collector()
+    print_run(folder, console)
+    data = _data([Series(str(run.knobs["policy"]), (run,))], [run], None, folder.resolve().name)
+    return page(folder.resolve().name, about_run(run), html_of(console.printed), data, refresh_s)
+
+
+def _of_study(study: Study, refresh_s: int | None) -> str:
+    console = Collector()
+    print_study(study.folder, console)
+    series = series_of(study.finished)
+    tables = html_of(console.printed)
+    if compared := compared_knob(study):
+        found = differences_html(differences_table(study.folder, compared[0], str(compared[1])), str(compared[1]))
+        tables += f"<details><summary>all differences, with corrected intervals</summary>{found}</details>" * bool(
+            found
+        )
+    about = about_study([run for one in series for run in one.runs], [e.status for e in study.planned], study.folder)
+    shown: list[Run] = []
+    rows = 0
+    for run in (one.runs[0] for one in series[:MOST_RUNS]):
+        rows += len(run.activities)
+        if shown and rows > MOST_BARS:
+            break
+        shown.append(run)
+    data = _data(series, shown, study.target, study.name)
+    return page(f"study {study.name}", about, tables, data, refresh_s)
+
+
+def _data(series: Sequence[Series], shown: Sequence[Run], target: float | None, name: str) -> dict[str, Any]:
+    """What the page draws; of a study the pictures of single runs show the first run of each series."""
+    runs = sum(len(one.runs) for one in series)
+    note = "" if runs == 1 else f"This page holds {len(shown)} of {runs} runs: the first seed of each line above"
+    if note:
+        note += f" up to {len(shown)} lines" if len(shown) < len(series) else ""
+        note += ". The pictures of any other: edgesim report RUN."
+    several = len(series) > 1
+    drawn = charts.accuracy_charts(series, target) | charts.run_charts()
+    return {
+        "name": name,
+        "note": note,
+        "series": charts.colors_of(series),
+        "runs": [run_data(run, run.folder.resolve().name) for run in shown],
+        "charts": drawn | ({"waste": charts.waste_chart(series)} if several else {}),
+    }

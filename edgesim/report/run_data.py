@@ -1,0 +1,127 @@
+"""What the pictures of one run are drawn from, packed for the page."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from edgesim.analysis.metrics import scheduled_share
+from edgesim.analysis.runs import Run
+from edgesim.arrays import Floats
+from edgesim.errors import EdgesimError
+from edgesim.report import bars, groups
+from edgesim.report.columns import apart, exact, whole
+from edgesim.runs.work_kinds import KINDS
+
+AGGREGATED_FROM = 10_000
+"""Devices from which on the pictures show groups of devices, and squares of the map."""
+MOST_BARS = 1_000_000
+"""Bars of one run, above which its timeline shows groups of devices too: a page of 4 MB."""
+MOST_BLOCKS = 300
+"""Rounds that are shown one by one where the work of each is stacked; more of them in blocks."""
+SQUARES = 40
+"""Squares of an aggregated map along each side."""
+
+_COUNTS = ("candidates", "selected", "arrived", "late", "dropped")
+
+
+def run_data(run: Run, name: str) -> dict[str, Any]:
+    """Everything that the page draws of a run: rounds, bars or groups, devices, stations and work by kind."""
+    rounds, activities = run.rounds.sort_values("round"), run.activities
+    devices = run.devices
+    devices = devices[devices["frame"] == devices["frame"].max()].sort_values("device")
+    count = int(devices["device"].max()) + 1
+    _check(run, activities, count)
+    end_s = float(max(rounds["t_end_s"].max(), activities["t_end_s"].max() if len(activities) else 0.0))
+    rows = bars.with_away(activities)
+    many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
+    stations = run.stations
+    timeline: dict[str, Any] = (
+        {"groups": groups.grouped(rows, rounds, count, end_s)}
+        if many
+        else {"bars": bars.bars(rows, bars.tick_s(rounds, end_s))}
+    )
+    return {
+        "name": name,
+        "seed": run.seed,
+        "end_s": end_s,
+        "devices": count,
+        "rows": len(rows),
+        "reshared": run.sharing == "reshared",
+        "stations": {
+            "name": [str(text) for text in stations["name"]],
+            "x_m": stations["x_m"].tolist(),
+            "y_m": stations["y_m"].tolist(),
+            "band_hz": stations["bandwidth_hz"].tolist(),
+        },
+        "rounds": _rounds(rounds),
+        "map": _map(run, rounds, activities, devices),
+        "work": _work(run, rounds),
+        **timeline,
+    }
+
+
+def _check(run: Run, activities: pd.DataFrame, devices: int) -> None:
+    """Refuse rows that no picture has a place for; raises `EdgesimError`."""
+    for told, bad in (
+        ("device is not in the table devices", activities["device"] >= devices),
+        ("activity begins before instant 0", activities["t_start_s"] < 0),
+    ):
+        if bad.any():
+            raise EdgesimError(f"{run.folder}: table activities: row {int(bad.idxmax()) + 1}: its {told}")
+
+
+def _rounds(rounds: pd.DataFrame) -> dict[str, Any]:
+    table = {
+        "number": whole(rounds["round"]),
+        "start_s": exact(rounds["t_start_s"]),
+        "end_s": exact(rounds["t_end_s"]),
+        "accuracy": exact(rounds["test_accuracy"]),
+        "gbit": exact(1e-9 * rounds["bits_up"].fillna(0.0).cumsum()),
+        "joules": exact(rounds["energy_j"].fillna(0.0).cumsum()),
+    }
+    return table | {name: apart(rounds[name].fillna(0)) for name in _COUNTS}
+
+
+def _map(run: Run, rounds: pd.DataFrame, activities: pd.DataFrame, devices: pd.DataFrame) -> dict[str, Any]:
+    """Places and use of the devices, or of squares of the cell; ``station`` counts the rows of ``stations``."""
+    of_rounds = activities[activities["round"].isin(rounds["round"])]
+    use = scheduled_share(of_rounds, devices["device"].to_numpy(), len(rounds))
+    order = {station: i for i, station in enumerate(run.stations["station"])}
+    station = devices["station"].map(order).fillna(0).to_numpy(dtype=np.int64)
+    x_m, y_m = (devices[axis].to_numpy(dtype=np.float64) for axis in ("x_m", "y_m"))
+    number = devices["device"].to_numpy()
+    if len(devices) < AGGREGATED_FROM:
+        amounts = {"x_m": exact(x_m), "y_m": exact(y_m), "use": exact(use)}
+        return amounts | {"number": whole(number), "station": whole(station)}
+    return squares(x_m, y_m, use)
+
+
+def squares(x_m: Floats, y_m: Floats, use: Floats) -> dict[str, Any]:
+    """Mean use and number of the devices in each square of a grid over their places; squares without any are absent."""
+    known = np.isfinite(x_m) & np.isfinite(y_m)
+    places, use = np.column_stack([x_m, y_m])[known], use[known]
+    if not len(places):
+        return {"x_m": exact([]), "y_m": exact([]), "use": exact([]), "count": whole([])}
+    low, side_m = places.min(axis=0), float(np.ptp(places, axis=0).max()) / SQUARES or 1.0
+    column, row = np.minimum(((places - low) / side_m).astype(np.int64), SQUARES - 1).T
+    square, inverse, count = np.unique(column * SQUARES + row, return_inverse=True, return_counts=True)
+    middle = (np.column_stack([square // SQUARES, square % SQUARES]) + 0.5) * side_m + low
+    mean = np.bincount(inverse, use) / count
+    amounts = {"x_m": exact(middle[:, 0]), "y_m": exact(middle[:, 1]), "use": exact(mean)}
+    return amounts | {"count": whole(count)}
+
+
+def _work(run: Run, rounds: pd.DataFrame) -> dict[str, Any]:
+    """Seconds, bits and joules of each kind of work by block of rounds."""
+    block = -(-len(rounds) // MOST_BLOCKS)
+    numbers = rounds["round"].to_numpy()
+    starts = np.arange(0, len(numbers), block)
+    lasts = numbers[np.minimum(starts + block, len(numbers)) - 1]
+    found: dict[str, Any] = {"block": block, "first": whole(numbers[starts]), "last": whole(lasts)}
+    for amount in ("seconds", "bits", "joules"):
+        table = run.work_by_kind.pivot(index="round", columns="kind", values=amount)
+        table = table.reindex(index=pd.Index(numbers), columns=list(KINDS)).fillna(0.0)
+        sums = np.add.reduceat(table.to_numpy(dtype=np.float64), starts, axis=0)
+        found[amount] = {kind: exact(column) for kind, column in zip(KINDS, sums.T, strict=True)}
+    return found

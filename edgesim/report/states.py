@@ -1,0 +1,57 @@
+"""What a bar of the timeline shows: what a device was doing, or how its work was lost."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from edgesim.arrays import Integers
+
+ACTIVITIES = ("download", "compute", "upload", "away")
+"""What a bar is; ``away`` spans the time between a row that was paused and the next one of the same device."""
+OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
+
+
+class State(NamedTuple):
+    """A colour of the timeline, in the light and in the dark."""
+
+    name: str
+    light: str
+    dark: str
+
+
+STATES = (
+    State("unscheduled", "#f0d9a8", "#6b5528"),
+    State("download", "#56b4e9", "#56b4e9"),
+    State("compute", "#e69f00", "#e69f00"),
+    State("upload", "#0072b2", "#3d9bd6"),
+    State("away", "#c9c9c9", "#555555"),
+    State("skipped", "#9d86b8", "#a792c4"),
+    State("kept", "#009e73", "#22b78c"),
+    State("cancelled", "#8a6a4f", "#a98a70"),
+    State("late", "#d1242f", "#f0525c"),
+    State("dropped", "#111111", "#f2f2f2"),
+)
+"""In the order in which they are drawn: what was lost lies above what was done.
+
+An activity that ended well, or goes on later, is shown by its own name; any other by its outcome.
+"""
+
+NAMES = tuple(state.name for state in STATES)
+
+
+def codes(activities: pd.DataFrame) -> Integers:
+    """Activity and outcome of each row as one number, activity x 8 + outcome, [rows]."""
+    activity = pd.Categorical(activities["activity"], categories=list(ACTIVITIES)).codes.astype(np.int64)
+    outcome = pd.Categorical(activities["outcome"], categories=list(OUTCOMES)).codes.astype(np.int64)
+    return np.asarray(activity * len(OUTCOMES) + outcome)
+
+
+def state_of_code() -> list[int]:
+    """Place in `STATES` of each number that `codes` can give."""
+    shown = {"done", "paused"}
+    return [
+        NAMES.index(activity if outcome in shown or activity == "away" else outcome)
+        for activity in ACTIVITIES
+        for outcome in OUTCOMES
+    ]

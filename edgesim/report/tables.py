@@ -1,0 +1,90 @@
+"""Tables of the page: those that ``edgesim show`` prints, as HTML, and the whole table of a study's differences."""
+
+from collections.abc import Collection, Sequence
+from html import escape
+from typing import Any
+
+import pandas as pd
+from rich.table import Table
+from rich.text import Text
+
+from edgesim.files.plain_text import printable
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.table_text import number, p_value, plain
+
+
+class Collector(PlainConsole):
+    """A console that keeps what is printed to it: tables, and lines of text."""
+
+    def __init__(self) -> None:
+        super().__init__(width=200)
+        self.printed: list[Table | str] = []
+
+    def print(self, *objects: Any, **_: Any) -> None:
+        """Keep the objects."""
+        self.printed += [one if isinstance(one, Table) else str(one) for one in objects]
+
+
+def html_of(printed: list[Table | str]) -> str:
+    """Tables as HTML, and lines between them as paragraphs."""
+    return "\n".join(_table(one) if isinstance(one, Table) else f"<p>{text(one)}</p>" for one in printed)
+
+
+def text(value: object) -> str:
+    """A text of a stranger as it may stand in HTML."""
+    return escape(printable(str(value)))
+
+
+def table_html(
+    caption: str,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    texts: Sequence[bool],
+    ends: Collection[int] = (),
+) -> str:
+    """A table whose columns hold ``texts`` or numbers; the first names its row, and a rule lies below rows ``ends``."""
+    head = "".join(f'<th scope="col">{text(one).replace(chr(10), "<br>")}</th>' for one in headings)
+    body = []
+    for i, row in enumerate(rows):
+        cells = [
+            f"<td{'' if is_text else ' class=number'}>{text(cell)}</td>"
+            for cell, is_text in zip(row[1:], texts[1:], strict=True)
+        ]
+        end = " class=end" if i in ends else ""
+        body.append(f'<tr{end}><th scope="row">{text(row[0])}</th>{"".join(cells)}</tr>')
+    top = f"<thead><tr>{head}</tr></thead>" if any(headings) else ""
+    told = f"<caption>{text(caption)}</caption>" if caption else ""
+    return f'<div class="wide" tabindex="0"><table>{told}{top}<tbody>{"".join(body)}</tbody></table></div>'
+
+
+def differences_html(table: pd.DataFrame, reference: str) -> str:
+    """Every comparison of a study with its reference, with plain and corrected interval and p; empty without any."""
+    if table.empty:
+        return ""
+    knobs = list(table.columns[: table.columns.get_loc("measure")])
+    headings = [*knobs, "measure", "reading", "pairs", "difference", "95 %", "corrected", "test", "p", "corrected p"]
+    texts = [one in (*knobs, "measure", "reading", "test") for one in headings]
+    rows = [
+        [*(plain(row[knob]) for knob in knobs), row["measure"], row["reading"], str(row["pairs"])]
+        + [number(row["difference"], "{:+.4g}"), _ends(row, "low", "high"), _ends(row, "low_holm", "high_holm")]
+        + [row["test"], p_value(row["p"]), p_value(row["p_holm"])]
+        for row in table.to_dict("records")
+    ]
+    return table_html(f"Differences to {reference}, seed by seed", headings, rows, texts)
+
+
+def _ends(row: Any, low: str, high: str) -> str:
+    return f"[{row[low]:.4g}, {row[high]:.4g}]" if row[low] == row[low] else ""
+
+
+def _table(table: Table) -> str:
+    columns = [[_plain(cell) for cell in column.cells] for column in table.columns]
+    rows = [list(row) for row in zip(*columns, strict=True)]
+    headings = [_plain(column.header) if table.show_header else "" for column in table.columns]
+    texts = [column.justify != "right" for column in table.columns]
+    ends = {i for i, row in enumerate(table.rows) if row.end_section}
+    return table_html(_plain(table.title or ""), headings, rows, texts, ends)
+
+
+def _plain(cell: object) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)

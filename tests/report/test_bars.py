@@ -1,0 +1,80 @@
+"""The timeline's bars against the table of activities."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from edgesim.analysis.runs import runs_of
+from edgesim.report import states
+from edgesim.report.bars import tick_s, with_away
+from edgesim.report.run_data import run_data
+
+
+def unpacked(run, decoded) -> tuple[pd.DataFrame, float]:
+    packed = run_data(run, "name")["bars"]
+    gap, length = decoded(packed["gap"]), decoded(packed["length"])
+    end = np.cumsum(gap + length)
+    tick = packed["tick_s"]
+    code = decoded(packed["code"]).astype(int)
+    table = {
+        "round": decoded(packed["round"]),
+        "device": decoded(packed["device"]),
+        "activity": [states.ACTIVITIES[one // 8] for one in code],
+        "outcome": [states.OUTCOMES[one % 8] for one in code],
+        "t_start_s": (end - length) * tick,
+        "t_end_s": end * tick,
+        "band_hz": decoded(packed["band"]) * packed["band_step_hz"],
+    }
+    return pd.DataFrame(table), tick
+
+
+def test_the_page_holds_every_row_of_the_activities(any_run, decoded):
+    (run,) = runs_of([any_run])
+    found, tick = unpacked(run, decoded)
+    rows = found[found["activity"] != "away"].reset_index(drop=True)
+    acts = run.activities.sort_values(["device", "t_start_s", "t_end_s"], kind="stable").reset_index(drop=True)
+    assert len(rows) == len(acts) > 50
+    for name in ("round", "device", "activity", "outcome"):
+        assert rows[name].tolist() == acts[name].tolist()
+    for name in ("t_start_s", "t_end_s"):
+        assert np.abs(rows[name] - acts[name]).max() <= 0.5 * tick * (1 + 1e-6)
+    uploads = (acts["activity"] == "upload").to_numpy()
+    given_hz = acts["bandwidth_hz"][uploads].to_numpy()
+    assert rows["band_hz"][uploads].to_numpy() == pytest.approx(given_hz, abs=given_hz.max() / 1e4)
+    assert not rows["band_hz"][~uploads].any()
+
+
+def test_a_device_that_left_in_its_work_is_away_until_it_goes_on():
+    rows = pd.DataFrame(
+        [
+            (1, 0, "upload", "paused", 1.0, 2.0),
+            (3, 0, "upload", "done", 7.0, 8.0),
+            (3, 1, "upload", "paused", 2.0, 3.0),
+            (3, 2, "compute", "done", 4.0, 5.0),
+        ],
+        columns=["round", "device", "activity", "outcome", "t_start_s", "t_end_s"],
+    ).assign(bandwidth_hz=1e6)
+    away = with_away(rows).query("activity == 'away'")
+    assert away[["round", "device", "t_start_s", "t_end_s"]].to_numpy().tolist() == [[1, 0, 2.0, 7.0]]
+
+
+@pytest.mark.parametrize(("round_s", "end_s"), [(1.0, 1e3), (0.8, 16.0), (5.0, 4e9), (1e-6, 1e-4)])
+def test_ticks_are_fine_in_a_round_and_few_enough_in_a_run(round_s, end_s):
+    rounds = pd.DataFrame({"t_start_s": [0.0], "t_end_s": [round_s]})
+    tick = tick_s(rounds, end_s)
+    assert end_s / tick < 2**31
+    assert tick <= 1.001e-4 * round_s or end_s / tick > 1e8
+
+
+def test_every_outcome_has_a_colour_that_tells_what_was_lost():
+    shown = dict(
+        zip(
+            [(activity, outcome) for activity in states.ACTIVITIES for outcome in states.OUTCOMES],
+            [states.NAMES[place] for place in states.state_of_code()],
+            strict=True,
+        )
+    )
+    assert shown["upload", "done"] == shown["upload", "paused"] == "upload"
+    assert shown["compute", "late"] == shown["upload", "late"] == "late"
+    assert shown["download", "dropped"] == "dropped"
+    assert {shown["away", outcome] for outcome in states.OUTCOMES} == {"away"}
