@@ -1,0 +1,241 @@
+"""The page in a browser: what it draws is what the tables say, and every picture is linked with the others.
+
+Needs Chromium and Playwright (the extra ``dev``), which downloads no browser here; without them these are skipped.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgesim import simulation
+from edgesim.analysis.band_use import band_use
+from edgesim.analysis.runs import runs_of
+from edgesim.config_file import parse
+from edgesim.report import run_data
+from edgesim.report.report import report_html
+
+pytestmark = pytest.mark.slow
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+READY = "html[data-ready]"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed: apt-get install chromium")
+    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
+    with driver.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens a report from its file; at the end, the console must be silent and nothing requested."""
+    told: list[str] = []
+    pages = []
+
+    def opened(folder: Path, **options):
+        file = tmp_path / f"page{len(pages)}.html"
+        file.write_text(report_html(folder), encoding="utf-8")
+        page = browser.new_page(viewport={"width": 1200, "height": 800}, **options)
+        pages.append(page)
+        page.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("dialog", lambda dialog: told.append(dialog.message))
+        page.on("request", lambda one: None if one.url.startswith(("data:", file.as_uri())) else told.append(one.url))
+        page.goto(file.as_uri())
+        page.wait_for_selector(READY, timeout=60_000)
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert told == []
+
+
+def picture(page, name: str) -> str:
+    return str(page.evaluate(f"document.getElementById('{name}').toDataURL()"))
+
+
+def chosen(page) -> tuple[str, str]:
+    return page.input_value("#round"), page.input_value("#device")
+
+
+def test_the_browser_unpacks_what_was_packed(any_run, open_page):
+    page = open_page(any_run)
+    (run,) = runs_of([any_run])
+    acts = run.activities.sort_values(["device", "t_start_s", "t_end_s"], kind="stable")
+    away = "const [run] = edgesim.data.runs, of = edgesim.data.activities, n = edgesim.data.outcomes.length;"
+    found = page.evaluate(
+        f"() => {{ {away} const kept = [...run.made.code.keys()].filter((i) => of[Math.floor(run.made.code[i] / n)] "
+        "!== 'away'); return { start: kept.map((i) => run.made.start[i]), end: kept.map((i) => run.made.end[i]), "
+        "round: kept.map((i) => run.made.round[i]), device: kept.map((i) => run.made.device[i]), "
+        "energy: [...run.rounds.joules], tick: run.bars.tick_s }; }"
+    )
+    assert found["round"] == acts["round"].tolist()
+    assert found["device"] == acts["device"].tolist()
+    np.testing.assert_allclose(found["start"], acts["t_start_s"], atol=found["tick"])
+    np.testing.assert_allclose(found["end"], acts["t_end_s"], atol=found["tick"])
+    assert found["energy"] == pytest.approx(run.rounds["energy_j"].cumsum().tolist())
+
+
+def test_the_band_below_the_timeline_is_that_in_use(any_run, open_page):
+    page = open_page(any_run)
+    (run,) = runs_of([any_run])
+    shown = np.array(page.evaluate("() => [...edgesim.timeline.bandShown]"))
+    activities = run.activities
+    uploads = activities[activities["activity"] == "upload"]
+    use = band_use(uploads, run.bandwidth_hz, reshared=run.sharing == "reshared")
+    edges = np.linspace(0, page.evaluate("() => edgesim.timeline.facts.end"), len(shown) + 1)
+    expected = [use.mean(*span) for span in zip(edges[:-1], edges[1:], strict=True)]
+    tick = page.evaluate("() => edgesim.data.runs[0].bars.tick_s") / (edges[1] - edges[0])
+    np.testing.assert_allclose(shown, expected, atol=2 * run.device_count * tick + 1e-3)
+    assert shown.max() > 0.3
+
+
+def test_zooming_and_filtering_change_what_is_drawn(any_run, open_page):
+    page = open_page(any_run)
+    whole = picture(page, "timeline")
+    page.focus("#timeline")
+    page.keyboard.press("+")
+    zoomed = picture(page, "timeline")
+    assert zoomed != whole
+    view = page.evaluate("() => edgesim.timeline.view")
+    assert view["to"] - view["from"] == pytest.approx(0.6 * page.evaluate("() => edgesim.timeline.facts.end"))
+    page.keyboard.press("]")
+    assert picture(page, "timeline") != zoomed
+    page.keyboard.press("0")
+    assert picture(page, "timeline") == whole
+    page.uncheck("#states input[value=upload]")
+    assert picture(page, "timeline") != whole
+    page.check("#states input[value=upload]")
+    assert picture(page, "timeline") == whole
+    box = page.locator("#timeline").bounding_box()
+    page.mouse.move(box["x"] + 400, box["y"] + 40)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -400)
+    page.keyboard.up("Control")
+    page.wait_for_timeout(100)
+    assert picture(page, "timeline") != whole
+
+
+def test_a_choice_on_one_picture_shows_on_the_others(any_run, open_page):
+    page = open_page(any_run)
+    (run,) = runs_of([any_run])
+    rows = run.activities
+    row = rows[(rows["activity"] == "upload") & rows["round"].isin(run.rounds["round"])].iloc[-1]
+    middle = (row["t_start_s"] + row["t_end_s"]) / 2
+    at = page.evaluate(
+        "([t, device]) => { const p = edgesim.timeline, v = p.view; return [62 + (t - v.from) / (v.to - v.from) * p.width,"
+        " (device + 0.5) / v.bottom * p.height]; }",
+        [middle, int(row["device"])],
+    )
+    page.locator("#timeline").click(position={"x": at[0], "y": at[1]})
+    rounds = run.rounds
+    now = rounds[(rounds["t_start_s"] <= middle) & (rounds["t_end_s"] >= middle)]["round"].iloc[0]
+    assert chosen(page) == (str(now), str(row["device"]))
+    assert page.evaluate("() => edgesim.charts.cell.renderers[0].data_source.selected.indices") == [row["device"]]
+    marks = "() => edgesim.charts.counts.center.filter((one) => one.name === 'chosen').map((one) => [one.visible, one.location])"
+    assert page.evaluate(marks) == [[True, now]]
+    assert f"Round {now}:" in page.inner_text("#told")
+    before = picture(page, "who")
+    page.focus("#who")
+    page.keyboard.press("ArrowUp" if row["device"] else "ArrowDown")
+    assert chosen(page)[1] == str(abs(row["device"] - 1))
+    assert picture(page, "who") != before
+    page.keyboard.press("Escape")
+    assert chosen(page) == ("", "")
+    assert page.evaluate(marks)[0][0] is False
+
+
+def test_a_click_on_a_chart_chooses_its_round_and_on_the_map_its_device(any_run, open_page):
+    page = open_page(any_run)
+    (run,) = runs_of([any_run])
+    for name, places in (
+        ("counts", [[2, 1]]),
+        ("cell", run.devices.query("frame == frame.max()")[["x_m", "y_m"]].to_numpy()[:1]),
+    ):
+        page.locator(f"#{name}").scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        x, y = page.evaluate(
+            "([name, x, y]) => { const view = Bokeh.index.roots.map((root) => root).find((one) => one.model.name === name),"
+            " f = view.frame, box = view.canvas_view.el.getBoundingClientRect();"
+            " return [box.left + f.x_scale.compute(x), box.top + f.y_scale.compute(y)]; }",
+            [name, *map(float, places[0])],
+        )
+        page.mouse.click(x, y)
+        page.wait_for_timeout(400)
+    assert chosen(page) == ("2", "0")
+
+
+def test_light_dark_and_paper_differ_in_colour(any_run, open_page):
+    back = "() => getComputedStyle(document.body).backgroundColor"
+    light, dark = (open_page(any_run, color_scheme=scheme) for scheme in ("light", "dark"))
+    assert light.evaluate(back) == "rgb(255, 255, 255)"
+    assert dark.evaluate(back) == "rgb(21, 24, 28)"
+    assert picture(light, "timeline") != picture(dark, "timeline")
+    dark.click("#theme")
+    assert dark.evaluate(back) == "rgb(255, 255, 255)"
+    dark.click("#theme")
+    assert dark.pdf()[:5] == b"%PDF-"
+
+
+def test_policies_are_switched_off_and_on(tmp_path, open_page):
+    plan = []
+    for policy in ("random", "best-channel"):
+        config = {
+            "rounds": 3,
+            "devices": {"count": 6},
+            "data": {"samples_per_device": 30},
+            "selection": {"policy": policy},
+        }
+        simulation.run(parse(config, "test"), tmp_path / "study" / policy)
+        plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})
+    (tmp_path / "study" / "study.json").write_text(
+        json.dumps({"name": "two", "target": None, "reference": "random", "runs": plan})
+    )
+    page = open_page(tmp_path / "study")
+    shown = (
+        "() => Object.values(edgesim.charts).flatMap((chart) => chart.renderers).filter((one) => "
+        "one.name === 'series:best-channel').map((one) => one.visible)"
+    )
+    assert page.evaluate(shown) == [True] * 12
+    page.uncheck("#series input[value=best-channel]")
+    assert page.evaluate(shown) == [False] * 12
+    page.check("#series input[value=best-channel]")
+    assert page.evaluate(shown) == [True] * 12
+    before = picture(page, "timeline")
+    page.select_option("#run", label="best-channel")
+    page.wait_for_timeout(300)
+    assert picture(page, "timeline") != before
+
+
+def test_an_aggregated_page_says_so_and_draws_groups(any_run, open_page, monkeypatch):
+    monkeypatch.setattr(run_data, "AGGREGATED_FROM", 1)
+    page = open_page(any_run)
+    assert page.inner_text("#aggregated").startswith("Aggregated, since there are")
+    whole = picture(page, "timeline")
+    page.click("#in")
+    assert picture(page, "timeline") != whole
+
+
+def test_names_with_markup_do_nothing(any_run, tmp_path, open_page):
+    folder = tmp_path / "<img src=x onerror=alert(1)>"
+    shutil.copytree(any_run, folder)
+    page = open_page(folder)
+    assert page.inner_text("h1") == folder.name
+    assert page.locator("img").count() == 0

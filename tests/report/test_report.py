@@ -1,0 +1,262 @@
+"""The page of a run and of a study: what it says, beside the tables; what it needs; what is refused."""
+
+import base64
+import gzip
+import json
+import math
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from edgesim import simulation
+from edgesim.analysis.differences import differences_table
+from edgesim.analysis.metrics import scheduled_share
+from edgesim.analysis.runs import runs_of
+from edgesim.analysis.statistics import mean_interval
+from edgesim.analysis.waste import work_by_kind
+from edgesim.cli import app
+from edgesim.config_file import parse
+from edgesim.errors import EdgesimError
+from edgesim.report import run_data
+from edgesim.report.report import report_html
+from edgesim.runs.records import read_table
+
+LEARNING = {
+    "rounds": 4,
+    "devices": {"count": 6},
+    "data": {"dataset": "digits", "samples_per_device": 30},
+    "learning": {"model": "mlp", "lr": 0.1},
+    "round": {"payload_bits": 4e6, "tmax_s": 0.8},
+}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """Two policies on three seeds, one run of which failed."""
+    folder, plan = tmp_path_factory.mktemp("studies") / "two", []
+    for policy in ("random", "best-channel"):
+        for seed in range(3):
+            name = f"{policy}-s{seed}"
+            config = {**LEARNING, "seed": seed, "selection": {"policy": policy}}
+            simulation.run(parse(config, "test"), folder / name)
+            plan.append({"folder": name, "knobs": {"policy": policy}, "seed": seed, "status": "finished"})
+    plan.append({"folder": "lost", "knobs": {"policy": "random"}, "seed": 3, "status": "failed"})
+    written = {"name": "two", "target": None, "reference": "random", "runs": plan}
+    (folder / "study.json").write_text(json.dumps(written))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def study_page(study, page_of):
+    return page_of(report_html(study))
+
+
+def cells(page, start: str) -> dict[str, list[str]]:
+    """The rows of the first table whose caption or first heading begins so, by their first cell."""
+    (found, *_) = [table for table in page.tables if any(row and row[0].startswith(start) for row in table)]
+    return {row[0]: row[1:] for row in found}
+
+
+def bokeh_columns(item) -> list[dict[str, list]]:
+    """The data of all sources of a Bokeh item, numbers as lists."""
+    found = []
+
+    def plain(value):
+        if isinstance(value, dict) and value.get("type") == "ndarray":
+            data = base64.b64decode(value["array"]["data"])
+            return np.frombuffer(gzip.decompress(data), value["dtype"]).tolist()
+        return value
+
+    def walk(value):
+        if isinstance(value, dict):
+            if value.get("name") == "ColumnDataSource" and value.get("type") == "object":
+                entries = value["attributes"]["data"]["entries"]
+                found.append({name: plain(column) for name, column in entries})
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(item)
+    return found
+
+
+def test_the_page_needs_nothing_but_itself(any_run, page_of):
+    html = report_html(any_run)
+    page = page_of(html)
+    assert all(link.startswith(("#", "data:")) for link in page.links), page.links
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'")
+    assert "http" not in policy[1]
+
+
+def test_the_pages_tables_are_those_of_edgesim_show(any_run, page_of):
+    page = page_of(report_html(any_run))
+    shown = CliRunner().invoke(app, ["show", str(any_run)], env={"COLUMNS": "200"}).output
+    facts = {name: values[0] for name, values in cells(page, "status").items()}
+    for name in ("rounds", "arrived", "bits up", "energy", "simulated time"):
+        assert re.search(rf"{name} +│ {re.escape(facts[name])} ", shown), (name, facts[name])
+    useful = cells(page, "useful")["useful"]
+    assert re.search(rf"useful +{' +'.join(map(re.escape, useful))}", shown)
+
+
+def test_what_the_pictures_are_drawn_from_is_in_the_tables(any_run, page_of, decoded):
+    (run,) = page_of(report_html(any_run)).data["runs"]
+    (read,) = runs_of([any_run])
+    rounds, activities, updates = (read_table(any_run, name) for name in ("rounds", "activities", "updates"))
+    assert decoded(run["rounds"]["number"]).tolist() == rounds["round"].tolist()
+    assert decoded(run["rounds"]["end_s"]).tolist() == rounds["t_end_s"].tolist()
+    for name in ("candidates", "selected", "arrived", "late", "dropped"):
+        assert decoded(run["rounds"][name]).tolist() == rounds[name].tolist()
+    assert decoded(run["rounds"]["gbit"])[-1] == pytest.approx(1e-9 * rounds["bits_up"].sum())
+    assert decoded(run["rounds"]["joules"])[-1] == pytest.approx(rounds["energy_j"].sum())
+    devices = read.devices.query("frame == frame.max()").sort_values("device")
+    of_rounds = activities[activities["round"].isin(rounds["round"])]
+    use = scheduled_share(of_rounds, devices["device"].to_numpy(), len(rounds))
+    assert decoded(run["map"]["use"]).tolist() == use.tolist()
+    assert decoded(run["map"]["x_m"]).tolist() == devices["x_m"].tolist()
+    work = work_by_kind(activities, updates).query("round in @rounds['round']").groupby("kind").sum()
+    for amount in ("seconds", "bits", "joules"):
+        for kind, of_kind in run["work"][amount].items():
+            expected = work[amount].get(kind, 0.0)
+            assert decoded(of_kind).sum() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_page_says_what_was_run_and_how_to_run_it_again(any_run, page_of):
+    page = page_of(report_html(any_run))
+    assert f"edgesim run {any_run / 'config.toml'} --out NEW_FOLDER" in page.written
+    assert (any_run / "config.toml").read_text().split("[", 1)[0].strip() in page.written
+    assert "payload_bits = " in page.written
+    assert json.loads((any_run / "run.json").read_text())["platform"] in page.written
+
+
+def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
+    charts = study_page.data["charts"]
+    assert {"accuracy-rounds", "accuracy-seconds", "accuracy-bits", "accuracy-joules", "waste"} <= set(charts)
+    by_policy = {source["of"][0]: source for source in bokeh_columns(charts["accuracy-rounds"]) if "of" in source}
+    assert list(by_policy) == ["random", "best-channel"]
+    for policy, source in by_policy.items():
+        tables = [read_table(study / f"{policy}-s{seed}", "rounds") for seed in range(3)]
+        for number in (1, 4):
+            values = [table.set_index("round")["test_accuracy"][number] for table in tables]
+            mean, low, high = mean_interval(values).within(0, 1)
+            place = source["x"].index(number)
+            assert [source[name][place] for name in ("mean", "low", "high")] == pytest.approx([mean, low, high])
+    for over, last in (("bits", 1e-9), ("joules", 1.0)):
+        column = "bits_up" if over == "bits" else "energy_j"
+        for source in bokeh_columns(charts[f"accuracy-{over}"]):
+            spent = [read_table(study / f"{source['of'][0]}-s{seed}", "rounds")[column].sum() for seed in range(3)]
+            assert source["x"][-1] == pytest.approx(last * min(spent))
+
+
+def test_a_studys_page_has_its_corrected_p_values_and_intervals(study, study_page):
+    page = study_page
+    table = differences_table(study, "policy", "random")
+    (row,) = table.query("measure == 'final_accuracy'").to_dict("records")
+    names, values = next(table for table in page.tables if "corrected p" in table[0])
+    shown = dict(zip(names, values, strict=True))
+    assert shown["policy"] == "best-channel"
+    assert float(shown["difference"]) == pytest.approx(row["difference"], rel=1e-3)
+    assert json.loads(shown["95 %"]) == pytest.approx([row["low"], row["high"]], rel=1e-3)
+    assert json.loads(shown["corrected"]) == pytest.approx([row["low_holm"], row["high_holm"]], rel=1e-3)
+    assert float(shown["corrected p"]) == pytest.approx(row["p_holm"], abs=5e-4)
+
+
+def test_a_studys_page_holds_a_run_of_each_line_and_says_so(study_page):
+    page = study_page
+    assert [run["name"] for run in page.data["runs"]] == ["random-s0", "best-channel-s0"]
+    assert "holds 2 of 6 runs" in page.data["note"]
+    assert "6 finished, 1 failed" in page.written
+
+
+@pytest.mark.parametrize("many", ["AGGREGATED_FROM", "MOST_BARS"])
+def test_many_devices_or_bars_are_aggregated(any_run, page_of, monkeypatch, many):
+    monkeypatch.setattr(run_data, many, 1)
+    (run,) = page_of(report_html(any_run)).data["runs"]
+    assert "bars" not in run
+    assert run["groups"]["count"] == run["devices"]
+    assert ("number" in run["map"]) == (many == "MOST_BARS")
+
+
+def test_names_with_markup_are_text(any_run, tmp_path, page_of):
+    evil = "</script><img src=x onerror=alert(1)>"
+    folder = tmp_path / "<b>bold<i>"
+    shutil.copytree(any_run, folder)
+    facts = json.loads((folder / "run.json").read_text())
+    note = {"command": ["edgesim", evil], "notes": {"a": evil}, "platform": evil}
+    (folder / "run.json").write_text(json.dumps(facts | note))
+    html = report_html(folder)
+    page = page_of(html)
+    assert evil not in html
+    assert {"img", "b", "i"}.isdisjoint(page.tags)
+    assert page.written.count(evil) >= 3
+    assert page.data["runs"][0]["name"] == folder.name
+
+
+def test_a_run_that_goes_on_or_was_killed_has_a_page_that_says_so(any_run, tmp_path, page_of):
+    folder = Path(shutil.copytree(any_run, tmp_path / "run"))
+    facts = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(facts | {"status": "running"}))
+    written = page_of(report_html(folder)).written
+    assert "going on, or was killed" in written
+    assert f"edgesim resume {folder}" in written
+
+
+def test_a_run_of_one_round_has_a_page(tmp_path, page_of):
+    simulation.run(parse({**LEARNING, "rounds": 1}, "test"), tmp_path / "one")
+    page = page_of(report_html(tmp_path / "one"))
+    assert "accuracy-joules" in page.data["charts"]
+    assert all(
+        math.isfinite(value) for source in bokeh_columns(page.data["charts"]["accuracy-bits"]) for value in source["x"]
+    )
+
+
+def test_a_run_without_a_round_is_refused_in_one_line(any_run, tmp_path):
+    folder = Path(shutil.copytree(any_run, tmp_path / "none"))
+    read_table(folder, "rounds").iloc[:0].to_parquet(folder / "rounds.parquet")
+    with pytest.raises(EdgesimError, match="has no finished round"):
+        report_html(folder)
+
+
+def test_the_command_writes_beside_the_run_or_where_it_is_told(any_run, tmp_path):
+    done = CliRunner().invoke(app, ["report", str(any_run), "--out", str(tmp_path / "page.html")])
+    assert done.exit_code == 0
+    assert done.stdout.strip() == str(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def refusal(*arguments: object) -> str:
+    done = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    assert done.exit_code == 2
+    told = done.stderr.strip()
+    assert "\n" not in told
+    return told
+
+
+def test_bad_input_is_one_line(any_run, study, tmp_path):
+    assert "no such folder" in refusal(tmp_path / "absent")
+    (tmp_path / "empty").mkdir()
+    assert "not a run folder: run.json is missing" in refusal(tmp_path / "empty")
+    assert "is a file" in refusal(any_run / "run.json")
+    assert "is a folder; expected a file to write" in refusal(any_run, "--out", tmp_path)
+    assert "cannot be written: No such file or directory" in refusal(any_run, "--out", tmp_path / "no" / "page.html")
+    damaged = Path(shutil.copytree(any_run, tmp_path / "damaged"))
+    (damaged / "activities.parquet").write_bytes(b"no table")
+    assert "activities.parquet: cannot be read" in refusal(damaged)
+    assert not (damaged / "report.html").exists()
+    facts = json.loads((any_run / "run.json").read_text())
+    newer = Path(shutil.copytree(any_run, tmp_path / "newer"))
+    (newer / "run.json").write_text(json.dumps(facts | {"schema_version": 99}))
+    assert "schema_version is 99, made by a newer edgesim" in refusal(newer)
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    plan = json.loads((study / "study.json").read_text())
+    plan["runs"] = plan["runs"][-1:]
+    (unfinished / "study.json").write_text(json.dumps(plan))
+    assert "no run of the study is finished" in refusal(unfinished)
