@@ -3,6 +3,7 @@
 Needs Chromium and Playwright (the extra ``dev``), which downloads no browser here; without them these are skipped.
 """
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_the_band_below_the_timeline_is_that_in_use(any_run, open_page):
     uploads = activities[activities["activity"] == "upload"]
     use = band_use(uploads, run.bandwidth_hz, reshared=run.sharing == "reshared")
     edges = np.linspace(0, page.evaluate("() => edgesim.timeline.facts.end"), len(shown) + 1)
-    expected = [use.mean(*span) for span in zip(edges[:-1], edges[1:], strict=True)]
+    expected = [use.mean(*span) for span in itertools.pairwise(edges)]
     tick = page.evaluate("() => edgesim.data.runs[0].bars.tick_s") / (edges[1] - edges[0])
     np.testing.assert_allclose(shown, expected, atol=2 * run.device_count * tick + 1e-3)
     assert shown.max() > 0.3
@@ -140,8 +141,8 @@ def test_a_choice_on_one_picture_shows_on_the_others(any_run, open_page):
     row = rows[(rows["activity"] == "upload") & rows["round"].isin(run.rounds["round"])].iloc[-1]
     middle = (row["t_start_s"] + row["t_end_s"]) / 2
     at = page.evaluate(
-        "([t, device]) => { const p = edgesim.timeline, v = p.view; return [62 + (t - v.from) / (v.to - v.from) * p.width,"
-        " (device + 0.5) / v.bottom * p.height]; }",
+        "([t, device]) => { const p = edgesim.timeline, v = p.view;"
+        " return [62 + (t - v.from) / (v.to - v.from) * p.width, (device + 0.5) / v.bottom * p.height]; }",
         [middle, int(row["device"])],
     )
     page.locator("#timeline").click(position={"x": at[0], "y": at[1]})
@@ -149,7 +150,10 @@ def test_a_choice_on_one_picture_shows_on_the_others(any_run, open_page):
     now = rounds[(rounds["t_start_s"] <= middle) & (rounds["t_end_s"] >= middle)]["round"].iloc[0]
     assert chosen(page) == (str(now), str(row["device"]))
     assert page.evaluate("() => edgesim.charts.cell.renderers[0].data_source.selected.indices") == [row["device"]]
-    marks = "() => edgesim.charts.counts.center.filter((one) => one.name === 'chosen').map((one) => [one.visible, one.location])"
+    marks = (
+        "() => edgesim.charts.counts.center.filter((one) => one.name === 'chosen')"
+        ".map((one) => [one.visible, one.location])"
+    )
     assert page.evaluate(marks) == [[True, now]]
     assert f"Round {now}:" in page.inner_text("#told")
     before = picture(page, "who")
@@ -165,17 +169,15 @@ def test_a_choice_on_one_picture_shows_on_the_others(any_run, open_page):
 def test_a_click_on_a_chart_chooses_its_round_and_on_the_map_its_device(any_run, open_page):
     page = open_page(any_run)
     (run,) = runs_of([any_run])
-    for name, places in (
-        ("counts", [[2, 1]]),
-        ("cell", run.devices.query("frame == frame.max()")[["x_m", "y_m"]].to_numpy()[:1]),
-    ):
+    first = run.devices.query("frame == frame.max() and device == 0")[["x_m", "y_m"]].to_numpy()[0]
+    for name, place in (("counts", (2, 1)), ("cell", first)):
         page.locator(f"#{name}").scroll_into_view_if_needed()
         page.wait_for_timeout(300)
         x, y = page.evaluate(
-            "([name, x, y]) => { const view = Bokeh.index.roots.map((root) => root).find((one) => one.model.name === name),"
+            "([name, x, y]) => { const view = Bokeh.index.roots.find((one) => one.model.name === name),"
             " f = view.frame, box = view.canvas_view.el.getBoundingClientRect();"
             " return [box.left + f.x_scale.compute(x), box.top + f.y_scale.compute(y)]; }",
-            [name, *map(float, places[0])],
+            [name, *map(float, place)],
         )
         page.mouse.click(x, y)
         page.wait_for_timeout(400)
@@ -202,6 +204,7 @@ def test_policies_are_switched_off_and_on(tmp_path, open_page):
             "devices": {"count": 6},
             "data": {"samples_per_device": 30},
             "selection": {"policy": policy},
+            "round": {"admission": "count", "count": 2},
         }
         simulation.run(parse(config, "test"), tmp_path / "study" / policy)
         plan.append({"folder": policy, "knobs": {"policy": policy}, "seed": 0, "status": "finished"})
