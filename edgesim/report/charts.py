@@ -98,10 +98,11 @@ def _accuracy(
         )
         name = f"series:{one.label}"
         plot.varea("x", "low", "high", source=source, color=colors[one.label], alpha=0.18, name=name)
-        plot.line("x", "mean", source=source, color=colors[one.label], line_width=2, name=name)
-        dots = plot.scatter("x", "mean", source=source, color=colors[one.label], size=4, name=name)
+        line = plot.line("x", "mean", source=source, color=colors[one.label], line_width=2, name=name)
+        if over in ("rounds", "seconds"):
+            plot.scatter("x", "mean", source=source, color=colors[one.label], size=4, name=name)
         hover = [("", "@of"), (label, "@x{0,0.[000]}"), ("accuracy", "@mean{0.0000}")]
-        plot.add_tools(HoverTool(renderers=[dots], tooltips=hover))
+        plot.add_tools(HoverTool(renderers=[line], tooltips=hover))
     if not plot.renderers:
         return None
     if target is not None:
@@ -128,7 +129,12 @@ def waste_chart(series: Sequence[Series]) -> Item:
     source = ColumnDataSource({"label": labels, **dict(zip(KINDS, table, strict=True))})
     plot = _chart("waste", "share of energy (1)", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
     bars = plot.hbar_stack(
-        list(KINDS), y="label", height=0.7, source=source, color=[KIND_COLORS[kind] for kind in KINDS]
+        list(KINDS),
+        y="label",
+        height=0.7,
+        source=source,
+        line_color=None,
+        fill_color=[KIND_COLORS[kind] for kind in KINDS],
     )
     for kind, drawn in zip(KINDS, bars, strict=True):
         plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@label"), (kind, f"@{kind}{{0.0%}}")]))
@@ -148,7 +154,7 @@ def _cell() -> figure:
     colors = LinearColorMapper(palette=Viridis256, low=0, high=1, name="use")
     dots = plot.scatter(
         "x", "y", source=source, size="size", fill_color={"field": "use", "transform": colors}, line_color="#808080",
-        line_width="line", name="devices",
+        line_width="line", nonselection_alpha=1.0, name="devices",
     )  # fmt: skip
     plot.add_tools(HoverTool(renderers=[dots], tooltips=[("", "@what"), ("share of rounds", "@use{0.000}")]))
     plot.add_tools(TapTool(renderers=[dots]))
@@ -175,7 +181,12 @@ def _work() -> figure:
     plot = _chart("work", "round (count)", "device seconds (s)", 260)
     source = _unfilled(("middle", "width", "rounds", *KINDS), "work")
     bars = plot.vbar_stack(
-        list(KINDS), x="middle", width="width", source=source, color=[KIND_COLORS[kind] for kind in KINDS]
+        list(KINDS),
+        x="middle",
+        width="width",
+        source=source,
+        line_color=None,
+        fill_color=[KIND_COLORS[kind] for kind in KINDS],
     )
     for kind, drawn in zip(KINDS, bars, strict=True):
         plot.add_tools(HoverTool(renderers=[drawn], tooltips=[("round", "@rounds"), (kind, f"@{kind}{{0,0.[000]}}")]))

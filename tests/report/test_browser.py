@@ -216,11 +216,11 @@ def test_policies_are_switched_off_and_on(tmp_path, open_page):
         "() => Object.values(edgesim.charts).flatMap((chart) => chart.renderers).filter((one) => "
         "one.name === 'series:best-channel').map((one) => one.visible)"
     )
-    assert page.evaluate(shown) == [True] * 12
+    assert page.evaluate(shown) == [True] * 10
     page.uncheck("#series input[value=best-channel]")
-    assert page.evaluate(shown) == [False] * 12
+    assert page.evaluate(shown) == [False] * 10
     page.check("#series input[value=best-channel]")
-    assert page.evaluate(shown) == [True] * 12
+    assert page.evaluate(shown) == [True] * 10
     before = picture(page, "timeline")
     page.select_option("#run", label="best-channel")
     page.wait_for_timeout(300)

@@ -16,7 +16,7 @@ function key(parent, label, color, change) {
   const box = document.createElement("input"), mark = document.createElement("span"), whole = document.createElement("label");
   box.type = "checkbox"; box.checked = true; box.value = label;
   box.addEventListener("change", () => change(box.checked));
-  mark.className = "key"; mark.style.background = color;
+  mark.className = "key"; mark.style.background = color === "#000000" ? "currentColor" : color;
   whole.append(box, mark, label); parent.append(whole);
   return mark;
 }
