@@ -26,6 +26,7 @@ from edgesim.runs.records import write_whole
 from edgesim.terminal import completion, new_command, study_command, trace_command
 from edgesim.terminal import explain as explaining
 from edgesim.terminal.compare_command import compare_command
+from edgesim.terminal.export_command import export_command
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 from edgesim.terminal.study_command import go_on
@@ -36,6 +37,7 @@ app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
 app.command("report")(report_command)
+app.command("export")(export_command)
 
 
 NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]

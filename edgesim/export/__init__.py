@@ -1,0 +1,1 @@
+"""Runs in the forms of other tools: a Perfetto trace, CSV, TensorBoard, MLflow."""
