@@ -70,6 +70,7 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path, installed):
     config = tmp_path / "run.toml"
     config.write_text("rounds = 2\n[learning]\ntraining = 'none'\n[radio]\nchannel = 'free-space'\n")
     typed(["edgesim", "run", "run.toml"], tmp_path, environment)
+    assert "report.html" in typed(["edgesim", "report", "runs/run"], tmp_path, environment)
     where = typed(["python", "-c", "import edgesim; print(edgesim.__file__)"], tmp_path, environment)
     assert str(folder) in where
     (site,) = (folder / "lib").glob("python*/site-packages")
