@@ -118,9 +118,10 @@ def _work(run: Run, rounds: pd.DataFrame) -> dict[str, Any]:
     numbers = rounds["round"].to_numpy()
     starts = np.arange(0, len(numbers), block)
     lasts = numbers[np.minimum(starts + block, len(numbers)) - 1]
+    work = run.work_by_kind[run.work_by_kind["round"].isin(numbers)]
     found: dict[str, Any] = {"block": block, "first": whole(numbers[starts]), "last": whole(lasts)}
     for amount in ("seconds", "bits", "joules"):
-        table = run.work_by_kind.pivot(index="round", columns="kind", values=amount)
+        table = work.pivot(index="round", columns="kind", values=amount)
         table = table.reindex(index=pd.Index(numbers), columns=list(KINDS)).fillna(0.0)
         sums = np.add.reduceat(table.to_numpy(dtype=np.float64), starts, axis=0)
         found[amount] = {kind: exact(column) for kind, column in zip(KINDS, sums.T, strict=True)}
