@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from bokeh.embed import json_item
 from bokeh.models import (
+    BasicTicker,
     ColorBar,
     ColumnDataSource,
     FactorRange,
@@ -169,7 +170,7 @@ def _cell() -> figure:
 
 
 def _counts() -> figure:
-    plot = _chart("counts", "round (count)", "devices (count)", 260)
+    plot = _chart("counts", COSTS["rounds"], "devices (count)", 260)
     source = _unfilled(("round", *COUNT_COLORS), "counts")
     for name, color in COUNT_COLORS.items():
         line = plot.line("round", name, source=source, color=color, line_width=1.5, name=f"count:{name}")
@@ -178,7 +179,7 @@ def _counts() -> figure:
 
 
 def _work() -> figure:
-    plot = _chart("work", "round (count)", "device seconds (s)", 260)
+    plot = _chart("work", COSTS["rounds"], "device seconds (s)", 260)
     source = _unfilled(("middle", "width", "rounds", *KINDS), "work")
     bars = plot.vbar_stack(
         list(KINDS),
@@ -215,6 +216,8 @@ def _chart(name: str, x: str, y: str, height: int, **more: Any) -> figure:
     plot.toolbar.logo = None
     if not isinstance(plot.x_range, FactorRange):
         plot.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    if x == COSTS["rounds"]:
+        plot.xaxis.ticker = BasicTicker(mantissas=[1, 2, 5], min_interval=1)
     plot.add_layout(
         Span(location=np.nan, dimension="height", line_width=1.5, line_dash="dotted", visible=False, name="chosen")
     )

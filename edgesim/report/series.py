@@ -19,5 +19,5 @@ def series_of(runs: Sequence[Run]) -> list[Series]:
 
 
 def _told(name: str, run: Run) -> str:
-    text = value_text(run.knobs[name])
-    return text if name in ("policy", "algorithm") else f"{name} = {text}"
+    value = run.knobs[name]
+    return value if isinstance(value, str) else f"{name} = {value_text(value)}"

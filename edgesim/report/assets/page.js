@@ -54,7 +54,8 @@ async function main() {
   }));
   theme.listeners.push(() => marks.forEach((mark, i) => { mark.style.background = theme.dark ? DATA.states[i].dark : DATA.states[i].light; }));
   for (const [label, color] of Object.entries(DATA.series)) key(by("series"), label, color, (shown) => showSeries(label, shown));
-  by("series").hidden = Object.keys(DATA.series).length < 2;
+  by("series").hidden = Object.keys(DATA.series).length < 2 || !("accuracy-rounds" in DATA.charts);
+  by("means").hidden = !("accuracy-rounds" in DATA.charts);
   legend("count-keys", DATA.counts); legend("kind-keys", DATA.kinds);
   by("untested").hidden = "accuracy-rounds" in DATA.charts;
   DATA.runs.forEach((run, i) => by("run").append(new Option(run.name, i)));
