@@ -29,8 +29,8 @@ from edgesim.terminal.compare_command import compare_command
 from edgesim.terminal.export_command import export_command
 from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
-from edgesim.terminal.study_command import go_on
 from edgesim.terminal.report_command import report_command
+from edgesim.terminal.study_command import go_on
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
