@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from edgesim.analysis.differences import differences_table
-from edgesim.analysis.runs import Run, Study, read_study, runs_of
+from edgesim.analysis.runs import Run, Study, is_study, read_study, runs_of
 from edgesim.errors import EdgesimError
 from edgesim.plots.gallery import compared_knob
 from edgesim.plots.groups import Series
@@ -31,7 +31,7 @@ def report_html(folder: Path, refresh_s: int | None = None) -> str:
     if not folder.is_dir():
         what = "is a file" if folder.is_file() else "no such folder"
         raise EdgesimError(f"{folder}: {what}; give a run folder or a study folder")
-    if (folder / "study.json").is_file():
+    if is_study(folder):
         return _of_study(read_study(folder), refresh_s)
     return _of_run(folder, refresh_s)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from edgesim.analysis.runs import runs_of
+from edgesim.analysis.runs import is_study, runs_of
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run
 from edgesim.terminal.console import PlainConsole
@@ -25,7 +25,7 @@ def export_command(
     """Write a run in the form of other tools; all but CSV need an extra, such as pip install 'edgesim[perfetto]'."""
     if perfetto is None and csv is None and tensorboard is None and mlflow is None:
         raise EdgesimError("nothing to write: give --perfetto FILE, --csv FOLDER, --tensorboard FOLDER or --mlflow URI")
-    if (run / "study.json").is_file():
+    if is_study(run):
         raise EdgesimError(f"{run}: is a study; export one of its run folders")
     read_run(run)
     (found,) = runs_of([run])

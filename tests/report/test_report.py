@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import edgesim
 from edgesim import simulation
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.metrics import scheduled_share
@@ -260,3 +261,16 @@ def test_bad_input_is_one_line(any_run, study, tmp_path):
     plan["runs"] = plan["runs"][-1:]
     (unfinished / "study.json").write_text(json.dumps(plan))
     assert "no run of the study is finished" in refusal(unfinished)
+
+
+def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path):
+    """Its folder is as `edgesim.study` leaves it, not one that a test wrote."""
+    base = {"rounds": 3, "devices": {"count": 4}, "data": {"dataset": "none"}, "learning": {"training": "none"}}
+    base["round"] = {"payload_bits": 1e6}
+    axes = {"selection.policy": ["random", "best-channel"]}
+    edgesim.study(base, axes, seeds=2, out=tmp_path / "study", jobs=1, quiet=True)
+    html = report_html(tmp_path / "study")
+    assert all(name in html for name in ("study study", "best-channel-s0", "random-s0"))
+    done = CliRunner().invoke(app, ["export", str(tmp_path / "study"), "--csv", str(tmp_path / "csv")])
+    assert done.exit_code == 2
+    assert "is a study; export one of its run folders" in done.output
