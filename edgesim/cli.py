@@ -31,6 +31,7 @@ from edgesim.terminal.options import Command, keys_called
 from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 from edgesim.terminal.report_command import report_command
 from edgesim.terminal.study_command import go_on
+from edgesim.terminal.tune_command import tune_command
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 app.add_typer(trace_command.app, name="trace")
@@ -38,6 +39,7 @@ app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 app.command("export")(export_command)
+app.command("tune")(tune_command)
 
 
 NoUserCode = Annotated[bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")]

@@ -21,8 +21,8 @@ Key = tuple[Knob | None, ...]
 def summarise(study_folder: Path) -> pd.DataFrame:
     """One row per combination of knobs, in the plan's order; raises `EdgesimError`.
 
-    Columns: the knobs; ``seeds`` (finished runs) and ``left_out`` (failed or unfinished ones); every measure
-    that some run has, as its mean over seeds with ``_low`` and ``_high`` (95 % t interval).
+    Combinations whose runs a tuning pruned have none. Columns: the knobs; ``seeds`` (finished runs) and ``left_out``
+    (others); every measure that some run has, as its mean over seeds with ``_low`` and ``_high`` (95 % t interval).
 
     With a target, ``not_reached`` counts the runs that never reached it and ``not_stayed`` those that were below it at
     their last test. Rounds, seconds and joules to the target are means over the runs that reached it, NaN if none did.
@@ -40,6 +40,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     names = study.knob_names
     groups: dict[Key, dict[int, Measures]] = {}
     left_out: dict[Key, int] = {}
+    pruned: dict[Key, int] = {}
     lost = {paired.run.folder: {"idp_points": paired.idp_points} for paired in pairs(study.finished)[0]}
     for entry in study.planned:
         key = tuple(entry.run.knobs.get(name) for name in names)
@@ -48,6 +49,9 @@ def summarise(study_folder: Path) -> pd.DataFrame:
             group[entry.run.seed] = measure(entry.run, study.target) | lost.get(entry.run.folder, {})
         else:
             left_out[key] = left_out.get(key, 0) + 1
+            pruned[key] = pruned.get(key, 0) + (entry.status == "pruned")
+    # Of a cell that a tuning gave up there is nothing to tell.
+    groups = {key: group for key, group in groups.items() if group or pruned[key] < left_out[key]}
     present = {name for group in groups.values() for values in group.values() for name in values}
     apart = (*TO_TARGET, *TO_STAY, *convergence.MEASURES)
     averaged = [name for name in NAMES if name in present and name not in apart]
@@ -130,7 +134,9 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
         notes.append(f"Not trained with the back end asked for: {_some(replaced)}; edgesim show RUN says why.")
-    lost = int(summary["left_out"].sum())
+    if given_up := sum(entry.status == "pruned" for entry in study.planned):
+        notes.append(f"{given_up} {'run that was' if given_up == 1 else 'runs that were'} pruned are left out.")
+    lost = sum(entry.status not in ("finished", "pruned") for entry in study.planned)
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
     return notes

@@ -122,6 +122,11 @@ def round_of(path: Path) -> int:
     return int(path.name.split("-")[1])
 
 
+def saved_round(folder: Path) -> int:
+    """The round behind which an unfinished run was saved last; 0 where it was not."""
+    return next((round_of(path) for path in files(folder)), 0)
+
+
 def files(folder: Path, *kinds: str) -> list[Path]:
     """The checkpoints of a run, the newest first, whole or not; ``kinds`` are ``checkpoint`` where none is given."""
     wanted = kinds or ("checkpoint",)

@@ -225,6 +225,13 @@ def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
         write_whole(folder / "run.json", json.dumps({**run, "status": "failed", "reason": reason}, indent=2) + "\n")
 
 
+def note_pruned(folder: Path, reason: str) -> None:
+    """Note in a folder, whose lease is held, that its run was given up where it was saved last, and why."""
+    with system_errors(f"{folder}: cannot be written"):
+        noted = {**read_run(folder), "status": "pruned", "reason": reason}
+        write_whole(folder / "run.json", json.dumps(noted, indent=2) + "\n")
+
+
 def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> dict[str, int]:
     """Begin the streams of a run with the first rows of another's tables, or of its own; their bytes by table.
 

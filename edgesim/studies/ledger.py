@@ -10,9 +10,9 @@ from edgesim.errors import EdgesimError
 from edgesim.runs.lease import Holder, standing
 from edgesim.runs.records import read_run
 
-Status = Literal["planned", "running", "finished", "failed", "stopped", "lost", "damaged"]
+Status = Literal["planned", "running", "finished", "pruned", "failed", "stopped", "lost", "damaged"]
 
-STATUSES: tuple[Status, ...] = ("finished", "running", "planned", "stopped", "lost", "failed", "damaged")
+STATUSES: tuple[Status, ...] = ("finished", "pruned", "running", "planned", "stopped", "lost", "failed", "damaged")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class State:
     """How far a run is."""
 
     status: Status
-    """``stopped``: it was asked to end; ``lost``: its process is gone. Both go on from what they saved."""
+    """``stopped``: it was asked to end; ``lost``: its process is gone; ``pruned``: a tuning gave it up. All of these go
+    on from what they saved."""
     reason: str = ""
     """One line: why it failed, or cannot be read."""
     holder: Holder | None = None
@@ -48,6 +49,8 @@ def state_of(folder: Path, config: Mapping[str, Any] | None = None) -> State:
         return State("finished", reason)
     if run["status"] == "running" or lease is not None:
         return State("lost", "", holder)
+    if run["status"] == "pruned":
+        return State("pruned", reason)
     return State("stopped" if run["status"] == "interrupted" else "failed", reason)
 
 

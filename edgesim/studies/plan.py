@@ -62,7 +62,7 @@ def grid(
         if key in axes or key == "seed":
             raise EdgesimError(f"--set {override}: the study itself varies {key}", key)
     labels = labels or {}
-    knob_names = _knobs(axes, labels)
+    knob_names = names_of_knobs(axes, labels)
     if not isinstance(seeds, Iterable) or len(seeds) == 0:
         raise EdgesimError(f"seeds: expected a list of at least one seed, such as range(3) (got {seeds!r})")
     runs: list[PlannedRun] = []
@@ -121,7 +121,7 @@ def _nested(base: Mapping[str, Any], cell: Mapping[str, Knob | None], overrides:
     return nested
 
 
-def _knobs(keys: Iterable[str], taken: Iterable[str]) -> list[str]:
+def names_of_knobs(keys: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Names of knobs: what `KNOB_NAMES` says or the last part of the key, or the whole key if names would be equal."""
     names = {key: KNOB_NAMES.get(key, key.rpartition(".")[2]) for key in keys}
     times = Counter([*names.values(), *taken])

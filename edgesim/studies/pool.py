@@ -4,7 +4,7 @@ import os
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -14,6 +14,7 @@ from pathlib import Path
 from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
+from edgesim.runs.checkpoints import saved_round
 from edgesim.runs.lease import Taken, leased
 from edgesim.runs.processes import ask_to_end, cores, hear_parent, let_in, start_process, uninterrupted
 from edgesim.runs.records import note_failure
@@ -32,12 +33,27 @@ class Ending:
     """How one run of a study ended."""
 
     status: str
-    """``finished``, ``failed`` or ``interrupted``; ``elsewhere`` where another process works on it."""
+    """``finished``, ``failed``, ``interrupted`` or ``paused``; ``elsewhere`` where another process works on it."""
     reason: str
     reused: bool = False
     """Whether the run was finished before and not run again."""
     fields: tuple[str, ...] = ()
     """``fields`` of the `EdgesimError` with which the run ended."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Processes that stay between pools, since each loads its libraries for seconds."""
+
+    processes: dict[Connection, BaseProcess] = field(default_factory=dict)
+
+    def close(self) -> None:
+        """End them."""
+        for connection, process in self.processes.items():
+            process.kill()
+            process.join()
+            connection.close()
+        self.processes.clear()
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,10 @@ class Pool:
     """Folders of finished runs that are run again."""
     endings: dict[str, Ending]
     display: Display
+    until: Mapping[str, int] = field(default_factory=dict)
+    """By folder, the round behind which a run is saved and pauses."""
+    crew: Crew | None = None
+    """Works on the runs and stays, unless an error ends the pool; None: processes that end with the runs."""
     elsewhere: set[str] = field(default_factory=set)
     """Folders of the runs that other processes work on."""
 
@@ -102,14 +122,16 @@ class Pool:
         """
         waiting, killed = deque(runs), []
         share = max(1, cores() // min(jobs, len(runs)))
-        processes: dict[Connection, BaseProcess] = {}
+        crew = self.crew or Crew()
+        processes, is_whole = crew.processes, False
         at_work: dict[Connection, PlannedRun] = {}
 
         def give(connection: Connection) -> None:
             run = at_work[connection] = waiting.popleft()
             with suppress(OSError):
                 # A process that has ended is noticed when it is listened to.
-                connection.send((run.config, self.out / run.folder, self.study.target, share, run.folder in self.anew))
+                fresh, until = run.folder in self.anew, self.until.get(run.folder)
+                connection.send((run.config, self.out / run.folder, self.study.target, share, fresh, until))
 
         def listen(connection: Connection) -> bool:
             """Take one message; returns whether the process lives."""
@@ -151,6 +173,7 @@ class Pool:
             try:
                 with let_in(held):
                     run_them()
+                is_whole = True
             except KeyboardInterrupt:
                 for connection, run in at_work.items():
                     if self.display.has_started(run.folder):
@@ -163,10 +186,8 @@ class Pool:
                         listen(connection)
                 raise
             finally:
-                for connection, process in processes.items():
-                    process.kill()
-                    process.join()
-                    connection.close()
+                if not (is_whole and self.crew):
+                    crew.close()
         return killed
 
 
@@ -189,15 +210,21 @@ def _serve(connection: Connection) -> None:
         hear_parent()
         status = ""
         while status != "interrupted":
-            config, folder, target, share, fresh = connection.recv()
-            ending = _run_one(config, folder, target, share, fresh, send)
+            config, folder, target, share, fresh, until = connection.recv()
+            ending = _run_one(config, folder, target, share, fresh, until, send)
             status = ending.status
             with uninterrupted():
                 send(ending)
 
 
 def _run_one(
-    config: RunConfig, folder: Path, target: float | None, share: int, fresh: bool, send: Callable[[Message], None]
+    config: RunConfig,
+    folder: Path,
+    target: float | None,
+    share: int,
+    fresh: bool,
+    until: int | None,
+    send: Callable[[Message], None],
 ) -> Ending:
     """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
     listener = Listener(folder.name, config, send)
@@ -213,12 +240,15 @@ def _run_one(
             listener.on_note,
             fresh,
             keep_failure=True,
+            until=until,
         )
     except Taken as taken:
         return Ending("elsewhere", str(taken))
     except EdgesimError as error:
         return Ending("failed", str(error), fields=error.fields)
     except KeyboardInterrupt:
+        if until is not None and saved_round(folder) == until:
+            return Ending("paused", f"behind round {until}")
         return Ending("interrupted", "stopped as the study was")
     except Exception as error:
         traceback.print_exc()

@@ -42,8 +42,9 @@ def run_study(
     """Run the runs that are not finished, or whose files or code have changed since; a failing run stops no other.
 
     ``fresh`` names the folders of finished runs that are run again; True means all. Runs that failed before are tried
-    again, unless ``retry_failed`` is false. The plan in the folder grows by runs that it does not have. Other processes
-    may work on the same study, each on runs that nobody has; those of others are waited for.
+    again, and those that a tuning pruned go on, unless ``retry_failed`` is false. The plan in the folder grows by runs
+    that it does not have. Other processes may work on the same study, each on runs that nobody has; those of others are
+    waited for.
 
     Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
@@ -68,6 +69,9 @@ def run_study(
     endings = {folder: Ending("finished", "finished before", reused=True) for folder in why if why[folder] is None}
     bad = {"damaged"} if retry_failed else {"damaged", "failed"}
     endings |= {folder: Ending("failed", state.reason) for folder, state in states.items() if state.status in bad}
+    if not retry_failed:
+        given_up = {folder: state for folder, state in states.items() if state.status == "pruned"}
+        endings |= {folder: Ending("pruned", state.reason) for folder, state in given_up.items()}
     grow(study, out)
     _tell_begun({folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console)
     rounds = {run.folder: expected_rounds(run.config) for run in study.runs}

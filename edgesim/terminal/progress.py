@@ -176,20 +176,21 @@ def bar(console: Console, transient: bool = False, lines: bool | None = None) ->
 class Display:
     """A bar for the whole study in rounds, and one for every run in progress."""
 
-    def __init__(self, console: Console, name: str, rounds: dict[str, int]) -> None:
+    def __init__(self, console: Console, name: str, rounds: dict[str, int], noted: set[str] | None = None) -> None:
+        """``noted``: subjects of notes that are not printed any more; with it bars are erased at their end."""
         self._console = console
         self._rounds = rounds
         self._done = dict.fromkeys(rounds, 0)
         self._status: dict[str, str] = {}
         """Statuses of the runs that have ended."""
         self._said: set[str] = set()
-        self._noted: set[str] = set()
+        self._noted = set() if noted is None else noted
         """Subjects of the notes printed so far."""
         self._goes_on = False
         """Whether any run has had a round or finished."""
         self._held: list[str] = []
         """Failures not printed yet: if no run has a round, the study's error reports the first one instead."""
-        self._progress = bar(console)
+        self._progress = bar(console, transient=noted is not None)
         self._all = self._progress.add_task(name, total=sum(rounds.values()), text="")
         self._bars: dict[str, TaskID] = {}
 
@@ -241,7 +242,7 @@ class Display:
         """
         self._status[run] = status
         # If all runs of a study fail for the same reason, it is printed once.
-        if status != "finished" and reason not in self._said:
+        if status not in ("finished", "pruned", "paused") and reason not in self._said:
             self._said.add(reason)
             self._held.append(f"{status} {run}: {reason}")
         if status == "finished" or self._goes_on:

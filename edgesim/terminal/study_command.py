@@ -60,7 +60,7 @@ def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool
     run_study(study, folder, jobs, retry_failed=retry_failed)
     ledger = read_ledger(folder)
     print_ledger(folder, ledger)
-    if any(state.status != "finished" for state in ledger.values()):
+    if any(state.status not in ("finished", "pruned") for state in ledger.values()):
         raise typer.Exit(1)
 
 
@@ -70,7 +70,7 @@ def print_ledger(folder: Path, ledger: dict[str, State]) -> None:
     counts = Counter(state.status for state in ledger.values())
     told = ", ".join(f"{counts[each]} {each}" for each in STATUSES if counts[each])
     console.print(f"{folder}: {len(ledger)} runs: {told}", highlight=False, soft_wrap=True)
-    rows = [(name, state) for name, state in ledger.items() if state.status not in ("finished", "planned")]
+    rows = [(name, state) for name, state in ledger.items() if state.status not in ("finished", "planned", "pruned")]
     if rows:
         shown = bare_table("", ["run", "", "what"], [])
         for name, state in rows:

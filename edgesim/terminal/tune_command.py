@@ -1,0 +1,75 @@
+"""``edgesim tune``: knobs tuned by an optimiser instead of a grid."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgesim.config_file import parse, set_key, set_value
+from edgesim.files.text_file import read_toml
+from edgesim.runs import named_code
+from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.study_command import tell_user_code
+from edgesim.tuning.knobs import Spec, parse_knobs
+from edgesim.tuning.objectives import OBJECTIVES
+from edgesim.tuning.tune import tune
+
+
+@plain_errors
+def tune_command(
+    config: Annotated[Path, typer.Argument(help="TOML file of a run.")],
+    knob: Annotated[
+        list[str], typer.Option(help="A key with a range or a list: round.tmax_s=0.1:2.0, round.count=5,10; repeated.")
+    ],
+    objective: Annotated[
+        list[str], typer.Option(help=f"What is sought; several give a Pareto front: {', '.join(OBJECTIVES)}.")
+    ],
+    trials: Annotated[int, typer.Option(help="Trials of all processes that tune in the folder.")] = 60,
+    target: Annotated[float | None, typer.Option(help="Accuracy of what is to a target.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs of a trial.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the optimiser.")] = 0,
+    judge: Annotated[int, typer.Option(help="Best cells that are run again on fresh seeds.")] = 3,
+    prune: Annotated[
+        bool, typer.Option("--prune/--no-prune", help="Give up trials that can no longer be among the best.")
+    ] = True,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as rounds=50.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Study folder; runs/<name of the config>-tune when absent.")] = None,
+    no_user_code: Annotated[
+        bool, typer.Option("--no-user-code", help="Refuse a config that names code outside edgesim.")
+    ] = False,
+) -> None:
+    """Find the values of knobs that are best by an objective, with an optimiser instead of a grid."""
+    knobs = parse_knobs(knob)
+    _tell_user_code(config, knobs, set_ or [], no_user_code)
+    tune(
+        config,
+        knobs,
+        objective,
+        out or Path("runs") / f"{config.stem}-tune",
+        trials,
+        target=target,
+        seeds=seeds,
+        seed=seed,
+        overrides=set_ or [],
+        jobs=jobs,
+        prune=prune,
+        judge=judge,
+    )
+
+
+def _tell_user_code(config: Path, knobs: Mapping[str, Spec], overrides: list[str], is_refused: bool) -> None:
+    """Print what the trials' configs name of code outside edgesim, before any of it is imported, or refuse it."""
+    settings = {}
+    for key, values in knobs.items():
+        for value in values:
+            nested = read_toml(config)
+            for override in overrides:
+                set_value(nested, override)
+            for other, first in ({name: spec[0] for name, spec in knobs.items()} | {key: value}).items():
+                set_key(nested, other, first)
+            found = parse(nested, f"--knob {key}")
+            settings[str(named_code.foreign(found))] = found
+    for found in settings.values():
+        tell_user_code(found, config, is_refused)

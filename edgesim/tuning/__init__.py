@@ -1,0 +1,1 @@
+"""Tuning: an optimiser (Optuna) proposes cells of knobs, whose runs make a study that grows."""

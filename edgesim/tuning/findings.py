@@ -1,0 +1,236 @@
+"""What a tuning found: the table of trials, the best cells on the seeds that chose them and on fresh ones, figures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+
+from edgesim.analysis.summary import summarise
+from edgesim.runs.records import write_whole
+from edgesim.studies.plan import Study
+from edgesim.studies.running import run_study
+from edgesim.terminal.table_text import bare_table, print_whole
+from edgesim.tuning.journal import Told
+from edgesim.tuning.ranking import front, has_reached, ranked
+from edgesim.tuning.sayings import cell_text, row_text
+from edgesim.tuning.task import Task
+
+TABLE = "trials.csv"
+_SHOWN = 10
+"""Rows of the table on the terminal."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a tuning found."""
+
+    folder: Path
+    """Of the study whose runs are those of all trials."""
+    trials: pd.DataFrame
+    """``trials.csv``: a row for each trial, with its knobs, how it ended, and its objectives."""
+    best: pd.DataFrame
+    """Rows of the study's summary, the best first: of one objective all that count, of several the Pareto front."""
+    fresh: pd.DataFrame
+    """The summary of the best cells over seeds that chose nothing; empty where none were judged again."""
+    answers: list[str]
+    """What was found, in sentences."""
+
+
+def conclude(
+    out: Path,
+    task: Task,
+    told: Sequence[Told],
+    importances: Mapping[str, Mapping[str, float]],
+    judge: int,
+    jobs: int | None,
+    console: Console,
+) -> Tuned:
+    """Judge the best cells again, print and write what was found, and draw it."""
+    summary = _of_trials(summarise(out), task, told)
+    trials = trial_table(task, told, summary)
+    write_whole(out / TABLE, trials.to_csv(index=False, lineterminator="\n"))
+    best = finalists(summary, task, judge)
+    fresh = _judged_again(out, task, best, jobs, console) if len(best) else pd.DataFrame()
+    leading = summary[has_reached(summary, task.objectives)]
+    leading = (
+        front(summary, task.objectives)
+        if len(task.objectives) > 1
+        else ranked(leading, task.objectives[0].measure, task.objectives[0].is_maximised)
+    )
+    _print_table(out, task, leading if len(leading) else best, fresh, console)
+    answers = answers_of(task, summary, best, fresh)
+    with console.status("drawing the figures"):
+        figures = _draw(out, task, trials, leading, importances)
+    for answer in answers:
+        console.print(answer, highlight=False, soft_wrap=True)
+    counts = trials["status"].value_counts()
+    told_counts = ", ".join(f"{count} {status}" for status, count in counts.items())
+    console.print(
+        f"{len(trials)} trials: {told_counts}; table in {out / TABLE}, {len(figures)} figures in {out / 'plots'}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return Tuned(out, trials, leading.reset_index(drop=True), fresh, answers)
+
+
+def _of_trials(summary: pd.DataFrame, task: Task, told: Sequence[Told]) -> pd.DataFrame:
+    """Rows of a study's summary that are complete trials."""
+    asked = {_key(task, one.values) for one in told if one.status == "complete"}
+    names = list(task.names.values())
+    keep = [tuple(row[name] for name in names) in asked for row in summary.to_dict("records")]
+    return summary[keep].reset_index(drop=True)
+
+
+def _key(task: Task, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(values[key] for key in task.names)
+
+
+def trial_table(task: Task, told: Sequence[Told], summary: pd.DataFrame) -> pd.DataFrame:
+    """A row for each trial: number, knobs, how it ended and why, and of each objective mean, interval and bound.
+
+    The mean of a trial in which not every seed reached the target is over those that did, as in ``summary.csv``; a
+    pruned one has bounds alone, and where it was pruned.
+    """
+    names = task.names
+    rows = _by_cell(task, summary)
+    table = []
+    for one in told:
+        row = rows.get(_key(task, one.values), {}) if one.status == "complete" else {}
+        line: dict[str, Any] = {"trial": one.number} | {names[key]: one.values[key] for key in names}
+        line |= {"status": one.status, "imported": one.is_imported, "counts": one.counts}
+        for place, objective in enumerate(task.objectives):
+            measure = objective.measure
+            columns = [measure, f"{measure}_low", f"{measure}_high"]
+            columns += [f"{measure}_bound"] if objective.only_grows else []
+            line |= {column: row.get(column, np.nan) for column in columns}
+            if one.status == "pruned" and one.seen is not None and objective.only_grows:
+                line[f"{measure}_bound"] = one.seen.values[place]
+        table.append(line | {"reason": one.reason})
+    return pd.DataFrame(table)
+
+
+def finalists(summary: pd.DataFrame, task: Task, count: int) -> pd.DataFrame:
+    """The rows that are judged again: of one objective the first ones, of several some along the front, ends included.
+
+    Where nothing reached the target, the nearest ones.
+    """
+    first = task.objectives[0]
+    ahead = ranked(summary, first.measure, first.is_maximised)
+    if len(task.objectives) > 1 and len(on_front := front(summary, task.objectives)):
+        places = np.unique(np.linspace(0, len(on_front) - 1, min(count, len(on_front))).round().astype(int))
+        return on_front.iloc[places] if count else on_front.head(0)
+    return ahead.head(count)
+
+
+def _judged_again(out: Path, task: Task, best: pd.DataFrame, jobs: int | None, console: Console) -> pd.DataFrame:
+    fresh = out.with_name(f"{out.name}-fresh")
+    runs = [run for values in cells_of(task, best) for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
+    run_study(Study(fresh.name, runs, task.target, task.reference), fresh, jobs, console)
+    chosen = {_key(task, values) for values in cells_of(task, best)}
+    summary = summarise(fresh)
+    keep = [tuple(row[name] for name in task.names.values()) in chosen for row in summary.to_dict("records")]
+    return summary[keep].reset_index(drop=True)
+
+
+def cells_of(task: Task, rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Values of the knobs, by key, of rows of a summary."""
+    return [{key: _own(row[name]) for key, name in task.names.items()} for row in rows.to_dict("records")]
+
+
+def _by_cell(task: Task, rows: pd.DataFrame) -> dict[tuple[Any, ...], dict[Any, Any]]:
+    """Rows of a summary by the values of their knobs."""
+    return {tuple(row[name] for name in task.names.values()): row for row in rows.to_dict("records")}
+
+
+def _own(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _print_table(out: Path, task: Task, rows: pd.DataFrame, fresh: pd.DataFrame, console: Console) -> None:
+    what = "Pareto front" if len(task.objectives) > 1 else "best cells"
+    more = f", {_SHOWN} of {len(rows)}" if len(rows) > _SHOWN else ""
+    headings = [objective.words for objective in task.objectives]
+    if len(fresh):
+        headings += [f"{heading}, fresh seeds" for heading in headings]
+    shown = bare_table(f"{out}: {what}{more}", list(task.names.values()), headings)
+    judged = _by_cell(task, fresh)
+    for values, row in zip(cells_of(task, rows), rows.head(_SHOWN).to_dict("records"), strict=False):
+        texts = [row_text(row, objective) for objective in task.objectives]
+        if len(fresh):
+            anew = judged.get(_key(task, values))
+            texts += ["" if anew is None else row_text(anew, objective) for objective in task.objectives]
+        shown.add_row(*(f"{value:g}" if isinstance(value, float) else str(value) for value in values.values()), *texts)
+    print_whole(console, shown)
+
+
+def answers_of(task: Task, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.DataFrame) -> list[str]:
+    """The best cell by each objective, on the seeds that chose it and, where it was judged again, on fresh ones."""
+    if summary.empty:
+        return ["No trial was run to its end."]
+    told = []
+    judged = _by_cell(task, fresh)
+    reached = has_reached(summary, task.objectives)
+    if not reached.any():
+        told.append(
+            f"No trial reached the target {task.target:g} on all of its seeds: what follows are bounds, not times; "
+            "give runs more time or choose a lower target."
+            if task.target is not None
+            else "No trial has all of its objectives."
+        )
+    for objective in task.objectives:
+        (values, *_), row = _first(task, summary, objective)
+        what = "Greatest" if objective.is_maximised else "Least"
+        text = f"{what} {objective.words} (mean ± 95 %): {cell_text(task, values)}, {row_text(row, objective)}"
+        if (anew := judged.get(_key(task, values))) is not None:
+            text += f" on the seeds that chose it, {row_text(anew, objective)} on fresh ones"
+        edges = [knob.key for knob in task.knobs if _is_at_edge(knob, values[knob.key])]
+        told.append(text + (f"; that is the edge of {' and '.join(edges)}, widen it." if edges else "."))
+    if len(task.objectives) == 1 and len(fresh) > 1:
+        (objective,) = task.objectives
+        (first, *_), row = _first(task, fresh, objective)
+        if _key(task, first) != _key(task, cells_of(task, best.head(1))[0]):
+            told.append(f"On the fresh seeds {cell_text(task, first)} comes first of the {len(fresh)} judged again.")
+    return told
+
+
+def _first(task: Task, rows: pd.DataFrame, objective: Any) -> tuple[list[dict[str, Any]], dict[Any, Any]]:
+    best = ranked(rows, objective.measure, objective.is_maximised).head(1)
+    return cells_of(task, best), best.to_dict("records")[0]
+
+
+def _is_at_edge(knob: Any, value: Any) -> bool:
+    if knob.choices and not knob.is_ordered:
+        return False
+    return value in (knob.ends[0], knob.ends[-1])
+
+
+def _draw(
+    out: Path,
+    task: Task,
+    trials: pd.DataFrame,
+    best: pd.DataFrame,
+    importances: Mapping[str, Mapping[str, float]],
+) -> list[Path]:
+    from edgesim.plots import tuning as figures
+    from edgesim.plots.style import save
+
+    measures = {objective.measure: objective.is_maximised for objective in task.objectives}
+    numeric = [task.names[knob.key] for knob in task.knobs if not knob.choices or knob.is_ordered]
+    logs = [task.names[knob.key] for knob in task.knobs if knob.spans_a_decade]
+    shares = {
+        measure: {task.names[key]: share for key, share in found.items()} for measure, found in importances.items()
+    }
+    drawn = {"history": figures.draw_history(trials, measures)}
+    if len(measures) > 1 and len(best):
+        drawn["front"] = figures.draw_front(trials, best, list(measures))
+    if any(shares.values()):
+        drawn["importance"] = figures.draw_importance(shares)
+    if len(numeric) > 1 and trials["counts"].any():
+        totals = {name: sum(each.get(name, 0.0) for each in shares.values()) for name in numeric}
+        x, y = sorted(numeric, key=lambda name: -totals[name])[:2]
+        drawn["contour"] = figures.draw_contour(trials, x, y, list(measures), logs)
+    return [path for name, figure in drawn.items() for path in save(figure, out / "plots" / f"tuning-{name}")]

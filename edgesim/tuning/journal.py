@@ -1,0 +1,360 @@
+"""What a tuning has asked and been told: Optuna's journal, a file in the study's folder that several processes share.
+
+A trial that is at work names the folder whose lease its process holds; when nobody holds that any more, the trial is
+closed, and its cell is asked again, whose runs go on from their checkpoints.
+"""
+
+import itertools
+import json
+import math
+import os
+import secrets
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
+from edgesim.runs.lease import LEASE_S, Lease, leased, standing
+from edgesim.runs.resumption import first_difference
+from edgesim.streams import Streams
+from edgesim.studies.plan import Knob as Value
+from edgesim.tuning.knobs import Knob
+from edgesim.tuning.objectives import Objective, Seen
+from edgesim.tuning.trial import Outcome
+
+if TYPE_CHECKING:
+    import optuna
+    from optuna.trial import FrozenTrial, Trial
+
+FOLDER = "tuning"
+"""Of the journal, in the study's."""
+_FILE = "journal.log"
+_NAME = "edgesim"
+_STREAM, _UNTRIED = "tuning.sampler", "tuning.untried"
+_SEEDS = 1 << 31
+"""Optuna takes seeds below this."""
+_MOST_CELLS = 100_000
+"""Combinations of values up to which it is known when all are tried."""
+_LEAST_TRIALS = 8
+"""With different values, from which the importance of knobs is worked out."""
+_INSTALL = "tuning needs Optuna: pip install 'edgesim[optuna]'"
+
+
+def need_optuna() -> None:
+    """Raises `EdgesimError` where Optuna is not installed, or is older than what is used of it."""
+    try:
+        version = metadata.version("optuna")
+    except metadata.PackageNotFoundError:
+        raise EdgesimError(_INSTALL) from None
+    if int(version.partition(".")[0]) < 5:
+        raise EdgesimError(f"{_INSTALL}; version {version} is too old, 5 or later is needed")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A trial as the journal has it."""
+
+    number: int
+    values: Mapping[str, Value]
+    """By key of the config."""
+    status: str
+    """``complete``, ``pruned``, ``failed`` or ``running``."""
+    seen: Seen | None
+    reason: str
+    is_imported: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether its values are those of whole runs that reached what is sought."""
+        return self.status == "complete" and self.seen is not None and self.seen.short <= 0
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The trials of a tuning; `opened` opens it."""
+
+    folder: Path
+    knobs: Sequence[Knob]
+    objectives: Sequence[Objective]
+    seed: int
+    study: "optuna.Study"
+    worker: str
+    """Name of the folder whose lease this process holds."""
+    mine: "dict[int, Trial]" = field(default_factory=dict)
+    """Trials that this process works on."""
+
+    def told(self) -> list[Told]:
+        """All trials but those that were closed without an answer, or wait for a process."""
+        found = []
+        for trial in self.study.get_trials(deepcopy=False):
+            running = trial.state.name == "RUNNING" and len(trial.params) == len(self.knobs)
+            if not running and "status" not in trial.user_attrs:
+                continue
+            status = "running" if running else trial.user_attrs["status"]
+            seen = None
+            if trial.values is not None and not running:
+                seen = Seen(tuple(trial.values), trial.constraints.get("target", -math.inf))
+            reason, imported = trial.user_attrs.get("reason", ""), trial.user_attrs.get("imported", False)
+            found.append(Told(trial.number, self._values(trial.params), status, seen, reason, imported))
+        return found
+
+    def ask(self, most: int) -> tuple[int, dict[str, Value]] | None:
+        """Number and values of a new trial, of this process from now on.
+
+        None where ``most`` trials are at work or answered, not counting imported ones, or all combinations of values
+        are. One that is so already is not asked again: another one is drawn instead.
+        """
+        from optuna.trial import TrialState
+
+        with self._locked():
+            self._close_lost()
+            told = self.told()
+            if sum(not one.is_imported for one in told) >= most:
+                return None
+            known = {_key(one.values) for one in told}
+            while True:
+                number = len(self.study.get_trials(deepcopy=False))
+                untried = self._untried(known)
+                if untried is not None and not untried:
+                    return None
+                self.study.sampler = _sampler(self.seed, number, len(self.knobs))
+                trial = self.study.ask({knob.key: knob.distribution() for knob in self.knobs})
+                trial.set_user_attr("worker", self.worker)
+                values = self._values(trial.params)
+                if _key(values) not in known:
+                    self.mine[trial.number] = trial
+                    return trial.number, values
+                self.study.tell(trial, state=TrialState.FAIL)
+                self.study.enqueue_trial(self._drawn(untried, number))
+
+    def tell(self, number: int, outcome: Outcome) -> None:
+        """Note what became of a trial of this process."""
+        from optuna.trial import TrialState
+
+        trial = self.mine[number]
+        with self._locked():
+            trial.set_user_attr("status", outcome.status)
+            trial.set_user_attr("reason", outcome.reason)
+            if outcome.seen is None:
+                self.study.tell(trial, state=TrialState.FAIL)
+            else:
+                if math.isfinite(outcome.seen.short):
+                    trial.set_constraint("target", outcome.seen.short)
+                self.study.tell(trial, list(outcome.seen.values))
+        del self.mine[number]
+
+    def is_below_median(self, number: int, rung: int, value: float) -> bool:
+        """Whether a trial has less behind a rung than the median of the others had; of one objective only."""
+        trial = self.mine[number]
+        trial.report(value, rung)
+        return bool(trial.should_prune())
+
+    def add(self, values: Mapping[str, Value], seen: Seen) -> None:
+        """Note a trial whose runs were finished before it was asked for."""
+        from optuna.trial import create_trial
+
+        short = {"target": seen.short} if math.isfinite(seen.short) else {}
+        parameters = {knob.key: knob.parameter(values[knob.key]) for knob in self.knobs}
+        with self._locked():
+            if _key(values) in {_key(one.values) for one in self.told()}:
+                return
+            self.study.add_trial(
+                create_trial(
+                    values=list(seen.values),
+                    params=parameters,
+                    distributions={knob.key: knob.distribution() for knob in self.knobs},
+                    user_attrs={"status": "complete", "imported": True},
+                    constraints=short,
+                )
+            )
+
+    def hand_back(self) -> None:
+        """Let other processes, or a later one, have the trials that this one works on."""
+        with self._locked():
+            for trial in self.mine.values():
+                self._close(self.study.get_trials(deepcopy=False)[trial.number])
+        self.mine.clear()
+
+    def importances(self) -> dict[str, dict[str, float]]:
+        """Of each measure that is sought the share of each knob, by its key, in how it varies (PED-ANOVA).
+
+        Empty where there are fewer than two knobs, or too few trials that reached what is sought.
+        """
+        import optuna
+
+        counted = {one.number for one in self.told() if one.counts}
+        trials = [trial for trial in self.study.get_trials(deepcopy=False) if trial.number in counted]
+        found: dict[str, dict[str, float]] = {}
+        for place, objective in enumerate(self.objectives):
+            if len(self.knobs) < 2 or len({trial.values[place] for trial in trials}) < _LEAST_TRIALS:
+                found[objective.measure] = {}
+                continue
+            with _quiet():
+                alone = optuna.create_study(direction=_direction(objective))
+                for trial in trials:
+                    alone.add_trial(
+                        optuna.create_trial(
+                            value=trial.values[place], params=trial.params, distributions=trial.distributions
+                        )
+                    )
+                found[objective.measure] = dict(optuna.importance.get_param_importances(alone))
+        return found
+
+    def elsewhere(self) -> int:
+        """How many trials other processes work on; those of processes that are gone are closed first."""
+        with self._locked():
+            self._close_lost()
+            return sum(one.status == "running" and one.number not in self.mine for one in self.told())
+
+    def _close_lost(self) -> None:
+        for trial in self.study.get_trials(deepcopy=False):
+            if trial.state.name != "RUNNING" or trial.number in self.mine:
+                continue
+            folder = self.folder / str(trial.user_attrs.get("worker", "worker"))
+            lease = standing(folder)
+            if lease is None or not lease.is_held:
+                self._close(trial)
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _close(self, trial: "FrozenTrial") -> None:
+        """Close a trial at work without an answer, and let its cell be asked again before any other."""
+        from optuna.trial import TrialState
+
+        self.study.tell(trial.number, state=TrialState.FAIL)
+        if len(trial.params) == len(self.knobs):
+            self.study.enqueue_trial(trial.params)
+
+    def _values(self, parameters: Mapping[str, Any]) -> dict[str, Value]:
+        return {knob.key: knob.value(parameters[knob.key]) for knob in self.knobs}
+
+    def _untried(self, known: set[str]) -> list[dict[str, Value]] | None:
+        """Combinations of values that are not known; None where they cannot be counted."""
+        cells = [knob.cells for knob in self.knobs]
+        if any(each is None for each in cells) or math.prod(len(each or ()) for each in cells) > _MOST_CELLS:
+            return None
+        every = itertools.product(*(each or () for each in cells))
+        named = ({knob.key: value for knob, value in zip(self.knobs, values, strict=True)} for values in every)
+        return [values for values in named if _key(values) not in known]
+
+    def _drawn(self, untried: Sequence[Mapping[str, Value]] | None, number: int) -> dict[str, Any]:
+        """Parameters drawn from the untried ones, or from all where these cannot be counted."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        random = Streams(self.seed).generator(_UNTRIED, number)
+        if untried is not None:
+            values = untried[int(random.integers(len(untried)))]
+            return {knob.key: knob.parameter(values[knob.key]) for knob in self.knobs}
+        drawn: dict[str, Any] = {}
+        for knob in self.knobs:
+            match knob.distribution():
+                case IntDistribution(low=low, high=high):
+                    drawn[knob.key] = int(random.integers(low, high + 1))
+                case FloatDistribution(low=low, high=high):
+                    ends = np.log([low, high]) if knob.is_log else np.array([low, high])
+                    at = random.uniform(*ends)
+                    drawn[knob.key] = min(max(float(np.exp(at)) if knob.is_log else at, low), high)
+                case _:
+                    drawn[knob.key] = knob.choices[int(random.integers(len(knob.choices)))]
+        return drawn
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with leased(self.folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
+            yield
+
+
+@contextmanager
+def opened(
+    out: Path,
+    facts: Mapping[str, Any],
+    knobs: Sequence[Knob],
+    objectives: Sequence[Objective],
+    seed: int,
+) -> Iterator[Journal]:
+    """The journal of a study's folder, within this context with this process as one of those that work on it.
+
+    ``facts`` say what is tuned. Raises `EdgesimError` where the folder has a tuning of something else, or one that
+    cannot be read.
+    """
+    import optuna
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    folder = out / FOLDER
+    path = folder / _FILE
+    with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another --out"):
+        folder.mkdir(exist_ok=True)
+    facts = json.loads(json.dumps(facts))
+    with leased(folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
+        try:
+            storage = JournalStorage(JournalFileBackend(str(path)))
+            study = optuna.create_study(
+                storage=storage,
+                study_name=_NAME,
+                directions=[_direction(objective) for objective in objectives],
+                pruner=optuna.pruners.MedianPruner(n_startup_trials=5),
+                load_if_exists=True,
+            )
+            before = study.user_attrs.get("tuning")
+            study.get_trials(deepcopy=False)
+        except OSError:
+            raise
+        except Exception as error:
+            raise EdgesimError(
+                f"{path}: cannot be read ({type(error).__name__}); remove it: finished runs count again"
+            ) from None
+        if before is None:
+            study.set_user_attr("tuning", facts)
+        elif (key := first_difference(before, facts)) is not None:
+            raise EdgesimError(f"{out}: holds a tuning of something else ({key} differs); choose another --out")
+    worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
+    lease = Lease(folder / worker, "the folder of a tuning")
+    journal = Journal(folder, knobs, objectives, seed, study, worker)
+    try:
+        yield journal
+    finally:
+        if journal.mine:
+            journal.hand_back()
+        lease.release()
+
+
+def _sampler(seed: int, number: int, knobs: int) -> "optuna.samplers.BaseSampler":
+    """The optimiser for one trial, whose draws hang on its number alone: it is the same after a stop.
+
+    Of those of Optuna a Gaussian process does best with few trials, and these cost minutes each.
+    """
+    from optuna.samplers import GPSampler
+
+    drawn = int(Streams(seed).seeds(_STREAM, number)) % _SEEDS
+    return GPSampler(seed=drawn, n_startup_trials=2 * knobs + 2, warn_independent_sampling=False)
+
+
+def _direction(objective: Objective) -> Literal["maximize", "minimize"]:
+    return "maximize" if objective.is_maximised else "minimize"
+
+
+def _key(values: Mapping[str, Value]) -> str:
+    return json.dumps(values, sort_keys=True)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Within this context Optuna prints nothing."""
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)

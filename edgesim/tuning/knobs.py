@@ -1,0 +1,198 @@
+"""What a tuning varies: ranges of numbers and lists of values, checked against the config before anything runs."""
+
+import copy
+import itertools
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgesim import simulation
+from edgesim.analysis.runs import value_text
+from edgesim.config_file import parse, set_key
+from edgesim.errors import EdgesimError
+from edgesim.files.text_file import parse_toml
+from edgesim.studies.plan import Knob as Value
+
+Spec = tuple[float, float] | Sequence[Value]
+"""A range as a pair of numbers, or the list of values."""
+
+_DECADE = 10.0
+_DIGITS = 4
+"""Significant digits of a number from a range: finer ones mean nothing, and folders are named by them."""
+_FORM = "expected KEY=LOW:HIGH or KEY=VALUE,VALUE,..., such as round.tmax_s=0.1:2.0"
+_MOST_TRIED = 500
+"""Combinations with other knobs that are tried before a value counts as one that the config refuses."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A key of the config and the values that it may take: those of ``choices``, or from ``low`` to ``high``."""
+
+    key: str
+    choices: tuple[Value, ...] = ()
+    low: float = math.nan
+    high: float = math.nan
+    whole: bool = False
+    """Whether only whole numbers of the range are valid."""
+
+    @property
+    def spans_a_decade(self) -> bool:
+        """Whether the values are positive numbers, the greatest ten times the least or more."""
+        if not self.is_ordered:
+            return False
+        low, high = float(self.ends[0]), float(self.ends[-1])
+        return low > 0 and high / low >= _DECADE
+
+    @property
+    def is_log(self) -> bool:
+        """Whether a range is searched on a logarithmic scale."""
+        return not self.choices and self.spans_a_decade
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the values are numbers, so that near ones may be alike."""
+        return all(isinstance(value, int | float) and not isinstance(value, bool) for value in self.choices)
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """All values of a list, and both ends of a range."""
+        return self.choices or (self.value(self.low), self.value(self.high))
+
+    @property
+    def cells(self) -> tuple[Value, ...] | None:
+        """All values; None for a range of real numbers."""
+        return tuple(range(int(self.low), int(self.high) + 1)) if self.whole else self.choices or None
+
+    def distribution(self) -> Any:
+        """What Optuna draws the parameter from: the place in a list of numbers, the value of another list or a range.
+
+        By its place it knows which values of a list are neighbours.
+        """
+        from optuna import distributions
+
+        if self.choices and self.is_ordered:
+            return distributions.IntDistribution(0, len(self.choices) - 1)
+        if self.choices:
+            return distributions.CategoricalDistribution(self.choices)
+        if self.whole:
+            return distributions.IntDistribution(int(self.low), int(self.high), log=self.is_log)
+        return distributions.FloatDistribution(self.low, self.high, log=self.is_log)
+
+    def value(self, parameter: Any) -> Value:
+        """The value of the config for a parameter of Optuna's."""
+        if self.choices:
+            chosen: Value = self.choices[parameter] if self.is_ordered else parameter
+            return chosen
+        if self.whole:
+            return int(parameter)
+        return min(max(float(f"{parameter:.{_DIGITS}g}"), self.low), self.high)
+
+    def parameter(self, value: Any) -> Any | None:
+        """Optuna's parameter for a value of the config; None if it is none of the knob's."""
+        if self.choices:
+            if value not in self.choices:
+                return None
+            return self.choices.index(value) if self.is_ordered else value
+        return value if isinstance(value, int | float) and self.low <= value <= self.high else None
+
+    def told(self) -> str:
+        """The values and how they are searched, in a line."""
+        if self.choices:
+            return f"{self.key}: {', '.join(value_text(value) for value in self.choices)}"
+        scale = "logarithmic, since it spans a decade or more" if self.is_log else "linear"
+        return f"{self.key}: {'whole numbers ' * self.whole}{self.low:g} to {self.high:g}, {scale}"
+
+
+def parse_knobs(texts: Sequence[str]) -> dict[str, Spec]:
+    """Ranges and lists of values by key, from texts as ``key=low:high`` or ``key=a,b,c``; raises `EdgesimError`."""
+    found: dict[str, Spec] = {}
+    for text in texts:
+        key, equals, values = (part.strip() for part in text.partition("="))
+        if not (equals and key and values):
+            raise EdgesimError(f"--knob {text}: {_FORM}")
+        if key in found:
+            raise EdgesimError(f"--knob {text}: {key} is given twice")
+        ends = values.split(":")
+        if len(ends) == 2 and "," not in values:
+            try:
+                found[key] = float(ends[0]), float(ends[1])
+            except ValueError:
+                raise EdgesimError(f"--knob {text}: {_FORM}") from None
+        else:
+            found[key] = [_value(one.strip(), text) for one in values.split(",")]
+    return found
+
+
+def _value(text: str, knob: str) -> Value:
+    """A value as in a config file, or else a bare text."""
+    if not text:
+        raise EdgesimError(f"--knob {knob}: {_FORM}")
+    try:
+        value = parse_toml(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, ValueError):
+        return text
+    return value if isinstance(value, str | int | float | bool) else text
+
+
+def check_knobs(base: Mapping[str, Any], specs: Mapping[str, Spec]) -> list[Knob]:
+    """Knobs of a nested config; raises `EdgesimError` for one that it does not have, or a value that it refuses.
+
+    A value counts as refused where it is with every combination of the other knobs' ends.
+    """
+    if not specs:
+        raise EdgesimError(f"no knob to tune: {_FORM}")
+    knobs = [_knob(key, spec) for key, spec in specs.items()]
+    for place, knob in enumerate(knobs):
+        others = knobs[:place] + knobs[place + 1 :]
+        for end in knob.ends:
+            if (refusal := _refusal(base, knob, end, others)) is not None:
+                raise refusal
+        if not knob.choices and knob.low.is_integer() and knob.high.is_integer():
+            whole = _refusal(base, knob, knob.low + 0.5, others) is not None
+            knobs[place] = Knob(knob.key, low=knob.low, high=knob.high, whole=whole)
+    return knobs
+
+
+def _knob(key: str, spec: Spec) -> Knob:
+    if key == "seed":
+        raise EdgesimError("--knob seed: the runs of a trial differ in it, so it cannot be tuned")
+    if isinstance(spec, tuple):
+        if len(spec) != 2 or not all(isinstance(end, int | float) and math.isfinite(end) for end in spec):
+            raise EdgesimError(f"--knob {key}: expected a range of two finite numbers (got {spec!r})")
+        low, high = float(spec[0]), float(spec[1])
+        if low >= high:
+            raise EdgesimError(f"--knob {key}={low:g}:{high:g}: expected a range whose first number is the smaller one")
+        return Knob(key, low=low, high=high)
+    values = list(spec)
+    if len(values) < 2:
+        raise EdgesimError(f"--knob {key}: has no range; {_FORM}")
+    if twice := [value for value in values if values.count(value) > 1]:
+        raise EdgesimError(f"--knob {key}: {twice[0]} is given twice")
+    knob = Knob(key, tuple(values))
+    return Knob(key, tuple(sorted(values, key=float))) if knob.is_ordered else knob
+
+
+def _refusal(base: Mapping[str, Any], knob: Knob, value: Value, others: Sequence[Knob]) -> EdgesimError | None:
+    """Why a config refuses a value of a knob; None if it takes it, be it with other ends of the other knobs."""
+    told = None
+    for cell in itertools.islice(_cells(others), _MOST_TRIED):
+        nested = copy.deepcopy(dict(base))
+        try:
+            for key, each in (cell | {knob.key: value}).items():
+                set_key(nested, key, each)
+            simulation.complete(parse(nested, f"--knob {knob.key}"))
+        except EdgesimError as error:
+            prefix = "" if str(error).startswith("--knob") else f"--knob {knob.key}: "
+            told = told or EdgesimError(f"{prefix}{error}", *error.fields)
+        else:
+            return None
+    return told
+
+
+def _cells(knobs: Sequence[Knob]) -> Iterator[dict[str, Value]]:
+    """Combinations of ends: the config's own values first."""
+    yield {}
+    for values in itertools.product(*(knob.ends for knob in knobs)):
+        yield {knob.key: value for knob, value in zip(knobs, values, strict=True)}

@@ -1,0 +1,105 @@
+"""What a tuning seeks: measures of the study's summary, and what a trial's runs have of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgesim.analysis.runs import Run
+from edgesim.analysis.summary import TO_STAY, TO_TARGET, measure
+from edgesim.errors import EdgesimError
+from edgesim.registry import did_you_mean
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A measure of a run, whose mean over seeds is sought least or greatest."""
+
+    measure: str
+    """As in ``summary.csv``."""
+    is_maximised: bool = False
+    only_grows: bool = False
+    """Whether a run that goes on can only have more of it: what it has so far is then a bound."""
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return self.measure.replace("_", "-")
+
+    @property
+    def words(self) -> str:
+        """As in sentences: the name without its unit."""
+        return self.measure.removesuffix("_j").removesuffix("_bps_per_hz").replace("_", " ")
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether it is to a target accuracy."""
+        return self.measure in TO_TARGET + TO_STAY
+
+
+_ALL = (
+    *(Objective(name, only_grows=True) for name in (*TO_TARGET, *TO_STAY)),
+    Objective("final_accuracy", is_maximised=True),
+    Objective("best_accuracy", is_maximised=True),
+    Objective("simulated_s", only_grows=True),
+    Objective("energy_j", only_grows=True),
+    Objective("bits_up", only_grows=True),
+    Objective("wasted_share_j"),
+    Objective("miss_rate"),
+    Objective("infeasible_share"),
+    Objective("arrived", is_maximised=True),
+    Objective("spectral_efficiency_bps_per_hz", is_maximised=True),
+)
+OBJECTIVES = {objective.name: objective for objective in _ALL}
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the runs of a trial have of each objective."""
+
+    values: tuple[float, ...]
+    """Means over seeds, in which a run that has not reached the target counts with what it had taken by its last
+    test."""
+    short: float
+    """How far the best accuracy of the worst seed is below the target; 0 or below where all reached it."""
+
+
+def find_objectives(names: Sequence[str], target: float | None) -> list[Objective]:
+    """Objectives by name; raises `EdgesimError` for an unknown one, one given twice and one that lacks a target."""
+    if not names:
+        raise EdgesimError(f"no objective to tune for; known: {', '.join(OBJECTIVES)}")
+    for name in names:
+        if name not in OBJECTIVES:
+            hint = did_you_mean(name, OBJECTIVES, 0.6) or ";"
+            raise EdgesimError(f"--objective {name}: unknown{hint} known: {', '.join(OBJECTIVES)}")
+        if names.count(name) > 1:
+            raise EdgesimError(f"--objective {name}: is given twice")
+        if OBJECTIVES[name].needs_target and target is None:
+            raise EdgesimError(f"--objective {name}: needs a target accuracy; add --target, such as --target 0.75")
+    return [OBJECTIVES[name] for name in names]
+
+
+def seen(runs: Sequence[Run], objectives: Sequence[Objective], target: float | None) -> Seen:
+    """What runs, finished or not, have of the objectives; raises `EdgesimError` where one has nothing of one."""
+    found = [measure(run, target) for run in runs]
+    values = []
+    for objective in objectives:
+        names = (objective.measure, f"{objective.measure}_bound")
+        taken = [next((of[name] for name in names if name in of), np.nan) for of in found]
+        if lacking := [run for run, value in zip(runs, taken, strict=True) if np.isnan(value)]:
+            raise EdgesimError(f"{lacking[0].folder}: has no {objective.measure}")
+        values.append(float(np.mean(taken)))
+    short = -np.inf
+    stays = any(objective.measure in TO_STAY for objective in objectives)
+    if target is not None and (stays or any(objective.needs_target for objective in objectives)):
+        tested = [run.tests["accuracy"] for run in runs]
+        short = target - min(float(each.iloc[-1] if stays else each.max()) for each in tested)
+    return Seen(tuple(values), short)
+
+
+def dominates(one: Sequence[float], other: Sequence[float], objectives: Sequence[Objective]) -> bool:
+    """Whether values are nowhere worse than others, and better somewhere."""
+    signs = np.array([-1.0 if objective.is_maximised else 1.0 for objective in objectives])
+    difference = signs * (np.asarray(one) - np.asarray(other))
+    return bool((difference <= 0).all() and (difference < 0).any())

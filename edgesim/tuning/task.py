@@ -1,0 +1,132 @@
+"""What is tuned, and which cells of it a study has answered already."""
+
+import copy
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgesim import simulation
+from edgesim.analysis.runs import Run
+from edgesim.config_file import set_value
+from edgesim.errors import EdgesimError
+from edgesim.files.text_file import read_toml
+from edgesim.runs.resumption import other_setting
+from edgesim.studies.ledger import state_of
+from edgesim.studies.plan import Knob as Value
+from edgesim.studies.plan import PlannedRun, grid, names_of_knobs
+from edgesim.studies.plan_file import read_plan
+from edgesim.tuning.knobs import Knob, Spec, check_knobs
+from edgesim.tuning.objectives import Objective, Seen, find_objectives, seen
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is tuned."""
+
+    base: Mapping[str, Any]
+    """The config, nested as in a file."""
+    knobs: Sequence[Knob]
+    objectives: Sequence[Objective]
+    target: float | None
+    seeds: int
+    """Runs of a trial."""
+    seed: int
+    """Of the optimiser."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Names of the knobs in tables, by key."""
+        keys = [knob.key for knob in self.knobs]
+        return dict(zip(keys, names_of_knobs(keys), strict=True))
+
+    @property
+    def reference(self) -> str:
+        """The policy that others are compared with, where it is a knob."""
+        choices = next((knob.choices for knob in self.knobs if knob.key == "selection.policy"), ("random",))
+        return str(choices[0])
+
+    def runs(self, values: Mapping[str, Value], seeds: Sequence[int] = ()) -> list[PlannedRun]:
+        """The runs of a cell, by default over the study's seeds; raises `EdgesimError` where its config is refused."""
+        return grid(self.base, {key: [value] for key, value in values.items()}, seeds or range(self.seeds))
+
+    def a_cell(self) -> list[PlannedRun]:
+        """The runs of some cell at the knobs' ends; raises `EdgesimError` where the config refuses all of them."""
+        refusal = None
+        for values in itertools.product(*(knob.ends for knob in self.knobs)):
+            try:
+                return self.runs({knob.key: value for knob, value in zip(self.knobs, values, strict=True)})
+            except EdgesimError as error:
+                refusal = refusal or error
+        assert refusal is not None
+        raise refusal
+
+    def facts(self) -> dict[str, Any]:
+        """What is tuned, as the journal notes it."""
+        return {
+            "config": self.base,
+            "knobs": {knob.key: list(knob.choices) or [knob.low, knob.high] for knob in self.knobs},
+            "objectives": [objective.name for objective in self.objectives],
+            "target": self.target,
+            "seeds": self.seeds,
+            "seed": self.seed,
+        }
+
+
+def make_task(
+    config: Path | Mapping[str, Any],
+    knobs: Mapping[str, Spec],
+    objectives: Sequence[str],
+    target: float | None,
+    seeds: int,
+    seed: int,
+    overrides: Sequence[str],
+) -> Task:
+    """A checked task; raises `EdgesimError` for what is wrong with any of it."""
+    if seeds < 1:
+        raise EdgesimError(f"--seeds {seeds}: expected 1 or more")
+    if target is not None and not 0 < target <= 1:
+        raise EdgesimError(f"--target {target}: expected an accuracy above 0 and at most 1")
+    sought = find_objectives(objectives, target)
+    base = dict(read_toml(config)) if isinstance(config, Path) else copy.deepcopy(dict(config))
+    for override in overrides:
+        if (key := override.partition("=")[0].strip()) in knobs:
+            raise EdgesimError(f"--set {override}: the tuning itself varies {key}", key)
+        set_value(base, override)
+    task = Task(json.loads(json.dumps(base)), check_knobs(base, knobs), sought, target, seeds, seed)
+    trains = task.a_cell()[0].config.learning.training != "none"
+    for objective in sought:
+        if not trains and (objective.needs_target or objective.measure in ("final_accuracy", "best_accuracy")):
+            what = 'the config trains nothing (learning.training = "none")'
+            raise EdgesimError(f"--objective {objective.name}: {what}, so that no run has it")
+    return task
+
+
+def finished_cells(task: Task, out: Path) -> list[tuple[dict[str, Value], Seen]]:
+    """Cells of the task whose runs a study's folder has, all finished, and what these have of the objectives.
+
+    Raises `EdgesimError` where the study is of something else.
+    """
+    plan = read_plan(out)
+    names = task.names
+    cells: dict[str, dict[str, Value]] = {}
+    for run in plan.runs:
+        if {*run.knobs} != {*names.values()}:
+            over = ", ".join(sorted(run.knobs)) or "no knobs"
+            raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out")
+        values = {key: run.knobs[name] for key, name in names.items()}
+        (mine,) = task.runs(values, [run.seed])
+        if key := other_setting(simulation.as_toml(mine.config), simulation.as_toml(run.config)):
+            what = f"holds a study of other runs ({key} differs in {run.folder})"
+            raise EdgesimError(f"{out}: {what}; choose another --out")
+        cells[json.dumps(values)] = values
+    found = []
+    for values in cells.values():
+        parameters = [knob.parameter(values[knob.key]) for knob in task.knobs]
+        runs = [(run, out / run.folder) for run in task.runs(values)]
+        if None not in parameters and all(state_of(folder).status == "finished" for _, folder in runs):
+            read = [Run(folder, run.knobs, run.seed) for run, folder in runs]
+            found.append((values, seen(read, task.objectives, task.target)))
+    return found

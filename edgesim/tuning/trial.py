@@ -1,0 +1,149 @@
+"""One trial: a cell of the knobs, whose runs over the seeds belong to the study's plan."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+
+from edgesim import simulation
+from edgesim.analysis.runs import Run
+from edgesim.errors import EdgesimError
+from edgesim.runs.checkpoints import saved_round
+from edgesim.runs.lease import Taken, leased
+from edgesim.runs.records import note_pruned, read_run
+from edgesim.studies.ledger import state_of
+from edgesim.studies.plan import Knob as Value
+from edgesim.studies.plan import PlannedRun, Study
+from edgesim.studies.plan_file import grow
+from edgesim.studies.pool import Crew, Ending, Pool
+from edgesim.terminal.progress import Display, expected_rounds
+from edgesim.tuning.objectives import Objective, Seen, seen
+
+RUNGS = (1 / 8, 1 / 4, 1 / 2)
+"""Parts of a run after which it is judged whether its trial is given up."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A proposal of the optimiser."""
+
+    number: int
+    """Of the trial."""
+    values: Mapping[str, Value]
+    """By key of the config."""
+    runs: Sequence[PlannedRun]
+    """One for each seed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial."""
+
+    status: Literal["complete", "pruned", "failed"]
+    seen: Seen | None = None
+    reason: str = ""
+
+
+Prune = Callable[[Cell, int, Seen], str]
+"""Asked with what a trial's runs have behind a rung, counted from 0, why it is given up; empty where it goes on."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Runs trials, all of whose runs are in one study's folder."""
+
+    out: Path
+    study: Study
+    """Its name, target and reference; without runs."""
+    objectives: Sequence[Objective]
+    jobs: int
+    console: Console
+    crew: Crew
+    noted: set[str] = field(default_factory=lambda: {"resume"})
+    """Subjects of notes that were printed; that runs go on behind each rung is none."""
+
+    def __call__(self, cells: Sequence[Cell], prune: Prune | None) -> dict[int, Outcome]:
+        """What becomes of some trials, by number, whose runs are added to the plan and run at the same time.
+
+        Raises `EdgesimError` where they are not the folder's, and KeyboardInterrupt with the runs saved.
+        """
+        grow(self._of([run for cell in cells for run in cell.runs]), self.out)
+        title = f"trial {', '.join(str(cell.number) for cell in cells)}"
+        outcomes: dict[int, Outcome] = {}
+        left = list(cells)
+        for rung, part in enumerate(RUNGS if prune else ()):
+            rounds = {run.folder: round(part * expected_rounds(run.config)) for cell in left for run in cell.runs}
+            due = [run for cell in left for run in cell.runs if self._is_due(run, rounds)]
+            endings = self._run(title, due, rounds)
+            for cell in left:
+                if (failure := _failure(cell, endings)) is not None:
+                    outcomes[cell.number] = failure
+                    continue
+                so_far = self._seen(cell)
+                if so_far is not None and prune is not None and (reason := prune(cell, rung, so_far)):
+                    self._give_up(cell, reason)
+                    outcomes[cell.number] = Outcome("pruned", so_far, reason)
+            left = [cell for cell in left if cell.number not in outcomes]
+        endings = self._run(title, [run for cell in left for run in cell.runs], {})
+        return outcomes | {cell.number: self._outcome(cell, endings) for cell in left}
+
+    def _of(self, runs: Sequence[PlannedRun]) -> Study:
+        return Study(self.study.name, runs, self.study.target, self.study.reference)
+
+    def _is_due(self, run: PlannedRun, rounds: Mapping[str, int]) -> bool:
+        """Whether a run has not come to the rung's round yet."""
+        folder, round = self.out / run.folder, rounds[run.folder]
+        return round > 0 and state_of(folder).status != "finished" and saved_round(folder) < round
+
+    def _run(self, title: str, runs: Sequence[PlannedRun], until: Mapping[str, int]) -> dict[str, Ending]:
+        if not runs:
+            return {}
+        rounds = {run.folder: until.get(run.folder) or expected_rounds(run.config) for run in runs}
+        with Display(self.console, title, rounds, self.noted) as display:
+            pool = Pool(self._of(runs), self.out, (), {}, display, until, self.crew)
+            for run in runs:
+                if simulation.why_run(self.out / run.folder, run.config) is None:
+                    pool.end(run.folder, Ending("finished", "finished before", reused=True))
+            pool.run_all(self.jobs)
+        return pool.endings
+
+    def _seen(self, cell: Cell) -> Seen | None:
+        """What the runs have of the objectives; None where one has nothing yet."""
+        try:
+            return seen([_run_of(self.out, run) for run in cell.runs], self.objectives, self.study.target)
+        except EdgesimError:
+            return None
+
+    def _outcome(self, cell: Cell, endings: Mapping[str, Ending]) -> Outcome:
+        if (failure := _failure(cell, endings)) is not None:
+            return failure
+        try:
+            runs = [_run_of(self.out, run) for run in cell.runs]
+            return Outcome("complete", seen(runs, self.objectives, self.study.target))
+        except EdgesimError as error:
+            return Outcome("failed", reason=str(error))
+
+    def _give_up(self, cell: Cell, reason: str) -> None:
+        for run in cell.runs:
+            folder = self.out / run.folder
+            try:
+                with leased(folder):
+                    if read_run(folder)["status"] == "interrupted":
+                        note_pruned(folder, f"pruned behind round {saved_round(folder)}: {reason}")
+            except Taken:
+                # Another process goes on with it, for a trial of its own.
+                continue
+
+
+def _failure(cell: Cell, endings: Mapping[str, Ending]) -> Outcome | None:
+    """The outcome of a trial one of whose runs failed; None if none did."""
+    for run in cell.runs:
+        if run.folder in endings and endings[run.folder].status == "failed":
+            return Outcome("failed", reason=f"{run.folder}: {endings[run.folder].reason}")
+    return None
+
+
+def _run_of(out: Path, run: PlannedRun) -> Run:
+    return Run(out / run.folder, run.knobs, run.seed)

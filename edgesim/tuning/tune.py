@@ -1,0 +1,99 @@
+"""Tuning: an optimiser proposes cells of knobs, and the runs of a study answer."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from edgesim.analysis.runs import is_study
+from edgesim.analysis.summary import write_summary
+from edgesim.errors import EdgesimError
+from edgesim.files.paths import system_errors
+from edgesim.runs.feasibility import check_files
+from edgesim.runs.processes import Stopped, cores, stopped_by
+from edgesim.studies.plan import Study
+from edgesim.studies.plan_file import grow
+from edgesim.studies.pool import Crew
+from edgesim.terminal.console import PlainConsole
+from edgesim.tuning.findings import Tuned, conclude
+from edgesim.tuning.journal import need_optuna, opened
+from edgesim.tuning.knobs import Spec
+from edgesim.tuning.sayings import say_begin, say_trial
+from edgesim.tuning.search import pruner, search
+from edgesim.tuning.task import finished_cells, make_task
+from edgesim.tuning.trial import Trials
+
+_BY_HAND = 130
+"""Status after Ctrl-C."""
+
+
+def tune(
+    config: Path | Mapping[str, Any],
+    knobs: Mapping[str, Spec],
+    objectives: Sequence[str],
+    out: Path,
+    trials: int = 60,
+    *,
+    target: float | None = None,
+    seeds: int = 3,
+    seed: int = 0,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    prune: bool = True,
+    judge: int = 3,
+    console: Console | None = None,
+) -> Tuned:
+    """Find the values of ``knobs`` that are best by ``objectives``, in ``trials`` trials of ``seeds`` runs each.
+
+    ``config`` is a TOML file, or a nested mapping. A knob is a key such as ``round.tmax_s`` with a range, as a tuple of
+    two numbers, or a list of values. Trials that several processes ask, now or later, with the same ``out`` count
+    together. The runs are those of a study in ``out``; finished ones that it has already answer trials before any is
+    asked. A trial that can no longer be among the best ``judge`` is given up (``prune``). At the end the ``judge`` best
+    cells are run over as many fresh seeds, in the folder ``out`` with ``-fresh`` behind its name. ``jobs`` runs are at
+    work at a time; with the same ``seed`` and ``jobs`` one process asks the same trials.
+
+    Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
+    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call goes on.
+    """
+    need_optuna()
+    for what, number, least in (("trials", trials, 1), ("jobs", jobs, 1), ("judge", judge, 0)):
+        if number is not None and number < least:
+            raise EdgesimError(f"--{what} {number}: expected {least} or more")
+    task = make_task(config, knobs, objectives, target, seeds, seed, overrides)
+    check_files(task.a_cell()[0].config)
+    console, at_once = console or PlainConsole(), jobs or cores()
+    with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
+        is_new = not out.exists() or not is_study(out)
+    known = [] if is_new else finished_cells(task, out)
+    study = Study(out.name, [], target, task.reference)
+    if is_new:
+        grow(study, out)
+    try:
+        with (
+            stopped_by(""),
+            closing(Crew()) as crew,
+            opened(out, task.facts(), task.knobs, task.objectives, seed) as journal,
+        ):
+            for values, found in known:
+                journal.add(values, found)
+            rule = pruner(journal, task.objectives, max(1, judge)) if prune else None
+            say_begin(console, task, journal.told(), rule is not None)
+            search(
+                journal,
+                task.runs,
+                Trials(out, study, task.objectives, at_once, console, crew),
+                trials,
+                max(1, at_once // seeds),
+                rule,
+                lambda one, told: say_trial(console, task, one, told, trials),
+                lambda others: console.print(f"other processes work on {others} trials; waiting for them"),
+            )
+            told, importances = journal.told(), journal.importances()
+    except KeyboardInterrupt as interrupt:
+        status = interrupt.status if isinstance(interrupt, Stopped) else _BY_HAND
+        raise Stopped(f"stopped; all runs are saved, and the same command goes on with {out}", status) from None
+    with console.status("summing up"):
+        write_summary(out)
+    return conclude(out, task, told, importances, judge, jobs, console)
