@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodF
 from edgesim.arrays import Floats
 from edgesim.plots import style
 from edgesim.plots.groups import quantity
+from edgesim.plots.intervals import LEAST_SEEDS
 
 _COLOR, _BEST, _OTHER = style.PALETTE["blue"], style.PALETTE["vermilion"], style.PALETTE["grey"]
 _COUNTS, _BOUND, _SO_FAR = "trial, mean over seeds", "given up, or target not reached: at least this", "best so far"
@@ -45,7 +46,7 @@ def draw_history(trials: pd.DataFrame, measures: Mapping[str, bool]) -> Figure:
 def draw_front(trials: pd.DataFrame, front: pd.DataFrame, measures: Sequence[str]) -> Figure:
     """A panel for every two measures: all trials that count and, with 95 % intervals, those of the Pareto front."""
     pairs = list(combinations(measures, 2))
-    legend = [_COUNTS, "Pareto front, 95 % interval"]
+    legend = [_COUNTS, "Pareto front, 95 % interval from 3 seeds on"]
     with style.figure(*style.panel_size(len(pairs), 2.4), legend) as figure:
         for axes, (x, y) in zip(_panels(figure, pairs), pairs, strict=True):
             good, ordered = trials[trials["counts"]], front.sort_values(x)
@@ -122,9 +123,10 @@ def _bounds(trials: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def _halves(rows: pd.DataFrame, measure: str) -> Floats:
-    """Lengths of the intervals to both sides, [2, rows]; 0 where there is none."""
+    """Lengths of the intervals to both sides, [2, rows]; 0 where there are too few seeds for one."""
     low, high = rows[f"{measure}_low"], rows[f"{measure}_high"]
-    return np.nan_to_num(np.array([rows[measure] - low, high - rows[measure]], dtype=np.float64))
+    halves = np.array([rows[measure] - low, high - rows[measure]], dtype=np.float64)
+    return np.nan_to_num(np.where(rows["seeds"] >= LEAST_SEEDS, halves, 0.0))
 
 
 def _spans_a_plane(x: Floats, y: Floats) -> bool:

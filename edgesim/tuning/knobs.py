@@ -146,12 +146,13 @@ def check_knobs(base: Mapping[str, Any], specs: Mapping[str, Spec]) -> list[Knob
     knobs = [_knob(key, spec) for key, spec in specs.items()]
     for place, knob in enumerate(knobs):
         others = knobs[:place] + knobs[place + 1 :]
-        for end in knob.ends:
-            if (refusal := _refusal(base, knob, end, others)) is not None:
-                raise refusal
-        if not knob.choices and knob.low.is_integer() and knob.high.is_integer():
-            whole = _refusal(base, knob, knob.low + 0.5, others) is not None
-            knobs[place] = Knob(knob.key, low=knob.low, high=knob.high, whole=whole)
+        refusal = _refused_end(base, knob, others)
+        if refusal is not None and not knob.choices and knob.low.is_integer() and knob.high.is_integer():
+            # Keys of whole numbers refuse 5.0, too.
+            knobs[place] = Knob(knob.key, low=knob.low, high=knob.high, whole=True)
+            refusal = _refused_end(base, knobs[place], others)
+        if refusal is not None:
+            raise refusal
     return knobs
 
 
@@ -172,6 +173,11 @@ def _knob(key: str, spec: Spec) -> Knob:
         raise EdgesimError(f"--knob {key}: {twice[0]} is given twice")
     knob = Knob(key, tuple(values))
     return Knob(key, tuple(sorted(values, key=float))) if knob.is_ordered else knob
+
+
+def _refused_end(base: Mapping[str, Any], knob: Knob, others: Sequence[Knob]) -> EdgesimError | None:
+    refusals = (_refusal(base, knob, end, others) for end in knob.ends)
+    return next((refusal for refusal in refusals if refusal is not None), None)
 
 
 def _refusal(base: Mapping[str, Any], knob: Knob, value: Value, others: Sequence[Knob]) -> EdgesimError | None:

@@ -1,0 +1,315 @@
+"""`edgesim tune` with real runs: its study, its table, pruning, runs that are there already, several processes."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+from stopped_runs import content
+from typer.testing import CliRunner
+
+from edgesim import Study, grid, run_study
+from edgesim.analysis.summary import summarise
+from edgesim.cli import app
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import read_run
+from edgesim.studies.ledger import read_ledger
+from edgesim.tuning.tune import tune
+
+TIMING = {"rounds": 16, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+LEARNING = {"stop_at_s": 8, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
+TMAX = {"round.tmax_s": [0.4, 0.8, 1.6, 3.2]}
+CONFIG = """rounds = 3
+[learning]
+training = "none"
+[data]
+dataset = "none"
+[round]
+payload_bits = 1e7
+"""
+
+
+def quiet():
+    return Console(file=io.StringIO(), width=300)
+
+
+def tuned(out, base=TIMING, knobs=TMAX, objectives=("energy-j",), trials=4, console=None, **how):
+    how = {"seeds": 1, "judge": 0, "jobs": 1, "prune": False} | how
+    return tune(base, knobs, list(objectives), out, trials, console=console or quiet(), **how)
+
+
+def edgesim(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, " ".join(result.output.split())
+
+
+def test_the_runs_of_all_trials_are_those_of_a_study_with_its_numbers(tmp_path):
+    console = quiet()
+    found = tuned(tmp_path / "out", seeds=2, trials=3, judge=2, console=console)
+    runs = grid(TIMING, TMAX, range(2))
+    run_study(Study("plain", runs, reference="random"), tmp_path / "plain", 1, quiet())
+    ledger = read_ledger(tmp_path / "out")
+    assert {state.status for state in ledger.values()} == {"finished"}
+    assert len(ledger) == 6
+    for name in ledger:
+        assert content(tmp_path / "out" / name) == content(tmp_path / "plain" / name)
+    expected = summarise(tmp_path / "plain").set_index("tmax_s")
+    for row in pd.read_csv(tmp_path / "out/trials.csv").to_dict("records"):
+        assert row["status"] == "complete"
+        for column in ("energy_j", "energy_j_low", "energy_j_high"):
+            assert row[column] == pytest.approx(expected.at[row["tmax_s"], column], rel=1e-12)
+    # The best ones again, over seeds that chose nothing.
+    best = found.trials.sort_values("energy_j")["tmax_s"].tolist()
+    assert found.best["tmax_s"].tolist() == best
+    assert sorted(found.fresh["tmax_s"]) == sorted(best[:2])
+    fresh = json.loads((tmp_path / "out-fresh/plan.json").read_text())["runs"]
+    assert {run["seed"] for run in fresh} == {2, 3}
+    assert "on the seeds that chose it" in found.answers[0]
+    said = console.file.getvalue()
+    assert "(3 of 3): Tmax = " in said
+    assert said.rstrip().endswith("figures in " + str(tmp_path / "out/plots"))
+    assert (tmp_path / "out/plots/tuning-history.png").is_file()
+    # What a study's commands say of it.
+    assert "6 runs: 6 finished" in edgesim("study", "status", tmp_path / "out")[1]
+    assert edgesim("study", "run", tmp_path / "out")[0] == 0
+    assert "tmax_s" in edgesim("study", "table", tmp_path / "out")[1]
+
+
+def test_the_same_command_again_runs_nothing_and_more_trials_go_on(tmp_path):
+    first = tuned(tmp_path / "out", trials=2)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("out/*/run.json")}
+    again = tuned(tmp_path / "out", trials=2)
+    assert again.trials.equals(first.trials)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("out/*/run.json")} == before
+    more = tuned(tmp_path / "out", trials=60)
+    assert more.trials.head(2).equals(first.trials)
+    assert sorted(more.trials["tmax_s"]) == TMAX["round.tmax_s"]
+
+
+def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path):
+    run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4, 0.8, 7.0]}, range(2))), tmp_path, 1, quiet())
+    console = quiet()
+    found = tuned(tmp_path, trials=60, seeds=2, console=console)
+    assert "2 finished cells of the study count as answered" in console.file.getvalue()
+    # Of the list are 0.4 and 0.8; 7.0 is a run of the study, and no trial.
+    assert found.trials.set_index("tmax_s")["imported"].to_dict() == {0.4: True, 0.8: True, 1.6: False, 3.2: False}
+    assert found.trials["energy_j"].notna().all()
+    # The journal is lost: all of them count.
+    (tmp_path / "tuning/journal.log").unlink()
+    assert tuned(tmp_path, trials=60, seeds=2).trials["imported"].all()
+
+
+def test_a_study_of_something_else_is_refused_and_left_as_it_is(tmp_path):
+    run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4]}, [0])), tmp_path / "s", 1, quiet())
+    before = sorted(path.name for path in (tmp_path / "s").iterdir())
+    with pytest.raises(EdgesimError, match=r"s: holds a study of other runs \(rounds differs in tmax0.4-s0\); choose"):
+        tuned(tmp_path / "s", TIMING | {"rounds": 20})
+    with pytest.raises(EdgesimError, match="s: holds another study, over tmax_s; choose another --out"):
+        tuned(tmp_path / "s", knobs={"devices.count": [5, 9]})
+    assert sorted(path.name for path in (tmp_path / "s").iterdir()) == before
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text/notes.txt").write_text("mine")
+    with pytest.raises(EdgesimError, match="text: is not empty and not a study's folder"):
+        tuned(tmp_path / "text")
+    tuned(tmp_path / "t", trials=1)
+    with pytest.raises(EdgesimError, match=r"t: holds a tuning of something else \(objectives differs\); choose"):
+        tuned(tmp_path / "t", objectives=("bits-up",))
+
+
+def test_a_combination_that_the_config_refuses_and_a_run_that_fails_are_failed_trials(tmp_path):
+    found = tuned(
+        tmp_path / "out", knobs={"round.tmax_s": [0.01, 0.8], "selection.policy": ["random", "best-channel"]}, trials=9
+    )
+    failed = found.trials[found.trials["status"] == "failed"]
+    assert set(failed["tmax_s"]) == {0.01}
+    assert len(failed) == 2
+    assert failed["reason"].str.contains("no device can").all()
+    assert found.trials["counts"].sum() == 2
+
+
+@pytest.mark.slow
+def test_runs_that_have_lost_are_given_up_at_a_round_and_the_study_says_so(tmp_path):
+    console = quiet()
+    found = tuned(tmp_path / "out", trials=4, judge=1, prune=True, console=console)
+    whole = tuned(tmp_path / "whole", trials=4, judge=1)
+    pruned = found.trials[found.trials["status"] == "pruned"]
+    assert 1 <= len(pruned) <= 3
+    assert found.answers == whole.answers
+    best = found.trials["energy_j"].min()
+    assert (pruned["energy_j_bound"] > best).all()
+    folders = {name for name, state in read_ledger(tmp_path / "out").items() if state.status == "pruned"}
+    assert len(folders) == len(pruned)
+    for name in folders:
+        assert "pruned behind round" in read_run(tmp_path / "out" / name)["reason"]
+    assert "; given up: " in console.file.getvalue()
+    assert "better whatever follows" in console.file.getvalue()
+    code, said = edgesim("study", "run", tmp_path / "out")
+    assert code == 0
+    assert f"{len(pruned)} pruned" in said
+    assert f"{len(pruned)} run" in edgesim("study", "table", tmp_path / "out")[1]
+    # Whoever wants them whole gets them from where they stopped, with the same bytes.
+    run_study(Study("out", grid(TIMING, TMAX, [0])), tmp_path / "out", 1, quiet())
+    for name, state in read_ledger(tmp_path / "out").items():
+        assert state.status == "finished"
+        assert content(tmp_path / "out" / name) == content(tmp_path / "whole" / name)
+
+
+@pytest.mark.slow
+def test_two_objectives_with_real_training_give_a_front_its_figures_and_fresh_seeds(tmp_path):
+    knobs = {"round.tmax_s": (0.3, 2.0), "radio.bandwidth_hz": [10e6, 20e6, 40e6]}
+    found = tuned(
+        tmp_path / "out", LEARNING, knobs, ("seconds-to-target", "joules-to-target"), 9, target=0.6, seeds=2, judge=2
+    )
+    values = found.trials[found.trials["counts"]][["seconds_to_target", "joules_to_target"]]
+    front = found.best[["seconds_to_target", "joules_to_target"]]
+    assert len(front) >= 1
+    for one in front.itertuples(index=False):
+        beaten = (values["seconds_to_target"] <= one[0]) & (values["joules_to_target"] <= one[1])
+        assert beaten.sum() == 1
+    assert 1 <= len(found.fresh) <= 2
+    assert len(found.answers) == 2
+    for name in ("history", "front", "contour"):
+        assert (tmp_path / f"out/plots/tuning-{name}.png").is_file()
+
+
+@pytest.mark.slow
+def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(tmp_path):
+    console = quiet()
+    base = LEARNING | {"stop_at_s": 2}
+    found = tuned(
+        tmp_path / "out", base, {"round.tmax_s": [0.5, 0.8]}, ("seconds-to-target",), target=0.99, console=console
+    )
+    assert found.best.empty
+    assert found.answers[0].startswith("No trial reached the target 0.99 on all of its seeds: what follows are bounds")
+    assert "> " in found.answers[1]
+    assert "(0 of 1)" in found.answers[1]
+    assert found.trials["seconds_to_target"].isna().all()
+    assert found.trials["seconds_to_target_bound"].notna().all()
+    assert not found.trials["counts"].any()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--objective", "energy"], "--objective energy: unknown, did you mean 'energy-j'? known: "),
+        (["--objective", "seconds-to-target"], "--objective seconds-to-target: needs a target accuracy; add --target"),
+        (["--objective", "energy-j", "--objective", "energy-j"], "--objective energy-j: is given twice"),
+        (["--objective", "final-accuracy"], 'trains nothing (learning.training = "none"), so that no run has it'),
+        (["--objective", "energy-j", "--trials", "0"], "--trials 0: expected 1 or more"),
+        (["--objective", "energy-j", "--seeds", "0"], "--seeds 0: expected 1 or more"),
+        (["--objective", "energy-j", "--jobs", "0"], "--jobs 0: expected 1 or more"),
+        (["--objective", "energy-j", "--judge", "-1"], "--judge -1: expected 0 or more"),
+        (["--objective", "energy-j", "--target", "1.5"], "--target 1.5: expected an accuracy above 0 and at most 1"),
+        (["--objective", "energy-j", "--set", "round.tmax_s=1"], "the tuning itself varies round.tmax_s"),
+        (["--objective", "energy-j", "--knob", "radio.bandwith_hz=1e6,2e6"], "did you mean 'bandwidth_hz'?"),
+        (
+            ["--objective", "energy-j", "--set", "availability.model=table", "--set", "availability.file='x.parquet'"],
+            "x.parquet",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(tmp_path, words, told):
+    (tmp_path / "run.toml").write_text(CONFIG)
+    out = tmp_path / "out"
+    code, said = edgesim("tune", tmp_path / "run.toml", "--knob", "round.tmax_s=0.5:2", *words, "--out", out)
+    assert code == 2
+    assert told in said
+    assert said.startswith("error: ")
+    assert "Traceback" not in said
+    assert not out.exists()
+
+
+def test_without_optuna_one_line_says_how_to_install_it(tmp_path, monkeypatch):
+    def version(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    with pytest.raises(EdgesimError, match=r"tuning needs Optuna: pip install 'edgesim\[optuna\]'"):
+        tuned(tmp_path / "out")
+    monkeypatch.setattr(metadata, "version", lambda _: "4.6.0")
+    with pytest.raises(EdgesimError, match=r"version 4\.6\.0 is too old"):
+        tuned(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_nothing_else_loads_optuna():
+    told = "import sys, edgesim.cli, edgesim.scenario; print('optuna' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_folder_one_killed_answer_all_trials(tmp_path):
+    base = "rounds = 400\n" + CONFIG.partition("\n")[2]
+    (tmp_path / "run.toml").write_text(base)
+    command = [sys.executable, "-m", "edgesim", "tune", "run.toml", "--knob", "round.tmax_s=0.4:3"]
+    command += ["--knob", "radio.bandwidth_hz=5e6,10e6,20e6", "--objective", "energy-j", "--trials", "8"]
+    command += ["--seeds", "2", "--jobs", "1", "--judge", "1", "--no-prune", "--out", "out"]
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    pair = [
+        subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for _ in range(2)
+    ]
+    try:
+        until_s = time.monotonic() + 120
+        while _running(tmp_path / "out") < 2:
+            assert time.monotonic() < until_s, "the two never worked at once"
+            time.sleep(0.02)
+        pair[0].send_signal(signal.SIGKILL)
+        said, _ = pair[1].communicate(timeout=300)
+    finally:
+        for process in pair:
+            process.kill()
+            process.wait()
+    assert pair[1].returncode == 0, said
+    trials = pd.read_csv(tmp_path / "out/trials.csv")
+    assert len(trials) == 8
+    assert set(trials["status"]) == {"complete"}
+    assert len(trials[["tmax_s", "bandwidth_hz"]].drop_duplicates()) == 8
+    assert {state.status for state in read_ledger(tmp_path / "out").values()} == {"finished"}
+    assert len(read_ledger(tmp_path / "out")) == 16
+    # Each value is that of the study's own table.
+    summary = summarise(tmp_path / "out").set_index(["tmax_s", "bandwidth_hz"])["energy_j"]
+    for row in trials.itertuples():
+        assert row.energy_j == pytest.approx(summary[row.tmax_s, row.bandwidth_hz], rel=1e-12)
+    assert not list((tmp_path / "out/tuning").glob("worker-*"))
+
+
+def _running(folder):
+    try:
+        return sum(state.status == "running" for state in read_ledger(folder).values())
+    except EdgesimError:
+        return 0
+
+
+@pytest.mark.slow
+def test_a_tuning_that_is_stopped_goes_on_with_the_same_trials(tmp_path):
+    (tmp_path / "run.toml").write_text("rounds = 400\n" + CONFIG.partition("\n")[2])
+    command = [sys.executable, "-m", "edgesim", "tune", "run.toml", "--knob", "round.tmax_s=0.4:3"]
+    command += ["--objective", "energy-j", "--trials", "4", "--seeds", "1", "--jobs", "1", "--judge", "0", "--out"]
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen([*command, "out"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)
+    until_s = time.monotonic() + 120
+    while _running(tmp_path / "out") < 1:
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 75, said
+    assert "stopped; all runs are saved, and the same command goes on with out" in said
+    for folder in ("out", "whole"):
+        subprocess.run([*command, folder], cwd=tmp_path, env=env, check=True, capture_output=True)
+    stopped, whole = (pd.read_csv(tmp_path / name / "trials.csv").drop(columns="trial") for name in ("out", "whole"))
+    assert stopped["tmax_s"].tolist()[:1] == whole["tmax_s"].tolist()[:1]
+    assert set(stopped["status"]) <= {"complete", "pruned"}
+    assert len(stopped) == 4
