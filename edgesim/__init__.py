@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from edgesim.runs.records import read_config, read_run, read_table
     from edgesim.studies.plan import PlannedRun, Study, grid
     from edgesim.studies.running import run_study
+    from edgesim.tuning.findings import Tuned
+    from edgesim.tuning.tune import tune
 
 _HOMES = {
     "analysis.compare": ("Compared",),
@@ -56,6 +58,8 @@ _HOMES = {
     "runs.records": ("read_config", "read_run", "read_table"),
     "studies.plan": ("PlannedRun", "Study", "grid"),
     "studies.running": ("run_study",),
+    "tuning.findings": ("Tuned",),
+    "tuning.tune": ("tune",),
 }  # fmt: skip
 
 __all__ = [
@@ -67,6 +71,7 @@ __all__ = [
     "RunConfig",
     "Study",
     "StudyResult",
+    "Tuned",
     "algorithms",
     "channels",
     "compare",
@@ -98,6 +103,7 @@ __all__ = [
     "scenarios",
     "study",
     "topologies",
+    "tune",
 ]
 
 

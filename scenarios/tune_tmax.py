@@ -1,10 +1,12 @@
 """Which deadline and which band? Simulated seconds and joules to a target accuracy, with learning.
 
-All runs last equally many simulated seconds. First a coarse grid of Tmax x band, then, around the cells that need the
-fewest seconds and the fewest joules to the target, deadlines and bands half-way to their neighbours. The best of many
-cells owes part of its lead to its seeds' luck, so the best few are run once more on seeds that chose nothing.
+All runs last equally many simulated seconds. An optimiser (Optuna) proposes cells of Tmax x band, to need few seconds
+and few joules to the target. The best of many cells owes part of its lead to its seeds' luck, so the best few are run
+once more on seeds that chose nothing.
 """
 
+import itertools
+import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +18,10 @@ import edgesim
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.scenario import Fresh, Jobs, Out, Set, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
+from edgesim.studies.plan_file import read_plan
 from edgesim.terminal.show import mean_text
+from edgesim.tuning.journal import FOLDER
+from edgesim.tuning.ranking import ranked
 
 PAPER_CNN_BITS = 17_881_664.0
 
@@ -27,38 +32,23 @@ RUNNERS_UP = 2
 
 Cell = tuple[float, float]
 """A deadline in s and a band in Hz."""
-QUICK = quick_option(tmax="0.6,1.2", band_mhz="40", simulated_s=4, target=0.6, seeds=2, out="runs/tune-tmax-quick")
+QUICK = quick_option(
+    tmax="0.6,1.2", band_mhz="20,40", simulated_s=4, target=0.6, trials=3, seeds=2, out="runs/tune-tmax-quick"
+)
 
 
 def cells(base: dict[str, Any], chosen: list[Cell], seeds: range, set_: Set) -> list[edgesim.PlannedRun]:
-    """Runs of some cells of the grid."""
-    axes = [{"radio.bandwidth_hz": [band_hz], "round.tmax_s": [deadline_s]} for deadline_s, band_hz in chosen]
+    """Runs of some cells."""
+    axes = [{"round.tmax_s": [deadline_s], "radio.bandwidth_hz": [band_hz]} for deadline_s, band_hz in chosen]
     return [run for axis in axes for run in edgesim.grid(base, axis, seeds, set_)]
 
 
-def around(tried: set[Cell], deadline_s: float, band_hz: float) -> set[Cell]:
-    """Half-way points from a cell to its neighbours: other deadlines on its band, other bands at its deadline."""
-    deadlines_s = between({other_s for other_s, other_hz in tried if other_hz == band_hz}, deadline_s)
-    bands_hz = between({other_hz for other_s, other_hz in tried if other_s == deadline_s}, band_hz)
-    return {(finer_s, band_hz) for finer_s in deadlines_s} | {(deadline_s, finer_hz) for finer_hz in bands_hz}
-
-
-def between(values: set[float], best: float) -> list[float]:
-    """Half-way points from the best value to its neighbours on the grid."""
-    ordered = sorted(values)
-    place = ordered.index(best)
-    return [round((best + ordered[near]) / 2, 6) for near in (place - 1, place + 1) if 0 <= near < len(ordered)]
-
-
-def ranked(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Rows of the summary, the best first: those in which all seeds reached the target, soonest first.
-
-    Then those of which the fewest did not; cells in which a seed could not be run at all, as its band serves nobody,
-    come last.
-    """
-    bound = summary[f"{measure}_bound"].fillna(summary[measure])
-    order = ["left_out", "not_reached", "_bound"]
-    return summary.assign(_bound=bound).sort_values(order, kind="stable").drop(columns="_bound")
+def deadlines(text: str) -> tuple[float, float] | list[float]:
+    """A range of deadlines or a list of them, in s; raises `EdgesimError`."""
+    values = numbers(text.replace(":", ","))
+    if min(values) <= 0:
+        raise EdgesimError(f"--tmax: expected numbers above 0 (got {min(values):g})")
+    return (values[0], values[-1]) if text.count(":") == 1 and len(values) == 2 else numbers(text)
 
 
 def best(summary: pd.DataFrame, measure: str, count: int = 1) -> list[Cell]:
@@ -70,7 +60,7 @@ def best(summary: pd.DataFrame, measure: str, count: int = 1) -> list[Cell]:
 def answer(found: pd.DataFrame, fresh: pd.DataFrame, measure: str, tried: set[Cell]) -> str:
     """The best cells by a measure, on the seeds that chose them and on fresh ones; whether a wider grid may do more.
 
-    ``found`` and ``fresh`` are the summaries of the two.
+    ``found`` and ``fresh`` are the summaries of the two, ``tried`` cells with the ends of what was searched.
     """
     chosen = best(found, measure, 1 + RUNNERS_UP)
     deadline_s, band_hz = chosen[0]
@@ -110,11 +100,13 @@ def name(cell: Cell) -> str:
 @plain_errors
 def main(
     policy: Annotated[str, typer.Option(help="Scheduling policy.")] = "fedteddi",
-    tmax: Annotated[str, typer.Option(help="Coarse deadlines in seconds.")] = "0.25,0.4,0.6,0.9,1.4",
-    band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "10,20,40,80,160",
+    tmax: Annotated[str, typer.Option(help="Deadlines in seconds: a list, or a range such as 0.2:1.4.")] = (
+        "0.2,0.25,0.3,0.4,0.5,0.6,0.75,0.9,1.1,1.4"
+    ),
+    band_mhz: Annotated[str, typer.Option(help="Bands in MHz, a list.")] = "10,20,40,80,160",
     simulated_s: Annotated[float, typer.Option(min=1, help="Simulated seconds of every run.")] = 45.0,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
-    refinements: Annotated[int, typer.Option(min=0, help="How often to refine around the best cells.")] = 1,
+    trials: Annotated[int, typer.Option(min=1, help="Cells to try.")] = 17,
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
@@ -128,27 +120,21 @@ def main(
         "selection": {"policy": policy},
         "round": {"payload_bits": PAPER_CNN_BITS},
     }
-    deadlines_s, bands_mhz = numbers(tmax), numbers(band_mhz)
-    for option, values in (("--tmax", deadlines_s), ("--band-mhz", bands_mhz)):
-        if min(values) <= 0:
-            raise EdgesimError(f"{option}: expected numbers above 0 (got {min(values):g})")
-    tried = {(deadline_s, 1e6 * mhz) for deadline_s in deadlines_s for mhz in bands_mhz}
-    runs = cells(base, sorted(tried), range(seeds), set_)
-    edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
-    for _ in range(refinements):
-        found = summarise(out)
-        finer = {cell for measure in MEASURES for cell in around(tried, *best(found, measure)[0])} - tried
-        added = cells(base, sorted(finer), range(seeds), set_)
-        runs += added
-        tried |= finer
-        edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh and [run.folder for run in added])
+    knobs = {"round.tmax_s": deadlines(tmax), "radio.bandwidth_hz": [1e6 * mhz for mhz in numbers(band_mhz)]}
+    if fresh and out.is_dir():
+        edgesim.study(read_plan(out).runs, out=out, target=target, jobs=jobs, fresh=True)
+        shutil.rmtree(out / FOLDER, ignore_errors=True)
+    # Runners-up are told too, so none is given up.
+    names = [measure.replace("_", "-") for measure in MEASURES]
+    edgesim.tune(base, knobs, names, trials, out, target=target, seeds=seeds, set=set_, jobs=jobs, prune=False, judge=0)
     found = summarise(out)
     chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
     judged_out = out.with_name(f"{out.name}-fresh")
     again = cells(base, sorted(chosen), range(seeds, 2 * seeds), set_)
     edgesim.study(again, out=judged_out, target=target, jobs=jobs, fresh=fresh)
     anew = summarise(judged_out)
-    conclude(out, answers=[answer(found, anew, measure, tried) for measure in MEASURES])
+    searched = set(itertools.product(*knobs.values()))
+    conclude(out, answers=[answer(found, anew, measure, searched) for measure in MEASURES])
     stop_if_failed(judged_out, Console())
 
 

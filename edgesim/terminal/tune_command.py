@@ -1,17 +1,12 @@
 """``edgesim tune``: knobs tuned by an optimiser instead of a grid."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from edgesim.config_file import parse, set_key, set_value
-from edgesim.files.text_file import read_toml
-from edgesim.runs import named_code
 from edgesim.terminal.plain import plain_errors
-from edgesim.terminal.study_command import tell_user_code
-from edgesim.tuning.knobs import Spec, parse_knobs
+from edgesim.tuning.knobs import parse_knobs
 from edgesim.tuning.objectives import OBJECTIVES
 from edgesim.tuning.tune import tune
 
@@ -41,35 +36,18 @@ def tune_command(
     ] = False,
 ) -> None:
     """Find the values of knobs that are best by an objective, with an optimiser instead of a grid."""
-    knobs = parse_knobs(knob)
-    _tell_user_code(config, knobs, set_ or [], no_user_code)
     tune(
         config,
-        knobs,
+        parse_knobs(knob),
         objective,
-        out or Path("runs") / f"{config.stem}-tune",
         trials,
+        out,
         target=target,
         seeds=seeds,
         seed=seed,
-        overrides=set_ or [],
+        set=set_ or [],
         jobs=jobs,
         prune=prune,
         judge=judge,
+        user_code=not no_user_code,
     )
-
-
-def _tell_user_code(config: Path, knobs: Mapping[str, Spec], overrides: list[str], is_refused: bool) -> None:
-    """Print what the trials' configs name of code outside edgesim, before any of it is imported, or refuse it."""
-    settings = {}
-    for key, values in knobs.items():
-        for value in values:
-            nested = read_toml(config)
-            for override in overrides:
-                set_value(nested, override)
-            for other, first in ({name: spec[0] for name, spec in knobs.items()} | {key: value}).items():
-                set_key(nested, other, first)
-            found = parse(nested, f"--knob {key}")
-            settings[str(named_code.foreign(found))] = found
-    for found in settings.values():
-        tell_user_code(found, config, is_refused)

@@ -37,5 +37,5 @@ def front(summary: pd.DataFrame, objectives: Sequence[Objective]) -> pd.DataFram
     """The rows that no other row beats in one objective without losing in another, best first by the first one."""
     good = summary[has_reached(summary, objectives)]
     values = good[[objective.measure for objective in objectives]].to_numpy(dtype=np.float64)
-    keep = [not any(dominates(other, one, objectives) for other in values) for one in values]
+    keep = np.array([not any(dominates(other, one, objectives) for other in values) for one in values], dtype=bool)
     return ranked(good[keep], objectives[0].measure, objectives[0].is_maximised)

@@ -10,9 +10,11 @@ from typing import Any
 
 from edgesim import simulation
 from edgesim.analysis.runs import Run
-from edgesim.config_file import set_value
+from edgesim.config import RunConfig
+from edgesim.config_file import parse, set_value
+from edgesim.door.configs import Config, Overrides, values_of, with_set
 from edgesim.errors import EdgesimError
-from edgesim.files.text_file import read_toml
+from edgesim.runs import named_code
 from edgesim.runs.resumption import other_setting
 from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import Knob as Value
@@ -75,14 +77,42 @@ class Task:
         }
 
 
+def base_of(config: Config, knobs: Mapping[str, Spec], set: Overrides | None) -> tuple[dict[str, Any], str]:
+    """The nested config with keys set to other values, and what to call it in errors; raises `EdgesimError`."""
+    values, where = values_of(config)
+    typed = [] if set is None or isinstance(set, Mapping) else list(set)
+    changed = [*set] if isinstance(set, Mapping) else [text.partition("=")[0].strip() for text in typed]
+    if varied := [key for key in changed if key in knobs]:
+        raise EdgesimError(f"--set {varied[0]}: the tuning itself varies it", varied[0])
+    base = with_set(values, set) if isinstance(set, Mapping) else copy.deepcopy(values)
+    for text in typed:
+        set_value(base, text)
+    found: dict[str, Any] = json.loads(json.dumps(base))
+    return found, where
+
+
+def named_of(base: Mapping[str, Any], knobs: Mapping[str, Spec], where: str) -> list[RunConfig]:
+    """Configs of trials that together name all code outside edgesim, none of which has been imported."""
+    found: dict[str, RunConfig] = {}
+    firsts = {key: values[0] for key, values in knobs.items() if len(values)}
+    for key, values in knobs.items():
+        for value in values:
+            try:
+                settings = parse(with_set(base, firsts | {key: value}), where)
+            except EdgesimError:
+                # Said by knob when the knobs are checked; a config that cannot be read imports nothing.
+                continue
+            found[str(named_code.foreign(settings))] = settings
+    return list(found.values())
+
+
 def make_task(
-    config: Path | Mapping[str, Any],
+    base: Mapping[str, Any],
     knobs: Mapping[str, Spec],
     objectives: Sequence[str],
     target: float | None,
     seeds: int,
     seed: int,
-    overrides: Sequence[str],
 ) -> Task:
     """A checked task; raises `EdgesimError` for what is wrong with any of it."""
     if seeds < 1:
@@ -90,12 +120,7 @@ def make_task(
     if target is not None and not 0 < target <= 1:
         raise EdgesimError(f"--target {target}: expected an accuracy above 0 and at most 1")
     sought = find_objectives(objectives, target)
-    base = dict(read_toml(config)) if isinstance(config, Path) else copy.deepcopy(dict(config))
-    for override in overrides:
-        if (key := override.partition("=")[0].strip()) in knobs:
-            raise EdgesimError(f"--set {override}: the tuning itself varies {key}", key)
-        set_value(base, override)
-    task = Task(json.loads(json.dumps(base)), check_knobs(base, knobs), sought, target, seeds, seed)
+    task = Task(base, check_knobs(base, knobs), sought, target, seeds, seed)
     trains = task.a_cell()[0].config.learning.training != "none"
     for objective in sought:
         if not trains and (objective.needs_target or objective.measure in ("final_accuracy", "best_accuracy")):

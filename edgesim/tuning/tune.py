@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
 
 from edgesim.analysis.runs import is_study
 from edgesim.analysis.summary import write_summary
+from edgesim.door.configs import Config, Overrides, folder_for
+from edgesim.door.run import tell_user_code
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.runs.feasibility import check_files
@@ -22,7 +21,7 @@ from edgesim.tuning.journal import need_optuna, opened
 from edgesim.tuning.knobs import Spec
 from edgesim.tuning.sayings import say_begin, say_trial
 from edgesim.tuning.search import pruner, search
-from edgesim.tuning.task import finished_cells, make_task
+from edgesim.tuning.task import base_of, finished_cells, make_task, named_of
 from edgesim.tuning.trial import Trials
 
 _BY_HAND = 130
@@ -30,29 +29,33 @@ _BY_HAND = 130
 
 
 def tune(
-    config: Path | Mapping[str, Any],
+    config: Config,
     knobs: Mapping[str, Spec],
-    objectives: Sequence[str],
-    out: Path,
+    objectives: str | Sequence[str],
     trials: int = 60,
+    out: str | Path | None = None,
     *,
     target: float | None = None,
     seeds: int = 3,
     seed: int = 0,
-    overrides: Sequence[str] = (),
+    set: Overrides | None = None,
     jobs: int | None = None,
     prune: bool = True,
     judge: int = 3,
-    console: Console | None = None,
+    user_code: bool = True,
+    quiet: bool = False,
 ) -> Tuned:
     """Find the values of ``knobs`` that are best by ``objectives``, in ``trials`` trials of ``seeds`` runs each.
 
-    ``config`` is a TOML file, or a nested mapping. A knob is a key such as ``round.tmax_s`` with a range, as a tuple of
-    two numbers, or a list of values. Trials that several processes ask, now or later, with the same ``out`` count
-    together. The runs are those of a study in ``out``; finished ones that it has already answer trials before any is
-    asked. A trial that can no longer be among the best ``judge`` is given up (``prune``). At the end the ``judge`` best
-    cells are run over as many fresh seeds, in the folder ``out`` with ``-fresh`` behind its name. ``jobs`` runs are at
-    work at a time; with the same ``seed`` and ``jobs`` one process asks the same trials.
+    ``config`` is as for `edgesim.run`, with keys ``set`` to other values. A knob is a key such as ``round.tmax_s`` with
+    a range, as a tuple of two numbers, or a list of values. ``objectives`` are names such as ``seconds-to-target``,
+    which needs a ``target``. Trials that several processes ask, now or later, with the same ``out`` (by default
+    ``runs/`` and the file's name with ``-tune``) count together. The runs are those of a study in ``out``; finished
+    ones that it has already answer trials before any is asked. A trial that can no longer be among the best ``judge``
+    is given up (``prune``). At the end the ``judge`` best cells are run over as many fresh seeds, in the folder ``out``
+    with ``-fresh`` behind its name. ``jobs`` runs are at work at a time; with the same ``seed`` and ``jobs`` one
+    process asks the same trials. ``user_code`` is whether configs may name code outside edgesim. Scripts call this
+    below ``if __name__ == "__main__":``, since the processes read them again.
 
     Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
     SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call goes on.
@@ -61,9 +64,16 @@ def tune(
     for what, number, least in (("trials", trials, 1), ("jobs", jobs, 1), ("judge", judge, 0)):
         if number is not None and number < least:
             raise EdgesimError(f"--{what} {number}: expected {least} or more")
-    task = make_task(config, knobs, objectives, target, seeds, seed, overrides)
+    console, at_once = PlainConsole(quiet=quiet), jobs or cores()
+    names = [objectives] if isinstance(objectives, str) else list(objectives)
+    base, where = base_of(config, knobs, set)
+    for settings in named_of(base, knobs, where):
+        tell_user_code(settings, where, not user_code, console)
+    task = make_task(base, knobs, names, target, seeds, seed)
     check_files(task.a_cell()[0].config)
-    console, at_once = console or PlainConsole(), jobs or cores()
+    if out is None and isinstance(config, str | Path):
+        out = Path("runs") / f"{Path(config).stem}-tune"
+    out = folder_for(out, config, "tune", [task.a_cell()[0].config])
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)
     known = [] if is_new else finished_cells(task, out)

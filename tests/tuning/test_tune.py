@@ -16,13 +16,12 @@ from rich.console import Console
 from stopped_runs import content
 from typer.testing import CliRunner
 
-from edgesim import Study, grid, run_study
+from edgesim import Study, grid, run_study, tune
 from edgesim.analysis.summary import summarise
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run
 from edgesim.studies.ledger import read_ledger
-from edgesim.tuning.tune import tune
 
 TIMING = {"rounds": 16, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 LEARNING = {"stop_at_s": 8, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
@@ -41,9 +40,9 @@ def quiet():
     return Console(file=io.StringIO(), width=300)
 
 
-def tuned(out, base=TIMING, knobs=TMAX, objectives=("energy-j",), trials=4, console=None, **how):
+def tuned(out, base=TIMING, knobs=TMAX, objectives=("energy-j",), trials=4, **how):
     how = {"seeds": 1, "judge": 0, "jobs": 1, "prune": False} | how
-    return tune(base, knobs, list(objectives), out, trials, console=console or quiet(), **how)
+    return tune(base, knobs, objectives, trials, out, **how)
 
 
 def edgesim(*words):
@@ -52,9 +51,8 @@ def edgesim(*words):
     return result.exit_code, " ".join(result.output.split())
 
 
-def test_the_runs_of_all_trials_are_those_of_a_study_with_its_numbers(tmp_path):
-    console = quiet()
-    found = tuned(tmp_path / "out", seeds=2, trials=3, judge=2, console=console)
+def test_the_runs_of_all_trials_are_those_of_a_study_with_its_numbers(tmp_path, capsys):
+    found = tuned(tmp_path / "out", seeds=2, trials=3, judge=2)
     runs = grid(TIMING, TMAX, range(2))
     run_study(Study("plain", runs, reference="random"), tmp_path / "plain", 1, quiet())
     ledger = read_ledger(tmp_path / "out")
@@ -74,7 +72,7 @@ def test_the_runs_of_all_trials_are_those_of_a_study_with_its_numbers(tmp_path):
     fresh = json.loads((tmp_path / "out-fresh/plan.json").read_text())["runs"]
     assert {run["seed"] for run in fresh} == {2, 3}
     assert "on the seeds that chose it" in found.answers[0]
-    said = console.file.getvalue()
+    said = capsys.readouterr().out
     assert "(3 of 3): Tmax = " in said
     assert said.rstrip().endswith("figures in " + str(tmp_path / "out/plots"))
     assert (tmp_path / "out/plots/tuning-history.png").is_file()
@@ -95,11 +93,10 @@ def test_the_same_command_again_runs_nothing_and_more_trials_go_on(tmp_path):
     assert sorted(more.trials["tmax_s"]) == TMAX["round.tmax_s"]
 
 
-def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path):
+def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path, capsys):
     run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4, 0.8, 7.0]}, range(2))), tmp_path, 1, quiet())
-    console = quiet()
-    found = tuned(tmp_path, trials=60, seeds=2, console=console)
-    assert "2 finished cells of the study count as answered" in console.file.getvalue()
+    found = tuned(tmp_path, trials=60, seeds=2)
+    assert "2 finished cells of the study count as answered" in capsys.readouterr().out
     # Of the list are 0.4 and 0.8; 7.0 is a run of the study, and no trial.
     assert found.trials.set_index("tmax_s")["imported"].to_dict() == {0.4: True, 0.8: True, 1.6: False, 3.2: False}
     assert found.trials["energy_j"].notna().all()
@@ -137,9 +134,8 @@ def test_a_combination_that_the_config_refuses_and_a_run_that_fails_are_failed_t
 
 
 @pytest.mark.slow
-def test_runs_that_have_lost_are_given_up_at_a_round_and_the_study_says_so(tmp_path):
-    console = quiet()
-    found = tuned(tmp_path / "out", trials=4, judge=1, prune=True, console=console)
+def test_runs_that_have_lost_are_given_up_at_a_round_and_the_study_says_so(tmp_path, capsys):
+    found = tuned(tmp_path / "out", trials=4, judge=1, prune=True)
     whole = tuned(tmp_path / "whole", trials=4, judge=1)
     pruned = found.trials[found.trials["status"] == "pruned"]
     assert 1 <= len(pruned) <= 3
@@ -150,8 +146,9 @@ def test_runs_that_have_lost_are_given_up_at_a_round_and_the_study_says_so(tmp_p
     assert len(folders) == len(pruned)
     for name in folders:
         assert "pruned behind round" in read_run(tmp_path / "out" / name)["reason"]
-    assert "; given up: " in console.file.getvalue()
-    assert "better whatever follows" in console.file.getvalue()
+    said = capsys.readouterr().out
+    assert "; given up: " in said
+    assert "better whatever follows" in said
     code, said = edgesim("study", "run", tmp_path / "out")
     assert code == 0
     assert f"{len(pruned)} pruned" in said
@@ -183,11 +180,8 @@ def test_two_objectives_with_real_training_give_a_front_its_figures_and_fresh_se
 
 @pytest.mark.slow
 def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(tmp_path):
-    console = quiet()
     base = LEARNING | {"stop_at_s": 2}
-    found = tuned(
-        tmp_path / "out", base, {"round.tmax_s": [0.5, 0.8]}, ("seconds-to-target",), target=0.99, console=console
-    )
+    found = tuned(tmp_path / "out", base, {"round.tmax_s": [0.5, 0.8]}, ("seconds-to-target",), target=0.99)
     assert found.best.empty
     assert found.answers[0].startswith("No trial reached the target 0.99 on all of its seeds: what follows are bounds")
     assert "> " in found.answers[1]
@@ -209,7 +203,7 @@ def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(
         (["--objective", "energy-j", "--jobs", "0"], "--jobs 0: expected 1 or more"),
         (["--objective", "energy-j", "--judge", "-1"], "--judge -1: expected 0 or more"),
         (["--objective", "energy-j", "--target", "1.5"], "--target 1.5: expected an accuracy above 0 and at most 1"),
-        (["--objective", "energy-j", "--set", "round.tmax_s=1"], "the tuning itself varies round.tmax_s"),
+        (["--objective", "energy-j", "--set", "round.tmax_s=1"], "--set round.tmax_s: the tuning itself varies it"),
         (["--objective", "energy-j", "--knob", "radio.bandwith_hz=1e6,2e6"], "did you mean 'bandwidth_hz'?"),
         (
             ["--objective", "energy-j", "--set", "availability.model=table", "--set", "availability.file='x.parquet'"],
