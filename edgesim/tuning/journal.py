@@ -43,6 +43,8 @@ _SEEDS = 1 << 31
 """Optuna takes seeds below this."""
 _MOST_CELLS = 100_000
 """Combinations of values up to which it is known when all are tried."""
+_STARTUP = 4
+"""Trials drawn at random before the first one is proposed, two for each knob if there are more of these."""
 _LEAST_TRIALS = 8
 """With different values, from which the importance of knobs is worked out."""
 _INSTALL = "tuning needs Optuna: pip install 'edgesim[optuna]'"
@@ -334,7 +336,13 @@ def _sampler(seed: int, number: int, knobs: int) -> "optuna.samplers.BaseSampler
     from optuna.samplers import GPSampler
 
     drawn = int(Streams(seed).seeds(_STREAM, number)) % _SEEDS
-    return GPSampler(seed=drawn, n_startup_trials=2 * knobs + 2, warn_independent_sampling=False)
+    return GPSampler(
+        seed=drawn,
+        n_startup_trials=max(_STARTUP, 2 * knobs),
+        # The same cell over the same seeds gives the same value.
+        deterministic_objective=True,
+        warn_independent_sampling=False,
+    )
 
 
 def _direction(objective: Objective) -> Literal["maximize", "minimize"]:

@@ -19,7 +19,8 @@ def summary(*rows):
             "seeds": 3 - left_out,
             "left_out": left_out,
             "not_reached": never,
-            "seconds_to_target": np.nan if never == 3 else seconds,
+            # The mean over the seeds that got there, which says nothing of the others.
+            "seconds_to_target": np.nan if never == 3 else 10 - seconds if never else seconds,
             "seconds_to_target_bound": seconds if never else np.nan,
             "joules_to_target": joules,
             "arrived": 100.0 - seconds,

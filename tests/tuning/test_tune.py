@@ -95,7 +95,7 @@ def test_the_same_command_again_runs_nothing_and_more_trials_go_on(tmp_path):
 
 def test_finished_runs_of_a_study_count_as_answered_trials(tmp_path, capsys):
     run_study(Study("s", grid(TIMING, {"round.tmax_s": [0.4, 0.8, 7.0]}, range(2))), tmp_path, 1, quiet())
-    found = tuned(tmp_path, trials=60, seeds=2)
+    found = tuned(tmp_path, trials=2, seeds=2)
     assert "2 finished cells of the study count as answered" in capsys.readouterr().out
     # Of the list are 0.4 and 0.8; 7.0 is a run of the study, and no trial.
     assert found.trials.set_index("tmax_s")["imported"].to_dict() == {0.4: True, 0.8: True, 1.6: False, 3.2: False}
@@ -181,7 +181,9 @@ def test_two_objectives_with_real_training_give_a_front_its_figures_and_fresh_se
 @pytest.mark.slow
 def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(tmp_path):
     base = LEARNING | {"stop_at_s": 2}
-    found = tuned(tmp_path / "out", base, {"round.tmax_s": [0.5, 0.8]}, ("seconds-to-target",), target=0.99)
+    found = tuned(
+        tmp_path / "out", base, {"round.tmax_s": [0.5, 0.8]}, ("seconds-to-target", "joules-to-target"), target=0.99
+    )
     assert found.best.empty
     assert found.answers[0].startswith("No trial reached the target 0.99 on all of its seeds: what follows are bounds")
     assert "> " in found.answers[1]
