@@ -82,7 +82,7 @@ def _run_here(pools, runs, jobs):
 
     for run in runs:
         given = run.config, pools.out / run.folder, pools.study.target, 1, run.folder in pools.anew
-        pools.end(run.folder, _run_one(*given, pools.display.show))
+        pools.end(run.folder, _run_one(*given, pools.display.show, pools.until.get(run.folder)))
     return []
 
 

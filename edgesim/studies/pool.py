@@ -211,7 +211,7 @@ def _serve(connection: Connection) -> None:
         status = ""
         while status != "interrupted":
             config, folder, target, share, fresh, until = connection.recv()
-            ending = _run_one(config, folder, target, share, fresh, until, send)
+            ending = _run_one(config, folder, target, share, fresh, send, until)
             status = ending.status
             with uninterrupted():
                 send(ending)
@@ -223,8 +223,8 @@ def _run_one(
     target: float | None,
     share: int,
     fresh: bool,
-    until: int | None,
     send: Callable[[Message], None],
+    until: int | None = None,
 ) -> Ending:
     """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
     listener = Listener(folder.name, config, send)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from edgesim.analysis.measures import TO_STAY, TO_TARGET, measure
 from edgesim.analysis.runs import Run
-from edgesim.analysis.summary import TO_STAY, TO_TARGET, measure
 from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from edgesim.analysis.summary import TO_STAY, TO_TARGET
+from edgesim.analysis.measures import TO_STAY, TO_TARGET
 from edgesim.tuning.objectives import Objective, dominates
 
 

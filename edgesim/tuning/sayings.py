@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from edgesim.analysis.summary import TO_STAY
+from edgesim.analysis.measures import TO_STAY
 from edgesim.files.plain_text import printable
 from edgesim.plots.groups import knob_text, quantity
 from edgesim.terminal.table_text import number

@@ -19,15 +19,16 @@ BASE = {"stop_at_s": 14, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}
 TMAX = [0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6]
 BAND_HZ = [5e6, 10e6, 20e6, 40e6, 80e6]
 TARGET = 0.6
-SEEDS = 3
+SEEDS = 6
+"""With three the best of the cells by joules lies alone, 16 % below the next, by the luck of one seed."""
 SEARCHES = 20
 
 
-@pytest.mark.parametrize(("measure", "limit"), [("seconds_to_target", 1.05), ("joules_to_target", 1.2)])
-def test_how_near_the_best_of_a_grid_a_third_of_its_cells_come(benchmark, grid_of_runs, tmp_path, measure, limit):
+@pytest.mark.parametrize("measure", ["seconds_to_target", "joules_to_target"])
+def test_how_near_the_best_of_a_grid_a_third_of_its_cells_come(benchmark, grid_of_runs, tmp_path, measure):
     """Aim: a Tmax x band cell within 5 % of the full grid's best in a third of the grid's runs.
 
-    Missed for joules, whose best cell lies alone, 16 % below the next. The grid is run whole; what the cells that each of `SEARCHES` searches proposes have of the objective is read from
+    The grid is run whole; what the cells that each of `SEARCHES` searches proposes have of the objective is read from
     its runs.
     """
     knobs = [Knob("round.tmax_s", tuple(TMAX)), Knob("radio.bandwidth_hz", tuple(BAND_HZ))]
@@ -61,7 +62,7 @@ def test_how_near_the_best_of_a_grid_a_third_of_its_cells_come(benchmark, grid_o
         "median_ratio": round(float(np.median(ratios)), 4),
         "worst_ratio": round(float(ratios.max()), 4),
     }
-    assert np.median(ratios) <= limit
+    assert np.median(ratios) <= 1.05
 
 
 def outcome(runs, objective):

@@ -36,6 +36,9 @@ payload_bits = 1e7
 """
 
 
+pytestmark = pytest.mark.usefixtures("studies_here", "figures_as_text")
+
+
 def quiet():
     return Console(file=io.StringIO(), width=300)
 
