@@ -18,7 +18,6 @@ import edgesim
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
 from edgesim.scenario import Fresh, Jobs, Out, Set, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
-from edgesim.studies.plan_file import read_plan
 from edgesim.terminal.show import mean_text
 from edgesim.tuning.journal import FOLDER
 from edgesim.tuning.ranking import ranked
@@ -121,9 +120,10 @@ def main(
         "round": {"payload_bits": PAPER_CNN_BITS},
     }
     knobs = {"round.tmax_s": deadlines(tmax), "radio.bandwidth_hz": [1e6 * mhz for mhz in numbers(band_mhz)]}
-    if fresh and out.is_dir():
-        edgesim.study(read_plan(out).runs, out=out, target=target, jobs=jobs, fresh=True)
-        shutil.rmtree(out / FOLDER, ignore_errors=True)
+    if fresh and (out / FOLDER).is_dir():
+        tried = [of_row(row) for row in summarise(out).to_dict("records")]
+        edgesim.study(cells(base, tried, range(seeds), set_), out=out, target=target, jobs=jobs, fresh=True)
+        shutil.rmtree(out / FOLDER)
     # Runners-up are told too, so none is given up.
     names = [measure.replace("_", "-") for measure in MEASURES]
     edgesim.tune(base, knobs, names, trials, out, target=target, seeds=seeds, set=set_, jobs=jobs, prune=False, judge=0)

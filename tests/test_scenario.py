@@ -334,6 +334,7 @@ def test_what_is_set_reaches_the_runs_of_every_scenario(scenario, monkeypatch, n
         raise EdgesimError("planned")
 
     monkeypatch.setattr("edgesim.studies.running.run_study", plan)
+    monkeypatch.setattr("edgesim.tuning.trial.grow", plan)
     said = scenario(f"{name}.py", "--quick", "--seeds", "2", "--set", "evaluation.samples=123")
     assert "planned" in said.output, said.output
     assert {run.config.evaluation.samples for run in planned} == {123}

@@ -99,6 +99,7 @@ def draw_contour(trials: pd.DataFrame, x: str, y: str, measures: Sequence[str], 
             figure.colorbar(shown or dots, ax=axes, label=quantity(measure).axis)
             axes.grid(visible=False)
             axes.set(xlabel=across.axis, ylabel=up.axis)
+            axes.use_sticky_edges = False
             axes.margins(0.06)
             for name, axis, scale in ((x, axes.xaxis, axes.set_xscale), (y, axes.yaxis, axes.set_yscale)):
                 if name in logs:
