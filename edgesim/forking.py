@@ -98,6 +98,9 @@ def _configs(run: Path, overrides: Sequence[str]) -> tuple[RunConfig, RunConfig]
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
     given = [override.partition("=")[0].strip() for override in overrides]
     for key in given:
+        # Before the config is checked: another algorithm, say, has other options than those that stand there.
+        if key in _FIXED and nested.get(key.partition(".")[0], {}).get(key.partition(".")[2]) is not None:
+            _check_may_change(key)
         for other in _TIED.get(key, ()):
             if other not in given:
                 nested.get(key.partition(".")[0], {}).pop(other, None)
@@ -115,14 +118,19 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
     then, now = (flat_settings(simulation.as_toml(config)) for config in (old, new))
     changed = {key: now.get(key) for key in sorted({*then, *now}) if then.get(key) != now.get(key)}
     for key in changed:
-        is_option = key.startswith("algorithm.") and not key.startswith("algorithm.kpfl")
-        if key in _FIXED or not (key.startswith(_MAY_CHANGE) or is_option):
-            raise EdgesimError(f"--set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
+        _check_may_change(key)
     if (old.evaluation.every_s is None) != (new.evaluation.every_s is None):
         raise EdgesimError("--set evaluation.every_s: a run and its fork test both by rounds, or both by seconds")
     if not changed:
         raise EdgesimError("--set: nothing differs from the run; give what the fork is to have of its own")
     return changed
+
+
+def _check_may_change(key: str) -> None:
+    """Raises `EdgesimError` for a key on which the past of a run hangs."""
+    is_option = key.startswith("algorithm.") and not key.startswith("algorithm.kpfl")
+    if key in _FIXED or not (key.startswith(_MAY_CHANGE) or is_option):
+        raise EdgesimError(f"--set {key}: a fork has the past of its run, so only {_ALLOWED} may change", key)
 
 
 def _check_past(run: Path, config: RunConfig, round: int) -> None:

@@ -6,10 +6,10 @@ gained per participation; a slowly growing bonus goes to those last used long ag
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.prediction import CheckInLog, make_predictor
@@ -46,6 +46,11 @@ class FedDanceOptions(view.Options):
     """
     without: Literal["none", "V", "A", "I", "VA", "U"] = "none"
     """Ablations: factors left out of the utility; U is the bonus."""
+
+    @model_validator(mode="after")
+    def _predicts(self) -> Self:
+        make_predictor(self.predictor or "poisson", self.predictor_options)
+        return self
 
 
 @dataclass

@@ -44,6 +44,8 @@ def test_the_registry_holds_all_policies():
                 "init_newcomers": False,
                 "unheard": "zero",
                 "without": "none",
+                "predictor": None,
+                "predictor_options": None,
             },
         ),
         (
