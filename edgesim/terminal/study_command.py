@@ -10,11 +10,12 @@ from edgesim.analysis.summary import write_summary
 from edgesim.door.run import tell_user_code
 from edgesim.runs import named_code
 from edgesim.runs.lease import LEASE_S
+from edgesim.studies import slurm
 from edgesim.studies.ledger import STATUSES, State, read_ledger
 from edgesim.studies.plan_file import read_plan
 from edgesim.studies.running import run_study
 from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.plain import plain_errors
+from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.show import print_study
 from edgesim.terminal.table_text import bare_table, print_whole
 
@@ -42,6 +43,21 @@ def run(
 ) -> None:
     """Do what is missing of a study: what was never begun, stopped or lost; several processes may at once."""
     go_on(folder, retry_failed, jobs, no_user_code)
+
+
+@app.command()
+@plain_errors
+def submit(
+    folder: Folder,
+    tasks: Annotated[int, typer.Option(help="Processes at most, each on as many cores as a task gets.")],
+    sbatch: Annotated[str, typer.Option(help="Options of sbatch, such as '--time=2:00:00 --cpus-per-task=4'.")] = "",
+) -> None:
+    """Write an array job of SLURM that does what is missing of a study, and submit it where sbatch is."""
+    for settings in {str(named_code.foreign(run.config)): run.config for run in read_plan(folder).runs}.values():
+        tell_user_code(settings, str(folder), False, PlainConsole())
+    script = slurm.write_script(folder, tasks, sbatch)
+    answer = slurm.submit(script)
+    say(f"{script}: {answer}" if answer else f"{script}: no sbatch is on the path here; give it to sbatch elsewhere")
 
 
 @app.command()
