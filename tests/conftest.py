@@ -76,20 +76,31 @@ def is_gone():
     return ask
 
 
-def _run_here(pools, runs, jobs):
-    """In place of several processes: runs at once, in this process."""
-    from edgesim.studies.pool import _run_one
-
-    for run in runs:
-        given = run.config, pools.out / run.folder, pools.study.target, 1, run.folder in pools.anew
-        pools.end(run.folder, _run_one(*given, pools.display.show, pools.until.get(run.folder)))
-    return []
-
-
 @pytest.fixture
 def studies_here(monkeypatch):
     """Studies without processes of their own, of which each would load the libraries anew."""
-    monkeypatch.setattr("edgesim.studies.pool.Pool._run_pool", _run_here)
+    from edgesim.studies import executor
+
+    class Here:
+        def __init__(self):
+            self.said = []
+
+        def has_room(self):
+            return not self.said
+
+        def hand_out(self, order):
+            name = order.folder.name
+            ending = executor.run_one(order, 1, lambda message: self.said.append((name, message)))
+            self.said.append((name, ending))
+
+        def news(self, timeout_s):
+            said, self.said = self.said, []
+            return said
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("edgesim.studies.pool.Pool.open", lambda *_: Here())
 
 
 def _save_as_text(figure, stem):

@@ -5,7 +5,7 @@ A study's folder holds ``plan.json``, one folder per run, which says how far tha
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -16,13 +16,15 @@ from edgesim.analysis.summary import write_summary
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import Stopped, cores, stopped_by, uninterrupted
+from edgesim.runs.processes import Stopped, stopped_by, uninterrupted
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.selection import resolve_options
+from edgesim.studies.dispatch import Dispatch
+from edgesim.studies.executor import Ending, Executor
 from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
-from edgesim.studies.pool import Ending, Pool
+from edgesim.studies.pool import Pool
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.progress import Display, expected_rounds
 
@@ -38,20 +40,21 @@ def run_study(
     console: Console | None = None,
     fresh: bool | Collection[str] = False,
     retry_failed: bool = True,
+    executor: Executor | None = None,
 ) -> dict[str, Ending]:
     """Run the runs that are not finished, or whose files or code have changed since; a failing run stops no other.
 
     ``fresh`` names the folders of finished runs that are run again; True means all. Runs that failed before are tried
     again, and those that a tuning pruned go on, unless ``retry_failed`` is false. The plan in the folder grows by runs
     that it does not have. Other processes may work on the same study, each on runs that nobody has; those of others are
-    waited for.
+    waited for. ``executor`` is where they are carried out, processes of this machine when absent.
 
     Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    console = console or PlainConsole()
+    console, executor = console or PlainConsole(), executor or Pool()
     _check(study, jobs)
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)
@@ -72,26 +75,29 @@ def run_study(
     if not retry_failed:
         given_up = {folder: state for folder, state in states.items() if state.status == "pruned"}
         endings |= {folder: Ending("pruned", state.reason) for folder, state in given_up.items()}
-    grow(study, out)
-    _tell_begun({folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console)
-    rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
-    try:
-        with stopped_by(""), Display(console, study.name, rounds) as display:
-            pools = Pool(study, out, anew, {}, display)
-            # Here, since starting processes that would only find this out takes seconds.
-            for folder, ending in endings.items():
-                pools.end(folder, ending)
-            pools.run_all(jobs or cores())
-            endings = pools.endings
-    except KeyboardInterrupt as interrupt:
-        with uninterrupted():
-            told = _tell_stopped(study, out)
-        raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else _BY_HAND) from None
-    finally:
-        with uninterrupted():
-            began = _began(study, out)
-            if is_new and not began:
-                _remove_plan(study, out, made)
+    with executor.connected() if len(endings) < len(study.runs) else nullcontext():
+        grow(study, out)
+        _tell_begun(
+            {folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console
+        )
+        rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
+        try:
+            with stopped_by(""), Display(console, study.name, rounds) as display:
+                dispatch = Dispatch(study, out, anew, executor, jobs, display)
+                # Here, since starting processes that would only find this out takes seconds.
+                for folder, ending in endings.items():
+                    dispatch.end(folder, ending)
+                dispatch.run_all()
+                endings = dispatch.endings
+        except KeyboardInterrupt as interrupt:
+            with uninterrupted():
+                told = _tell_stopped(study, out)
+            raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else _BY_HAND) from None
+        finally:
+            with uninterrupted():
+                began = _began(study, out)
+                if is_new and not began:
+                    _remove_plan(study, out, made)
     if all(ending.status != "finished" for ending in endings.values()):
         what = f"{out}: no run finished" if began else "no run could begin"
         first = next(iter(endings.values()))

@@ -13,11 +13,13 @@ from edgesim.errors import EdgesimError
 from edgesim.runs.checkpoints import saved_round
 from edgesim.runs.lease import Taken, leased
 from edgesim.runs.records import note_pruned, read_run
+from edgesim.studies.dispatch import Dispatch
+from edgesim.studies.executor import Ending
 from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.studies.plan_file import grow
-from edgesim.studies.pool import Crew, Ending, Pool
+from edgesim.studies.pool import Crew, Pool
 from edgesim.terminal.progress import Display, expected_rounds
 from edgesim.tuning.objectives import Objective, Seen, seen
 
@@ -102,12 +104,12 @@ class Trials:
             return {}
         rounds = {run.folder: until.get(run.folder) or expected_rounds(run.config) for run in runs}
         with Display(self.console, title, rounds, self.noted) as display:
-            pool = Pool(self._of(runs), self.out, (), {}, display, until, self.crew)
+            dispatch = Dispatch(self._of(runs), self.out, (), Pool(self.crew), self.jobs, display, until)
             for run in runs:
                 if simulation.why_run(self.out / run.folder, run.config) is None:
-                    pool.end(run.folder, Ending("finished", "finished before", reused=True))
-            pool.run_all(self.jobs)
-        return pool.endings
+                    dispatch.end(run.folder, Ending("finished", "finished before", reused=True))
+            dispatch.run_all()
+        return dispatch.endings
 
     def _seen(self, cell: Cell) -> Seen | None:
         """What the runs have of the objectives; None where one has nothing yet."""

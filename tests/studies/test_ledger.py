@@ -24,7 +24,7 @@ from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.lease import LEASE_S, leased
 from edgesim.runs.records import read_run
-from edgesim.studies import pool
+from edgesim.studies import dispatch, executor
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow, read_plan
 
@@ -88,8 +88,8 @@ def test_study_run_does_what_is_missing_and_tries_failed_runs_again_only_where_t
     grow(STUDY, tmp_path)
     (tmp_path / OTHER).mkdir()
     leave(tmp_path / OTHER)
-    ran, run_one = [], pool._run_one
-    monkeypatch.setattr(pool, "_run_one", lambda *given: ran.append(given[1].name) or run_one(*given))
+    ran, run_one = [], executor.run_one
+    monkeypatch.setattr(executor, "run_one", lambda *given: ran.append(given[0].folder.name) or run_one(*given))
     status, said = edgesim("study", "run", tmp_path, "--jobs", 1)
     assert (status, ran) == (1, [OTHER, LAST])
     assert statuses(tmp_path) == {BAD: "failed", SOME: "finished", OTHER: "finished", LAST: "finished"}
@@ -113,8 +113,8 @@ def test_seeds_and_values_that_are_given_later_are_run_and_nothing_else(tmp_path
         return Study("s", grid(TIMING, {"round.tmax_s": values}, seeds))
 
     run_study(study([0.8], [0]), tmp_path, console=quiet())
-    ran, run_one = [], pool._run_one
-    monkeypatch.setattr(pool, "_run_one", lambda *given: ran.append(given[1].name) or run_one(*given))
+    ran, run_one = [], executor.run_one
+    monkeypatch.setattr(executor, "run_one", lambda *given: ran.append(given[0].folder.name) or run_one(*given))
     run_study(study([0.8, 1.0], [0, 1]), tmp_path, console=quiet())
     assert ran == ["tmax0.8-s1", "tmax1-s0", "tmax1-s1"]
     endings = run_study(study([1.0], [0]), tmp_path, console=quiet())
@@ -203,7 +203,7 @@ def test_runs_that_another_process_works_on_are_waited_for_and_taken_over_where_
         else:
             leave(tmp_path / LAST)
 
-    monkeypatch.setattr(pool.time, "sleep", sleep)
+    monkeypatch.setattr(dispatch.time, "sleep", sleep)
     console = Console(file=io.StringIO(), record=True, width=200)
     endings = run_study(study, tmp_path, console=console)
     assert looks[0] == {SOME: "running", OTHER: "running", LAST: "running", "free": "finished"}
