@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from edgesim.door.study import StudyResult, compare, study
     from edgesim.errors import EdgesimError
     from edgesim.runs.records import read_config, read_run, read_table
+    from edgesim.studies.on_ray import Ray
     from edgesim.studies.plan import PlannedRun, Study, grid
     from edgesim.studies.running import run_study
     from edgesim.tuning.findings import Tuned
@@ -56,6 +57,7 @@ _HOMES = {
     "door.study": ("StudyResult", "compare", "study"),
     "errors": ("EdgesimError",),
     "runs.records": ("read_config", "read_run", "read_table"),
+    "studies.on_ray": ("Ray",),
     "studies.plan": ("PlannedRun", "Study", "grid"),
     "studies.running": ("run_study",),
     "tuning.findings": ("Tuned",),
@@ -67,6 +69,7 @@ __all__ = [
     "EdgesimError",
     "Outlook",
     "PlannedRun",
+    "Ray",
     "Run",
     "RunConfig",
     "Study",

@@ -17,6 +17,7 @@ from edgesim.errors import EdgesimError
 from edgesim.plots.gallery import draw, draw_against
 from edgesim.terminal import plain
 from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.executor_options import with_executor
 from edgesim.terminal.options import start as start
 from edgesim.terminal.show import print_study
 from edgesim.terminal.show_differences import print_differences
@@ -84,8 +85,13 @@ def quick_option(**values: Any) -> Any:
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
-    """As `edgesim.terminal.plain.plain_errors`; an error that names a field also names the scenario's option for it."""
+    """As `edgesim.terminal.plain.plain_errors`; an error that names a field also names the scenario's option for it.
+
+    A scenario that takes ``jobs`` also takes the options of `edgesim.terminal.executor_options`.
+    """
     own = inspect.signature(command).parameters
+    if "jobs" in own:
+        command = with_executor(command)
 
     @plain.plain_errors
     @functools.wraps(command)

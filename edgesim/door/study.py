@@ -15,6 +15,7 @@ from edgesim.door.configs import Config, Overrides, folder_for, values_of, with_
 from edgesim.door.run import Run, as_html, as_line, made
 from edgesim.errors import EdgesimError
 from edgesim.studies import running
+from edgesim.studies.executor import Executor
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan import Knob, PlannedRun, Study, grid
 from edgesim.terminal.console import PlainConsole
@@ -139,6 +140,7 @@ def study(
     jobs: int | None = None,
     fresh: bool | Collection[str] = False,
     quiet: bool = False,
+    executor: Executor | None = None,
 ) -> StudyResult:
     """Run every combination of the ``axes`` (values by key, such as ``{"round.tmax_s": [0.8, 1.2]}``) with every seed.
 
@@ -147,7 +149,8 @@ def study(
     the policy that the others are compared with (random, or the first). ``labels`` are further knobs, the same in all
     runs. The folder is ``out``, or ``runs/<name>``; without both the name of the file or, for other configs, ``study-``
     and eight digits of a hash of all runs. Finished runs are reused while nothing has changed, unless ``fresh``, which
-    may also name some of them; ``jobs`` runs go at a time, one per core when absent. Scripts call this below
+    may also name some of them; ``jobs`` runs go at a time, one per core when absent, as processes of this machine
+    or on the ``executor`` given, such as ``edgesim.Ray("node1:6379")``. Scripts call this below
     ``if __name__ == "__main__":``, since the processes read them again. Raises `EdgesimError` for bad input, and if no
     run finishes.
     """
@@ -171,7 +174,7 @@ def study(
     compared = [run.config.selection.policy for run in runs]
     chosen = reference or ("random" if "random" in compared or len({*compared}) < 2 else compared[0])
     planned = Study(name or folder.name, runs, target, chosen)
-    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh)
+    running.run_study(planned, folder, jobs, PlainConsole(quiet=quiet), fresh, executor=executor)
     return StudyResult(folder)
 
 

@@ -1,4 +1,4 @@
-"""What carries out the runs of a study: one is handed out, its news come back. `pool` is one."""
+"""What carries out the runs of a study: one is handed out, its news come back. `pool` is one, `on_ray` another."""
 
 import traceback
 from collections.abc import Callable

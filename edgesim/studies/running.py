@@ -4,8 +4,9 @@ A study's folder holds ``plan.json``, one folder per run, which says how far tha
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from rich.console import Console
@@ -32,6 +33,18 @@ _NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
 _BY_HAND = 130
 """Status after Ctrl-C."""
 
+_IN_USE: ContextVar[Executor | None] = ContextVar("executor", default=None)
+
+
+@contextmanager
+def carried_out_by(executor: Executor | None) -> Iterator[None]:
+    """Within this context it is the executor of studies that name none; None: processes of this machine."""
+    token = _IN_USE.set(executor)
+    try:
+        yield
+    finally:
+        _IN_USE.reset(token)
+
 
 def run_study(
     study: Study,
@@ -48,13 +61,16 @@ def run_study(
     again, and those that a tuning pruned go on, unless ``retry_failed`` is false. The plan in the folder grows by runs
     that it does not have. Other processes may work on the same study, each on runs that nobody has; those of others are
     waited for. ``executor`` is where they are carried out, processes of this machine when absent.
+    again, unless ``retry_failed`` is false. The plan in the folder grows by runs that it does not have. Other processes
+    may work on the same study, each on runs that nobody has; those of others are waited for. ``executor`` is where
+    they are carried out, processes of this machine when absent (`edgesim.Ray` is another one).
 
     Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    console, executor = console or PlainConsole(), executor or Pool()
+    console, executor = console or PlainConsole(), executor or _IN_USE.get() or Pool()
     _check(study, jobs)
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)

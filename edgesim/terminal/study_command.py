@@ -15,6 +15,7 @@ from edgesim.studies.ledger import STATUSES, State, read_ledger
 from edgesim.studies.plan_file import read_plan
 from edgesim.studies.running import run_study
 from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.executor_options import with_executor
 from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.show import print_study
 from edgesim.terminal.table_text import bare_table, print_whole
@@ -33,6 +34,7 @@ def status(folder: Folder) -> None:
 
 @app.command()
 @plain_errors
+@with_executor
 def run(
     folder: Folder,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed once more.")] = False,

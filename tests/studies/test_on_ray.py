@@ -1,0 +1,187 @@
+"""Studies on a real cluster of Ray, two nodes on this machine; and what is refused before one is needed."""
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+from stopped_runs import content
+from typer.testing import CliRunner
+
+import edgesim
+from edgesim import Study, grid, run_study
+from edgesim.cli import app
+from edgesim.errors import EdgesimError
+from edgesim.studies import on_ray
+from edgesim.studies.executor import Order
+from edgesim.studies.ledger import read_ledger
+from edgesim.studies.plan_file import grow
+
+TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
+ROOT = Path(__file__).parents[2]
+
+
+def quiet():
+    return Console(file=io.StringIO())
+
+
+def typed(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"cpus_per_run": 0}, "cpus_per_run: expected a number above 0, whole above 1 (got 0)"),
+        ({"cpus_per_run": 1.5}, "cpus_per_run: expected a number above 0, whole above 1 (got 1.5)"),
+        ({"gpus_per_run": -1}, "gpus_per_run: expected a number 0 or more"),
+        ({"memory_per_run_gib": float("nan")}, "memory_per_run_gib: expected a number 0 or more (got nan)"),
+    ],
+)
+def test_what_a_run_cannot_take_is_refused(given, words):
+    with pytest.raises(EdgesimError) as refused:
+        edgesim.Ray(**given)
+    assert words in str(refused.value)
+
+
+def test_a_node_has_room_for_as_many_runs_as_each_of_its_resources():
+    executor = edgesim.Ray(cpus_per_run=2, gpus_per_run=0.1, memory_per_run_gib=1)
+    assert executor.fits({"CPU": 64.0, "GPU": 0.3, "memory": 2.0**40}) == 3
+    assert executor.fits({"CPU": 64.0, "GPU": 8.0, "memory": 2.5 * 2**30}) == 2
+    assert executor.fits({"CPU": 7.0, "GPU": 8.0, "memory": 2.0**40}) == 3
+    assert executor.fits({"CPU": 7.0, "memory": 2.0**40}) == 0
+
+
+def test_ray_that_is_missing_is_named_with_how_to_install_it_and_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(EdgesimError, match=r"needs Ray; pip install 'edgesim\[ray\]'"):
+        run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray())
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_of_ray_without_ray_are_refused_by_name(tmp_path):
+    grow(STUDY, tmp_path)
+    assert typed("study", "run", tmp_path, "--address", "a:1") == (
+        2, "error: --address: is for --executor ray; add it, or leave --address out"
+    )  # fmt: skip
+    assert "--memory-per-run: is for --executor ray" in typed("study", "run", tmp_path, "--memory-per-run", 1)[1]
+
+
+@pytest.mark.parametrize("address", ["here", "ray://node:10001", "node:0", ":6379", "node:port"])
+def test_an_address_that_is_none_is_refused(tmp_path, address):
+    pytest.importorskip("ray")
+    with pytest.raises(EdgesimError, match=f"--address {address}: expected HOST:PORT"):
+        run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray(address))
+
+
+def test_an_address_that_does_not_answer_is_refused_at_once_and_nothing_is_written(tmp_path):
+    pytest.importorskip("ray")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        begun_s = time.monotonic()
+        with pytest.raises(EdgesimError, match=f"--address {address}: no Ray cluster answers there"):
+            run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray(address))
+    assert time.monotonic() - begun_s < 5
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_whose_code_or_files_are_others_on_its_node_is_not_begun(tmp_path):
+    config = STUDY.runs[0].config
+    order = Order(config, tmp_path / "run", None, False)
+    put = SimpleNamespace(put=SimpleNamespace(remote=lambda message: None))
+    own = on_ray.input_digests(config)
+    older = on_ray._carry_out(order, 1, own | {"edgesim": "0.1"}, put)
+    assert older.status == "failed"
+    assert older.reason == f"node {socket.gethostname()} has edgesim {own['edgesim']}, not 0.1"
+    other = on_ray._carry_out(order, 1, own | {"selection.policy": "0" * 64}, put)
+    assert other.reason == f"node {socket.gethostname()} has another selection.policy"
+    assert not (tmp_path / "run").exists()
+    assert on_ray._carry_out(order, 1, own, put).status == "finished"
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """A cluster of a head without processors and two nodes with one each."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PYTHONPATH", str(ROOT))
+    patch.setenv("RAY_AUTH_MODE", "disabled")
+    patch.setenv("RAY_raylet_start_wait_time_s", "120")
+    from ray.cluster_utils import Cluster
+
+    small = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=small | {"num_cpus": 0})
+    added = [cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20) for _ in range(2)]
+    yield SimpleNamespace(cluster=cluster, added=added, address=cluster.address)
+    cluster.shutdown()
+    patch.undo()
+
+
+@pytest.mark.slow
+def test_more_than_any_node_has_is_refused_with_what_they_have(tmp_path, nodes):
+    with pytest.raises(
+        EdgesimError, match=r"no node of the Ray cluster has 1 CPUs, 2 GPUs, 0 GiB for a run: .* 0 GPUs"
+    ):
+        run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray(nodes.address, gpus_per_run=2))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_node_with_another_version_is_named_and_one_that_does_not_see_the_study(tmp_path, nodes, monkeypatch):
+    installed = tmp_path / "installed/edgesim-9.9.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: edgesim\nVersion: 9.9\n")
+    path = os.pathsep.join([str(installed.parent), str(ROOT)])
+    added = nodes.cluster.add_node(num_cpus=1, object_store_memory=80 * 2**20, env_vars={"PYTHONPATH": path})
+    try:
+        with pytest.raises(EdgesimError, match=r"^Ray: node \S+ \(\S+\) has edgesim 9.9, not \d[^;]*$"):
+            run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray(nodes.address))
+    finally:
+        nodes.cluster.remove_node(added)
+    assert not (tmp_path / "out").exists()
+    # As seen from a study in a folder that only this process has.
+    monkeypatch.setattr(on_ray, "_plan_hash", lambda out: "other")
+    with pytest.raises(EdgesimError, match="does not see the study in"):
+        run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray(nodes.address))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_node_is_lost_in_the_middle_and_every_byte_is_that_of_a_local_study(tmp_path, nodes):
+    study = Study("s", grid(TIMING | {"rounds": 1500}, {"round.tmax_s": [0.8, 1.0]}, [0, 1, 2]))
+    grow(study, tmp_path / "out")
+    command = [sys.executable, "-m", "edgesim", "study", "run", "out", "--executor", "ray", "--address", nodes.address]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        until_s = time.monotonic() + 240
+        running = []
+        while len(running) < 2:
+            assert time.monotonic() < until_s, "the nodes never worked at once"
+            assert process.poll() is None, process.stdout.read()
+            time.sleep(0.05)
+            states = read_ledger(tmp_path / "out")
+            running = [name for name, state in states.items() if state.status == "running" and saved(tmp_path, name)]
+        nodes.cluster.remove_node(nodes.added.pop(), allow_graceful=False)
+        said, _ = process.communicate(timeout=400)
+    assert process.returncode == 0, said
+    assert {state.status for state in read_ledger(tmp_path / "out").values()} == {"finished"}
+    run_study(study, tmp_path / "local", jobs=2, console=quiet())
+    for run in study.runs:
+        assert content(tmp_path / "out" / run.folder) == content(tmp_path / "local" / run.folder)
+    assert (tmp_path / "out/summary.csv").read_bytes() == (tmp_path / "local/summary.csv").read_bytes()
+
+
+def saved(folder, name):
+    """Whether a run has begun with its rounds."""
+    return any((folder / "out" / name).glob("rounds.*"))
