@@ -46,6 +46,11 @@ def carried_out_by(executor: Executor | None) -> Iterator[None]:
         _IN_USE.reset(token)
 
 
+def executor_in_use() -> Executor | None:
+    """That of `carried_out_by`."""
+    return _IN_USE.get()
+
+
 def run_study(
     study: Study,
     out: Path,
@@ -60,17 +65,15 @@ def run_study(
     ``fresh`` names the folders of finished runs that are run again; True means all. Runs that failed before are tried
     again, and those that a tuning pruned go on, unless ``retry_failed`` is false. The plan in the folder grows by runs
     that it does not have. Other processes may work on the same study, each on runs that nobody has; those of others are
-    waited for. ``executor`` is where they are carried out, processes of this machine when absent.
-    again, unless ``retry_failed`` is false. The plan in the folder grows by runs that it does not have. Other processes
-    may work on the same study, each on runs that nobody has; those of others are waited for. ``executor`` is where
-    they are carried out, processes of this machine when absent (`edgesim.Ray` is another one).
+    waited for. ``executor`` is where they are carried out, processes of this machine when absent
+    (`edgesim.Ray` is another one).
 
     Writes ``plan.json`` and ``summary.csv`` and returns how each run ended, by folder. Raises `EdgesimError`
     before anything runs if there is no run or one is given twice, the folder of a run holds another config, or a file
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    console, executor = console or PlainConsole(), executor or _IN_USE.get() or Pool()
+    console, executor = console or PlainConsole(), executor or executor_in_use() or Pool()
     _check(study, jobs)
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)

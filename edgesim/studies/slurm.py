@@ -35,14 +35,14 @@ _SCRIPT = """#!/bin/bash
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@{warning_s}
 {options}
-{python} -m edgesim study run {folder} --jobs 1 &
-study=$!
-
 # USR1 comes before the time limit. SLURM sends TERM to what it cancels, which is to stay so, or preempts, which it
 # requeues itself.
 again=yes
 trap 'heard=yes; kill -USR1 "$study"' USR1
 trap 'heard=yes; again=no; kill -TERM "$study"' TERM
+
+{python} -m edgesim study run {folder} --jobs 1 &
+study=$!
 
 # A signal ends the shell's waiting, but not the study at once.
 while heard=no; wait "$study"; status=$?; [ "$heard" = yes ]; do :; done

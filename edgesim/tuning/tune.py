@@ -15,6 +15,7 @@ from edgesim.runs.processes import Stopped, cores, stopped_by
 from edgesim.studies.plan import Study
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Crew
+from edgesim.studies.running import executor_in_use
 from edgesim.terminal.console import PlainConsole
 from edgesim.tuning.findings import Tuned, conclude
 from edgesim.tuning.journal import need_optuna, opened
@@ -61,6 +62,8 @@ def tune(
     SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call goes on.
     """
     need_optuna()
+    if executor_in_use() is not None:
+        raise EdgesimError("--executor: a tuning runs in processes of this machine; leave it out")
     for what, number, least in (("trials", trials, 1), ("jobs", jobs, 1), ("judge", judge, 0)):
         if number is not None and number < least:
             raise EdgesimError(f"--{what} {number}: expected {least} or more")

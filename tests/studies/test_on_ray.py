@@ -22,6 +22,7 @@ from edgesim.studies import on_ray
 from edgesim.studies.executor import Order
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
+from edgesim.studies.running import carried_out_by
 
 TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
@@ -74,6 +75,22 @@ def test_options_of_ray_without_ray_are_refused_by_name(tmp_path):
         2, "error: --address: is for --executor ray; add it, or leave --address out"
     )  # fmt: skip
     assert "--memory-per-run: is for --executor ray" in typed("study", "run", tmp_path, "--memory-per-run", 1)[1]
+
+
+def test_every_scenario_with_studies_has_the_options_and_hands_them_on(tmp_path, scenario, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = scenario("fading.py", "--quick", "--executor", "ray", "--out", tmp_path / "out")
+    assert "needs Ray; pip install" in result.output
+    result = scenario("fading.py", "--quick", "--gpus-per-run", "1", "--out", tmp_path / "out")
+    assert "--gpus-per-run: is for --executor ray" in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_tuning_which_runs_on_this_machine_refuses_another_executor(tmp_path, monkeypatch):
+    pytest.importorskip("optuna")
+    with carried_out_by(edgesim.Ray()), pytest.raises(EdgesimError, match="a tuning runs in processes of this machine"):
+        edgesim.tune({}, {"round.tmax_s": "0.1:2.0"}, "energy-j", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("address", ["here", "ray://node:10001", "node:0", ":6379", "node:port"])
