@@ -38,14 +38,13 @@ _SCRIPT = """#!/bin/bash
 # USR1 comes before the time limit. SLURM sends TERM to what it cancels, which is to stay so, or preempts, which it
 # requeues itself.
 again=yes
-trap 'heard=yes; kill -USR1 "$study"' USR1
-trap 'heard=yes; again=no; kill -TERM "$study"' TERM
+trap 'heard=yes; kill -USR1 "$!"' USR1
+trap 'heard=yes; again=no; kill -TERM "$!"' TERM
 
 {python} -m edgesim study run {folder} --jobs 1 &
-study=$!
 
 # A signal ends the shell's waiting, but not the study at once.
-while heard=no; wait "$study"; status=$?; [ "$heard" = yes ]; do :; done
+while heard=no; wait "$!"; status=$?; [ "$heard" = yes ]; do :; done
 if [ "$status" = {stopped} ] && [ "$again" = yes ]; then
     scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}"
 fi

@@ -106,7 +106,8 @@ def test_paths_of_any_spelling_reach_the_study_and_its_status_the_end(tmp_path, 
     (tmp_path / "a place").mkdir()
     monkeypatch.chdir(tmp_path / "a place")
     python = tmp_path / "my python"
-    python.write_text(f'#!/bin/sh\npwd > "{tmp_path}/said"\nprintf "%s\\n" "$@" >> "{tmp_path}/said"\nexit 3\n')
+    file = f"{tmp_path}/said-$SLURM_ARRAY_TASK_ID"
+    python.write_text(f'#!/bin/sh\npwd > "{file}"\nprintf "%s\\n" "$@" >> "{file}"\nexit 3\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     folder.mkdir()
@@ -124,7 +125,7 @@ def test_paths_of_any_spelling_reach_the_study_and_its_status_the_end(tmp_path, 
     wait_for((folder / "slurm/7_4.txt").exists, lambda: "no task began")
     assert subprocess.run(["bash", script], cwd=tmp_path / "a place", check=False).returncode == 3
     expected = [str(tmp_path / "a place"), "-m", "edgesim", "study", "run", str(folder), "--jobs", "1"]
-    assert (tmp_path / "said").read_text().splitlines() == expected
+    assert (tmp_path / "said-").read_text().splitlines() == expected
     assert not (cluster / "requeued").exists()
 
 
