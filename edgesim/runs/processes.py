@@ -110,7 +110,10 @@ def asked_to_end() -> Iterator[Request]:
 def stopped_by(message: str) -> Iterator[None]:
     """Within this context SIGTERM and SIGUSR1 raise `Stopped`, where handlers of Python's raise KeyboardInterrupt."""
 
+    came = threading.Event()
+
     def stop(*_: object) -> None:
+        came.set()
         raise Stopped(message)
 
     if threading.current_thread() is not threading.main_thread():
@@ -121,6 +124,11 @@ def stopped_by(message: str) -> Iterator[None]:
         signal.signal(number, stop)
     try:
         yield
+    except KeyboardInterrupt as interrupt:
+        # Libraries that wait in C may raise another in its place, as Ray does.
+        if came.is_set() and not isinstance(interrupt, Stopped):
+            raise Stopped(message) from None
+        raise
     finally:
         for number, was in before.items():
             signal.signal(number, was)
