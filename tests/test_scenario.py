@@ -329,7 +329,7 @@ def test_what_is_set_reaches_the_runs_of_every_scenario(scenario, monkeypatch, n
     """Planned, not run; a value that no scenario has."""
     planned = []
 
-    def plan(study, *_):
+    def plan(study, *_, **__):
         planned.extend(study.runs)
         raise EdgesimError("planned")
 

@@ -59,7 +59,7 @@ def planned(monkeypatch, *arguments):
     from edgesim.studies import running
 
     studies = []
-    monkeypatch.setattr(running, "run_study", lambda planned, *_: studies.append(planned))
+    monkeypatch.setattr(running, "run_study", lambda planned, *_, **__: studies.append(planned))
     monkeypatch.setattr("edgesim.door.study.StudyResult", lambda folder: None)
     monkeypatch.setattr(scenario, "conclude", lambda out: None)
     monkeypatch.setattr(sys, "argv", ["fedteddi.py", *arguments])

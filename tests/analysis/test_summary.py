@@ -210,4 +210,4 @@ def test_notes_are_kept_while_nothing_that_they_say_has_changed(study):
     summary = summarise(study)
     said = notes(summary, study)
     assert notes(summary, study) == said == footnotes(summary, study)
-    assert notes(summary.assign(left_out=9), study) != said
+    assert notes(summary.assign(not_reached=0), study) != said
