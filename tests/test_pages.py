@@ -228,6 +228,17 @@ def test_the_python_shown_runs(tmp_path):
     assert "fedteddi" in done.stdout
 
 
+@pytest.mark.slow
+def test_the_config_and_the_python_of_the_readme_run(tmp_path):
+    (tmp_path / "mine.toml").write_text(block("README.md", "toml", "[selection]"))
+    (tmp_path / "first.py").write_text(block("README.md", "python", "edgesim.study").replace("seeds=5", "seeds=1"))
+    for command in (["-m", "edgesim", "run", "mine.toml"], ["first.py"]):
+        done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs/mine/rounds.parquet").exists()
+    assert (tmp_path / "runs/first-study/summary.csv").exists()
+
+
 def test_the_way_to_give_options_to_one_value_of_an_axis_plans_both():
     names = {"edgesim": edgesim, "BASE": {"rounds": 3}}
     exec(block("docs/studies.md", "python", "by_slots"), names)

@@ -102,8 +102,8 @@ class Processes:
             connection.close()
             if not self.has_begun:
                 raise EdgesimError(
-                    "the worker processes of the study ended before their first run; call run_study under "
-                    "if __name__ == '__main__', and check that there is memory left"
+                    "the worker processes of the study ended before their first run; call edgesim.study "
+                    "below if __name__ == '__main__':, and check that there is memory left"
                 ) from None
             return name, Lost("its process was killed (out of memory?)")
         self.has_begun = True
