@@ -98,9 +98,6 @@ def _configs(run: Path, overrides: Sequence[str]) -> tuple[RunConfig, RunConfig]
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
     given = [override.partition("=")[0].strip() for override in overrides]
     for key in given:
-        # Before the config is checked: another algorithm, say, has other options than those that stand there.
-        if key in _FIXED and nested.get(key.partition(".")[0], {}).get(key.partition(".")[2]) is not None:
-            _check_may_change(key)
         for other in _TIED.get(key, ()):
             if other not in given:
                 nested.get(key.partition(".")[0], {}).pop(other, None)
@@ -109,6 +106,11 @@ def _configs(run: Path, overrides: Sequence[str]) -> tuple[RunConfig, RunConfig]
         nested["selection"] = {}
     for override in overrides:
         set_value(nested, override)
+    # Before the config is checked: another algorithm, say, has other options than those that stand there.
+    then, now = flat_settings(simulation.as_toml(old)), flat_settings(nested)
+    for key in given:
+        if then.get(key) != now.get(key):
+            _check_may_change(key)
     where = " ".join(f"--set {override}" for override in overrides) or str(run)
     return old, simulation.complete(parse(nested, where))
 
