@@ -4,18 +4,16 @@ import io
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from rich.console import Console
 from stopped_runs import content, stop_at
 from test_lease import leave
+from two_processes import ENVIRONMENT, one_killed
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study, simulation
@@ -237,26 +235,10 @@ if __name__ == "__main__":
 def test_two_processes_share_a_study_and_one_goes_on_with_what_a_killed_one_had(tmp_path):
     (tmp_path / "two.py").write_text(TWO)
     command = [sys.executable, str(tmp_path / "two.py")]
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    pair = [
-        subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for _ in range(2)
-    ]
-    try:
-        until_s = time.monotonic() + 120
-        while list(statuses_in(tmp_path / "out").values()).count("running") < 2:
-            assert time.monotonic() < until_s, "the two never worked at once"
-            time.sleep(0.02)
-        pair[0].send_signal(signal.SIGKILL)
-        said, _ = pair[1].communicate(timeout=300)
-    finally:
-        for process in pair:
-            process.kill()
-            process.wait()
-    assert pair[1].returncode == 0, said
+    one_killed(command, tmp_path, lambda: [*statuses_in(tmp_path / "out").values()].count("running"))
     assert set(statuses(tmp_path / "out").values()) == {"finished"}
     # The same bytes as alone.
-    subprocess.run([*command], cwd=(tmp_path / "alone").mkdir() or tmp_path / "alone", env=env, check=True)
+    subprocess.run([*command], cwd=(tmp_path / "alone").mkdir() or tmp_path / "alone", env=ENVIRONMENT, check=True)
     for name in statuses(tmp_path / "out"):
         assert content(tmp_path / "out" / name) == content(tmp_path / "alone/out" / name)
         assert not list((tmp_path / "out" / name).glob("lease-*"))

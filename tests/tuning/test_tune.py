@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 from stopped_runs import content
+from two_processes import one_killed
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study, tune
@@ -254,23 +255,7 @@ def test_two_processes_on_one_folder_one_killed_answer_all_trials(tmp_path):
     command = [sys.executable, "-m", "edgesim", "tune", "run.toml", "--knob", "round.tmax_s=0.4:3"]
     command += ["--knob", "radio.bandwidth_hz=5e6,10e6,20e6", "--objective", "energy-j", "--trials", "8"]
     command += ["--seeds", "2", "--jobs", "1", "--judge", "1", "--no-prune", "--out", "out"]
-    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    pair = [
-        subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for _ in range(2)
-    ]
-    try:
-        until_s = time.monotonic() + 120
-        while _running(tmp_path / "out") < 2:
-            assert time.monotonic() < until_s, "the two never worked at once"
-            time.sleep(0.02)
-        pair[0].send_signal(signal.SIGKILL)
-        said, _ = pair[1].communicate(timeout=300)
-    finally:
-        for process in pair:
-            process.kill()
-            process.wait()
-    assert pair[1].returncode == 0, said
+    one_killed(command, tmp_path, lambda: _running(tmp_path / "out"))
     trials = pd.read_csv(tmp_path / "out/trials.csv")
     assert len(trials) == 8
     assert set(trials["status"]) == {"complete"}
