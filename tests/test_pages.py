@@ -231,7 +231,7 @@ def test_the_python_shown_runs(tmp_path):
 @pytest.mark.slow
 def test_the_config_and_the_python_of_the_readme_run(tmp_path):
     (tmp_path / "mine.toml").write_text(block("README.md", "toml", "[selection]"))
-    (tmp_path / "first.py").write_text(block("README.md", "python", "edgesim.study").replace("seeds=5", "seeds=1"))
+    (tmp_path / "first.py").write_text(block("README.md", "python", "edgesim.study").replace("seeds=5", "seeds=2"))
     for command in (["-m", "edgesim", "run", "mine.toml"], ["first.py"]):
         done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
