@@ -15,12 +15,14 @@ AXES = {
     "final_accuracy": ("accuracy", True),
     "final_macro_f1": ("macro F1", True),
     "final_roc_auc": ("ROC-AUC", True),
-    "rounds_to_target": ("few rounds\nto the target", False),
-    "loss_roughness": ("smooth loss", False),
-    "simulated_s": ("short rounds", False),
-    "bits_up": ("few bits up", False),
+    "rounds_to_target": ("rounds to\nthe target", False),
+    "loss_roughness": ("smooth\nloss", False),
+    "simulated_s": ("short\nrounds", False),
+    "bits_up": ("few bits\nup", False),
 }
 """Columns of a study's summary, and whether more of them is better."""
+_BESIDE_IN, _ABOVE_BELOW_IN = 0.65, 0.85
+"""What the names of axes take at each side of a circle, and they and the title above and below it together."""
 
 
 def radar_scores(table: pd.DataFrame, names: Sequence[str]) -> Floats:
@@ -47,9 +49,13 @@ def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
     styles = style.line_styles(labels)
     panels = list(summary.groupby(panel, sort=False))
     angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-    with style.figure(style.PAGE_IN, 2.9, labels) as figure:
+    across, lines = style.abreast(len(panels)), style.rows_of(len(panels))
+    width_in, _ = style.panel_size(len(panels), 0)
+    # A row is as high as its circles, which are as wide as the names beside them let them be.
+    row_in = width_in / across - 2 * _BESIDE_IN + _ABOVE_BELOW_IN
+    with style.figure(width_in, row_in * lines, labels) as figure:
         for place, (value, rows) in enumerate(panels, start=1):
-            axes = figure.add_subplot(1, len(panels), place, projection="polar")
+            axes = figure.add_subplot(lines, across, place, projection="polar")
             axes.set_theta_offset(np.pi / 2)  # type: ignore[attr-defined]
             for label, scores in zip(rows[series], radar_scores(rows, names), strict=True):
                 closed = np.append(scores, scores[0])

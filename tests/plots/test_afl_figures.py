@@ -1,5 +1,7 @@
 """The figures of AFL's study and of that of privacy."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from edgesim.analysis.runs import read_study, runs_of
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.groups import panels_of
 from edgesim.plots.noise import draw_noise
-from edgesim.plots.radar import draw_radar, radar_scores
+from edgesim.plots.radar import AXES, draw_radar, radar_scores
 from edgesim.plots.scaling import draw_scaling
 from edgesim.plots.spread import draw_spread
 from edgesim.plots.throughput import draw_throughput
@@ -34,6 +36,19 @@ def test_a_radar_has_a_panel_per_skew_and_a_closed_line_per_method():
     assert [axes.get_title() for axes in figure.axes] == ["(a) iid", "(b) high"]
     first = figure.axes[0].lines[1].get_ydata()
     assert first.tolist() == pytest.approx([8 / 9, 1, 8 / 9])
+
+
+@pytest.mark.parametrize("panels", [1, 3])
+def test_circles_of_a_radar_fill_its_rows_and_names_of_axes_meet_no_other_panel(panels):
+    values = dict.fromkeys(AXES, [1.0, 2.0])
+    tables = [pd.DataFrame({"skew": f"skew {number}", "method": ["a", "b"]} | values) for number in range(panels)]
+    figure = draw_radar(pd.concat(tables), "skew", "method")
+    figure.canvas.draw()
+    width, height = figure.bbox.size
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    assert all(box.height > 0.85 * (height - 0.25 * figure.dpi) for box in boxes)
+    assert all(axes.bbox.width > 0.45 * width / panels for axes in figure.axes)
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_a_point_stands_for_each_runs_final_accuracy(runs):
