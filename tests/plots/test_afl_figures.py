@@ -40,7 +40,7 @@ def test_a_radar_has_a_panel_per_skew_and_a_closed_line_per_method():
 
 @pytest.mark.parametrize("panels", [1, 3])
 def test_circles_of_a_radar_fill_its_rows_and_names_of_axes_meet_no_other_panel(panels):
-    values = dict.fromkeys(AXES, [1.0, 2.0])
+    values = {name: [1.0, 2.0] for name in AXES}
     tables = [pd.DataFrame({"skew": f"skew {number}", "method": ["a", "b"]} | values) for number in range(panels)]
     figure = draw_radar(pd.concat(tables), "skew", "method")
     figure.canvas.draw()
