@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import linregress, t
 
-from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, evaluations
+from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, evaluations, like_the_last
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
@@ -70,8 +70,8 @@ def convergence_measures(run: Run) -> dict[str, float]:
     """Those of `MEASURES` that a run has.
 
     Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
-    with the best accuracy; rounds and seconds are those `to_own_peak`; the cosine is the mean over the run's models;
-    ``bits_down`` are sent by the server in whole rounds. Runs of several frames, whose tests differ, have none of
+    with the best accuracy; rounds and seconds are those `to_own_peak`, all three of tests `like_the_last`
+    alone; the cosine is the mean over the run's models; ``bits_down`` are sent by the server in whole rounds. Runs of several frames, whose tests differ, have none of
     `OF_ONE_FRAME`.
     """
     values = {"bits_down": float(run.rounds["bits_down"].sum(min_count=1))}
@@ -83,8 +83,9 @@ def convergence_measures(run: Run) -> dict[str, float]:
     values["final_roc_auc"] = float(of_metrics["roc_auc"].tail(FINAL_EVALUATIONS).mean())
     values["update_cosine"] = float(of_metrics["update_cosine"].mean())
     if not why_without_peak(run):
-        peak = to_own_peak(run.tests)
-        values["best_round"] = float(tested.loc[tested["test_accuracy"].idxmax(), "round"])
+        peak = to_own_peak(like_the_last(run.tests, run.metrics))
+        best = like_the_last(tested, run.metrics)["test_accuracy"].idxmax()
+        values["best_round"] = float(tested.loc[best, "round"])
         values |= {"rounds_to_own_peak": peak.round, "seconds_to_own_peak": peak.t_s}
         values["loss_roughness"] = roughness(tested["test_loss"].to_numpy(np.float64))
     return {name: value for name, value in values.items() if not np.isnan(value)}

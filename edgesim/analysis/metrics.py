@@ -35,6 +35,17 @@ def evaluations(rounds: pd.DataFrame) -> pd.DataFrame:
     return rounds[rounds["test_accuracy"].notna()].sort_values("round")
 
 
+def like_the_last(tested: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
+    """Those of the tests, with a column ``round``, that are of the same models as the last one: all, as a rule.
+
+    Where devices have models of their own, a test is a mean over all that were ever merged (``models_tested`` of
+    ``metrics``). Their number only grows, and a newcomer moves the mean without any learning, so that a test of fewer
+    models can be no best of the run.
+    """
+    models = tested["round"].map(metrics[metrics["name"] == "models_tested"].set_index("round")["value"]).fillna(0)
+    return tested[models == models.iloc[-1]] if len(tested) else tested
+
+
 def tests(rounds: pd.DataFrame, metrics: pd.DataFrame) -> pd.DataFrame:
     """The accuracy tests of a run: columns ``round``, ``t_s`` and ``accuracy``, in order of time.
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from edgesim.analysis.metrics import evaluations, like_the_last
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
@@ -117,10 +118,11 @@ def course_measures(run: Run) -> dict[str, float]:
 
     ``we_percent`` and ``we_variance`` (squared points); ``id_points`` with ``id_first`` and ``id_last``, the rounds of
     its window; ``forgetting_points``, the mean over classes, and ``forgetting_class_0`` and so on, of each class;
-    ``best_accuracy`` (share) of all rounds with a test.
+    ``best_accuracy`` (share) of all rounds with a test. Best accuracies are of tests `like_the_last` alone.
     """
-    tested = run.rounds["test_accuracy"].dropna()
-    values = {} if tested.empty else {"best_accuracy": float(tested.max())}
+    tested = evaluations(run.rounds)
+    alike = like_the_last(tested, run.metrics)
+    values = {} if tested.empty else {"best_accuracy": float(alike["test_accuracy"].max())}
     if tested.empty or why_undefined(run):
         return values
     psi = course(run)
@@ -129,8 +131,8 @@ def course_measures(run: Run) -> dict[str, float]:
     after, last = instability_window(psi.size)
     if last - after >= ID_DEGREE + 2:
         values |= {"id_points": instability(psi), "id_first": after + 1, "id_last": last}
-    if psi.size > 1 and (run.metrics["name"] == "class_accuracy").any():
-        by_class = class_course(run)
+    if len(alike) > 1 and (run.metrics["name"] == "class_accuracy").any():
+        by_class = class_course(run).loc[alike["round"]]
         lost = forgetting(by_class)
         values["forgetting_points"] = float(lost.mean())
         values |= {f"{BY_CLASS}{label}": value for label, value in zip(by_class, lost.tolist(), strict=True)}

@@ -309,6 +309,7 @@ class Report:
         names |= {} if evaluation.roc_auc is None else {("roc_auc", ""): evaluation.roc_auc}
         names |= {("domain_accuracy", name): value for name, value in evaluation.domain_accuracy.items()}
         names |= {("metric", name): value for name, value in evaluation.metrics.items()}
+        names |= {} if evaluation.models is None else {("models_tested", ""): evaluation.models}
         self._write_metrics(number, names.items())
 
     def _write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:

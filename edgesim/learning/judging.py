@@ -64,6 +64,7 @@ class Judge:
             {name: float(np.mean(values)) for name, values in further.items() if values},
             {name: float(np.mean([one.domain_accuracy[name] for one in found])) for name in found[0].domain_accuracy},
             metrics={name: float(np.mean([one.metrics[name] for one in found])) for name in self.metrics},
+            models=len(found),
         )
 
     def _accuracy(self, predicted: Integers, among: Booleans | slice = slice(None)) -> float:

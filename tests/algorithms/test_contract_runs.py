@@ -202,7 +202,14 @@ def test_a_timing_only_run_has_the_rows_of_the_run_that_trains(pair, setting, op
     assert ("bits_down_notice" in said_without_training) == bits_unknown
     assert ("update_weights" in said_without_training) == ("update_weights" in said)
     assert said["public_images"] == said_without_training["public_images"] == 20
-    tests = ("accuracy", "class_accuracy", "test_accuracy", "tested_at_s", *[server_of(pair)] * by_norms)
+    tests = (
+        "accuracy",
+        "class_accuracy",
+        "test_accuracy",
+        "tested_at_s",
+        "models_tested",
+        *[server_of(pair)] * by_norms,
+    )
     real, timed = (rows(folder, "metrics") for folder in folders)
     pd.testing.assert_frame_equal(real[~real["name"].isin(tests)].reset_index(drop=True), timed, check_exact=True)
     updates = rows(folders[1], "updates")

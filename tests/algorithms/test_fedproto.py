@@ -199,6 +199,10 @@ def test_a_run_tells_which_model_it_saved_and_the_rows_of_accuracy(tmp_path):
     rows = read_table(tmp_path, "metrics")
     rows = rows[rows["name"] == "accuracy"]
     assert sorted(rows["key"].unique()) == ["ensemble", "head", "own_classes"]
+    metrics, merged = read_table(tmp_path, "metrics"), read_table(tmp_path, "updates")
+    models = metrics[metrics["name"] == "models_tested"].set_index("round")["value"].to_dict()
+    assert models == {round: merged[merged["round"] <= round]["device"].nunique() for round in (1, 2)}
+    assert models[1] == 3 < models[2] == 4
     assert rows["round"].unique().tolist() == [1, 2]
     shown = CliRunner().invoke(app, ["show", str(tmp_path)], env={"COLUMNS": "300"}).stdout
     assert "(means over the models of the devices that were ever merged)" in shown

@@ -18,11 +18,13 @@ def write_run(
     classes: Sequence[Mapping[int, float]] = (),
     config: Mapping[str, object] | None = None,
     facts: Mapping[str, object] | None = None,
+    models: Sequence[int] = (),
 ) -> Path:
     """One run of two-second rounds at 1 MHz: 4 scheduled, 3 arrived, 1 late, one upload of 3e6 bits merged.
 
     Of its 6 J a round, 4 J are those of the upload that arrived and 2 J those of the late one. ``classes`` are the
-    accuracies by class of each round; ``config`` are further sections of its configuration.
+    accuracies by class of each round; ``config`` are further sections of its configuration. ``models`` are the numbers
+    of devices' own models of whose accuracies that of each round is the mean.
     """
     settings = {"seed": seed, "radio": {"bandwidth_hz": 1e6}, "round": {"tmax_s": 2.0}, **(config or {})}
     writer = RunWriter(folder, settings, facts or {})
@@ -32,6 +34,8 @@ def write_run(
     for number, of_class in enumerate(classes, start=1):
         rows = {"round": [number] * len(of_class), "name": ["class_accuracy"] * len(of_class)}
         writer.write("metrics", rows | {"key": [str(label) for label in of_class], "value": list(of_class.values())})
+    for number, count in enumerate(models, start=1):
+        writer.write("metrics", {"round": [number], "name": ["models_tested"], "key": [""], "value": [float(count)]})
     for number, accuracy in enumerate(accuracies, start=1):
         begin_s, end_s = 2.0 * (number - 1), 2.0 * number
         counts = {"round": number, "frame": 1, "candidates": 10, "selected": 4, "arrived": 3, "late": 1}

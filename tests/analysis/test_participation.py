@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgesim.analysis.convergence import convergence_measures
 from edgesim.analysis.participation import (
     class_course,
     course,
@@ -186,6 +187,25 @@ def test_the_measures_of_a_run_folder_are_those_of_the_worked_table(tmp_path, ru
         },
         abs=5e-11,
     )
+
+
+def test_bests_of_own_models_are_of_the_rounds_since_the_last_newcomer_and_windows_of_all(tmp_path, run_writer):
+    """Two devices, three from round 3 on: their mean falls though no model got worse."""
+    psi = [0.7, 0.8, 0.4, 0.6, 0.5]
+    classes = [{0: psi[round], 1: (0.9, 0.9, 0.3, 0.2, 0.1)[round]} for round in range(5)]
+    plain, own, grown = (
+        Run(run_writer(tmp_path / str(number), psi, classes=classes, models=models), {}, 0)
+        for number, models in enumerate([(), (2, 2, 3, 3, 3), (2, 2, 3, 3, 4)])
+    )
+    found = [course_measures(run) for run in (plain, own, grown)]
+    assert [values["best_accuracy"] for values in found] == [0.8, 0.6, 0.5]
+    assert found[0]["forgetting_points"] == pytest.approx((30 + 80) / 2)
+    assert found[1]["forgetting_points"] == pytest.approx((10 + 20) / 2)
+    assert "forgetting_points" not in found[2]
+    assert found[0]["we_percent"] == found[1]["we_percent"] == found[2]["we_percent"] == pytest.approx(60)
+    peaks = [convergence_measures(run) for run in (plain, own, grown)]
+    assert [values["best_round"] for values in peaks] == [2, 4, 5]
+    assert [values["rounds_to_own_peak"] for values in peaks] == [2, 4, 5]
 
 
 def test_forgetting_by_class_is_told_in_the_order_of_the_classes():
