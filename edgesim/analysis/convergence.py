@@ -70,9 +70,9 @@ def convergence_measures(run: Run) -> dict[str, float]:
     """Those of `MEASURES` that a run has.
 
     Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
-    with the best accuracy; rounds and seconds are those `to_own_peak`, all three of tests `like_the_last`
-    alone; the cosine is the mean over the run's models; ``bits_down`` are sent by the server in whole rounds. Runs of several frames, whose tests differ, have none of
-    `OF_ONE_FRAME`.
+    with the best accuracy; rounds and seconds are those `to_own_peak`, all three of tests `like_the_last` alone; the
+    cosine is the mean over the run's models; ``bits_down`` are sent by the server in whole rounds. Runs of several
+    frames, whose tests differ, have none of `OF_ONE_FRAME`.
     """
     values = {"bits_down": float(run.rounds["bits_down"].sum(min_count=1))}
     tested = evaluations(run.rounds)

@@ -179,6 +179,29 @@ def test_the_consensus_and_the_models_of_fedmd_meet_their_numbers(
     assert torch.equal(saved, models[0])
 
 
+def test_fedcls_omega_before_each_round_meets_its_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of both proxy images twice, and so divided by four images instead of two."""
+    seen: list[list[float]] = []
+    merge = TorchLearner.merge
+
+    def spied(learner: TorchLearner, *arguments: object) -> object:
+        seen.append(learner.states[0].shared["omega"].tolist())
+        return merge(learner, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(TorchLearner, "merge", spied)
+    weights(tmp_path / "run", 3, {"name": "fedcl"} | KINDS["FedCL coe 10"][1])
+    expected = [[0.0416986564, 0.0522018430], [0.0384970099, 0.0542513450], [0.0444607496, 0.0580769336]]
+    assert 2 * np.array(seen) == pytest.approx(np.array(expected), abs=2e-10)
+
+
+def test_lengths_and_weights_of_afls_updates_meet_their_numbers(tmp_path: Path) -> None:
+    weights(tmp_path / "afl", 3, {"name": "afl"} | KINDS["AFL lambda .5"][1])
+    updates = read_table(tmp_path / "afl" / "run", "updates").sort_values(["round", "device"])
+    lengths = [0.2237028959, 0.3002850147, 0.3302902019, 0.4105965620, 0.2538416638, 0.4213041516]
+    assert updates["update_norm"].tolist() == pytest.approx(lengths, abs=2e-10)
+    assert updates["weight"].tolist()[::2] == pytest.approx([0.6741480125, 0.6741528861, 0.8112211522], abs=2e-10)
+
+
 @pytest.mark.parametrize("model", ["mlp", pytest.param("small-cnn", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("policy", ["fedteddi", "fedcgd", "best-norm", "power-of-choice"])
 def test_float64_starts_from_the_weights_of_float32_and_stays_near_it(tmp_path: Path, model: str, policy: str) -> None:

@@ -1,5 +1,6 @@
 """Office-Caltech's loader on made folders, and what domains are for: one Dirichlet draw, the mean of accuracies."""
 
+import json
 import os
 import shutil
 
@@ -227,3 +228,20 @@ def test_a_run_tells_each_domain_and_their_mean(office, algorithm, tmp_path):
         assert accuracy == pytest.approx(of_domains.mean(), abs=1e-12)
     assert len(metrics.query("name == 'domain_accuracy' and round == 0")) == 4
     assert "accuracy by domain" in CliRunner().invoke(app, ["show", str(tmp_path / "run")]).output
+
+
+@pytest.mark.slow
+def test_the_papers_resnet_10_trains_on_it_by_domains_with_batch_norm_and_public_images(office, tmp_path):
+    """DPFL's own network and FedMD: devices hold parts of all domains by one draw, ten images are carved out."""
+    learning = {"model": "resnet10-bn", "pretrain": False, "epochs": 1, "batch_size": 10, "clip_norm": 10.0}
+    data = {"dataset": "office-caltech", "folder": str(office), "partition": "dirichlet", "image_size": 8}
+    data |= {"public": "carved", "public_per_class": 1}
+    fedmd = {"name": "fedmd", "average_weights": True, "public_epochs": 1}
+    run = config(office, data=data, learning=learning, rounds=1, algorithm=fedmd)
+    assert simulation.run(run, tmp_path / "run").status == "finished"
+    said = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (said["parameters"], said["public_images"]) == (4_903_242, 10)
+    rounds, metrics = (read_table(tmp_path / "run", name) for name in ("rounds", "metrics"))
+    of_domains = metrics.query("name == 'domain_accuracy' and round == 1")["value"]
+    assert rounds["test_accuracy"].iloc[-1] == pytest.approx(of_domains.mean(), abs=1e-12)
+    assert np.isfinite(rounds["test_loss"]).all()
