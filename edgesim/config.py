@@ -551,8 +551,9 @@ class EvaluationConfig(Section):
     samples: Count | None = Field(None, ge=1)
     """Size of a fixed sample of the test images; all of them when absent."""
     measures: Literal["basic", "all"] = "basic"
-    """``all``: ``metrics`` also has ``roc_auc``, one class against the rest, mean over classes, for which the test
-    images are passed over once more, and ``update_cosine``, of the model's last two changes."""
+    """``all``: ``metrics`` also has ``class_f1``, of which ``macro_f1`` is the mean, ``roc_auc``, one class against the
+    rest, mean over classes, for which the test images are passed over once more, and ``update_cosine``, of the model's
+    last two changes."""
     metrics: dict[str, dict[str, Any]] | None = None
     """What else is measured at each test: names of `edgesim.learning.measures.METRICS` (``edgesim list`` prints them)
     or dotted paths, each with a table of its options. Rows ``metric`` of ``metrics``, with the name as key."""

@@ -305,6 +305,7 @@ class Report:
             return
         names = {("test_accuracy", ""): evaluation.accuracy} if number == 0 else {}
         names |= {("class_accuracy", str(label)): value for label, value in evaluation.class_accuracy.items()}
+        names |= {("class_f1", str(label)): value for label, value in evaluation.class_f1.items()}
         names |= {("accuracy", name): value for name, value in evaluation.further.items()}
         names |= {} if evaluation.roc_auc is None else {("roc_auc", ""): evaluation.roc_auc}
         names |= {("domain_accuracy", name): value for name, value in evaluation.domain_accuracy.items()}

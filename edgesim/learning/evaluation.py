@@ -85,10 +85,12 @@ def evaluation_of(
     hit = predicted == labels
     classes = np.unique(labels)
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}
-    scores = accuracy(hit, domains), macro_f1(labels, predicted, classes)
+    f1 = class_f1(labels, predicted, classes)
+    scores = accuracy(hit, domains), float(np.mean([*f1.values()]))
     further = measured(metrics, Tested(labels, predicted, losses)) if metrics else {}
+    domain_accuracy = by_domain(hit, domains)
     return Evaluation(
-        float(losses.mean()), *scores, class_accuracy, domain_accuracy=by_domain(hit, domains), metrics=further
+        float(losses.mean()), *scores, class_accuracy, domain_accuracy=domain_accuracy, metrics=further, class_f1=f1
     )
 
 
@@ -102,8 +104,7 @@ def by_domain(hit: Booleans, domains: Domains) -> dict[str, float]:
     return {name: float(hit[own].mean()) for name, own in domains.items() if own.any()}
 
 
-def macro_f1(labels: Integers, predicted: Integers, classes: Integers) -> float:
-    """Mean over classes of 2 TP / (2 TP + FP + FN)."""
+def class_f1(labels: Integers, predicted: Integers, classes: Integers) -> dict[int, float]:
+    """2 TP / (2 TP + FP + FN) of each class, of labels [n] and predicted classes [n]."""
     right = labels[labels == predicted]
-    scores = [2 * (right == c).sum() / ((labels == c).sum() + (predicted == c).sum()) for c in classes]
-    return float(np.mean(scores))
+    return {int(c): float(2 * (right == c).sum() / ((labels == c).sum() + (predicted == c).sum())) for c in classes}

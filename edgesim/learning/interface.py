@@ -53,6 +53,8 @@ class Evaluation:
     """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
     metrics: dict[str, float] = field(default_factory=dict)
     """`edgesim.learning.measures`, by name."""
+    class_f1: dict[int, float] = field(default_factory=dict)
+    """Of each class tested; empty where it is not asked for."""
     models: int | None = None
     """Of how many models of devices all measures are means; None where they are of one model."""
 

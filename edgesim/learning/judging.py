@@ -64,6 +64,7 @@ class Judge:
             {name: float(np.mean(values)) for name, values in further.items() if values},
             {name: float(np.mean([one.domain_accuracy[name] for one in found])) for name in found[0].domain_accuracy},
             metrics={name: float(np.mean([one.metrics[name] for one in found])) for name in self.metrics},
+            class_f1={label: float(np.mean([one.class_f1[label] for one in found])) for label in found[0].class_f1},
             models=len(found),
         )
 

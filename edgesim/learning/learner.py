@@ -439,6 +439,8 @@ class TorchLearner:
             evaluation = self._evaluation(samples, self.dataset.test_labels[samples])
             if self.config.evaluation.measures == "all":
                 evaluation = replace(evaluation, roc_auc=self._roc_auc(samples))
+            else:
+                evaluation = replace(evaluation, class_f1={})
             if not np.isfinite(evaluation.loss):
                 raise Diverged(f"round {self._made_in}: the test loss is not finite; lower learning.lr")
             keeps_best = self.config.learning.keep_best and frame + 1 < len(self.federation.frames)

@@ -196,6 +196,10 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
     if len(domains):
         each = zip(domains["key"], domains["value"], strict=True)
         table.add_row("accuracy by domain", ", ".join(f"{name} {value:.4f}" for name, value in each))
+    by_class = metrics[(metrics["name"] == "class_f1") & (metrics["round"] == last["round"])]
+    if len(by_class):
+        each = zip(by_class["key"], by_class["value"], strict=True)
+        table.add_row("F1 by class", ", ".join(f"{label}: {value:.3f}" for label, value in each))
     if of_means.any():
         table.add_row(
             "note",

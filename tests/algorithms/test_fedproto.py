@@ -163,6 +163,7 @@ def test_accuracies_of_a_whole_learner_are_those_of_the_models_that_devices_keep
         # Device 0 alone was in the last merge.
         expected["ensemble"] = float((softmaxes[0].argmax(1) == y).double().mean())
     assert found.further == pytest.approx(expected)
+    assert found.class_f1 == {}
 
 
 @pytest.mark.parametrize("average", [False, True])

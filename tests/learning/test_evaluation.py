@@ -7,15 +7,18 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 from torch import nn
 
-from edgesim.learning.evaluation import evaluate, macro_f1, predictions
+from edgesim.learning.evaluation import evaluate, evaluation_of, predictions
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=40))
-def test_macro_f1_is_that_of_scikit_learn_over_the_classes_tested(pairs):
+def test_f1_by_class_and_its_mean_are_those_of_scikit_learn_over_the_classes_tested(pairs):
     labels, predicted = np.array(pairs).T
     classes = np.unique(labels)
-    expected = f1_score(labels, predicted, labels=classes, average="macro", zero_division=0)
-    assert macro_f1(labels, predicted, classes) == pytest.approx(expected, abs=1e-12)
+    expected = f1_score(labels, predicted, labels=classes, average=None, zero_division=0)
+    found = evaluation_of(np.zeros(len(labels)), predicted, labels)
+    assert list(found.class_f1) == classes.tolist()
+    assert list(found.class_f1.values()) == pytest.approx(expected.tolist(), abs=1e-12)
+    assert found.macro_f1 == pytest.approx(expected.mean(), abs=1e-12)
 
 
 def test_more_cores_change_no_byte_of_a_convolutional_nets_evaluation(make_dataset, make_flat):

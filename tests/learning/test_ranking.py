@@ -1,12 +1,15 @@
 import json
+import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
+from typer.testing import CliRunner
 
 from edgesim import simulation
+from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.learning.learner import TorchLearner
 from edgesim.learning.ranking import roc_auc, why_without_roc_auc
@@ -64,8 +67,14 @@ def test_a_run_tells_roc_auc_and_the_cosine_of_successive_changes_on_request(tmp
     assert metrics[metrics["name"] == "update_cosine"]["value"].tolist() == pytest.approx(cosines, abs=1e-12)
     assert max(np.abs(cosines)) < 0.99
     assert "roc_auc_notice" not in said
+    by_class = metrics[metrics["name"] == "class_f1"].groupby("round")["value"]
+    assert by_class.size().tolist() == [10] * 5
+    tables = read_table(tmp_path / "all", "rounds")
+    assert by_class.mean().loc[1:].tolist() == pytest.approx(tables["macro_f1"].tolist(), abs=1e-12)
+    shown = CliRunner().invoke(app, ["show", str(tmp_path / "all")], env={"COLUMNS": "300"}).stdout
+    assert re.search(rf"F1 by class\W+0: {by_class.get_group(4).iloc[0]:.3f}, 1: ", shown)
     basic, _ = run(tmp_path / "basic")
-    assert not set(basic["name"]) & {"roc_auc", "update_cosine"}
+    assert not set(basic["name"]) & {"roc_auc", "update_cosine", "class_f1"}
 
 
 def test_a_sample_without_some_class_has_no_roc_auc_and_says_why(tmp_path):
