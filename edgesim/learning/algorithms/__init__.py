@@ -70,10 +70,9 @@ _REASONS = {
     "asynchronous": "the protocol mixes one model at a time, which suits means of models alone",
     "buffered": "there is no published form of it without rounds",
     "synchronous": "it merges as updates arrive",
-    "keep": "its server has a rule of its own for late updates",
     "hierarchical": "edge servers merge weighted means alone",
 }
-"""Why an algorithm may not allow a protocol, latecomers or edge servers."""
+"""Why an algorithm may not allow a protocol or edge servers."""
 
 LOCAL_METHODS = ("phases", "pull", "passes_over", "sent", "loss", "first_kept", "compute_factor")
 """What the local half of an algorithm answers; all else is its server half's, but for what `loss` looks at."""
@@ -171,7 +170,8 @@ def check_fit(config: RunConfig) -> None:
         ):
             if value not in fit:
                 allowed = " or ".join(map(repr, sorted(fit)))
-                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {_REASONS[value]}")
+                reason = half.late_reason if key == "round.late" else _REASONS[value]
+                raise EdgesimError(f"algorithm {name!r} is for {key} = {allowed}, not {value!r}: {reason}")
 
     if config.merging is not None and config.merging.skip == "carry" and _looks_at_start(local):
         raise EdgesimError(

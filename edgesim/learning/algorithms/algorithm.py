@@ -385,6 +385,8 @@ class Algorithm:
     """Whether edge servers may merge updates first, so that the state is the weights alone."""
     late_updates: ClassVar[bool] = True
     """Whether it allows ``round.late = "keep"``, updates that arrive in a later round."""
+    late_reason: ClassVar[str] = "there is no published form of it with late updates"
+    """Why not, where it does not."""
     merges_unpicked: ClassVar[bool] = False
     """Whether updates that arrived but the policy did not pick take part in `merge`; else their jobs never run."""
     merges_empty_rounds: ClassVar[bool] = False

@@ -83,6 +83,7 @@ class Safa(Algorithm):
     halves: ClassVar[frozenset[Half]] = frozenset({"server"})
     protocols: ClassVar[frozenset[str]] = frozenset({"synchronous"})
     late_updates: ClassVar[bool] = False
+    late_reason: ClassVar[str] = "its server has a rule of its own for late updates"
     merges_unpicked: ClassVar[bool] = True
     merges_empty_rounds: ClassVar[bool] = True
     starts_anew_in_frames: ClassVar[bool] = True
