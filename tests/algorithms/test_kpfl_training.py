@@ -10,6 +10,8 @@ from contract import new_learner, two_frames
 from kpfl_plays import config_of, merged_rounds, validated
 from torch import nn
 
+from edgesim.learning.algorithms.algorithm import State
+from edgesim.learning.algorithms.fedcl import FedCl
 from edgesim.learning.algorithms.kpfl import _hits
 from edgesim.learning.federation import make_federation
 from edgesim.learning.generator import NOISE, ImageGenerator, Layers
@@ -257,3 +259,24 @@ def test_pool_and_generator_go_on_over_frames_while_cfeds_tasks_begin_anew():
     assert list(state.pool) == [0, 1, 2]
     assert state.generator.steps == 4
     assert state.inner.since == 3
+
+
+def test_fedcls_omega_and_cfeds_teacher_are_of_the_distilled_model():
+    """Of the model that devices get, not of the pool's average from which it was distilled."""
+    omega = new_learner(config_of(pair=("fedcl", "own")))
+    (state,) = merged_rounds(omega, (0, 1))
+    weights = omega.accounts.algorithm.counted(state, SimpleNamespace(ids=np.arange(2), staleness=np.zeros(2)), None)
+    average = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
+    omega.open_round(2, 1)
+    plain = FedCl(FedCl.Options(), omega.accounts.algorithm.sizes, omega.streams)
+    expected, other = (
+        plain.prepare(State(model), omega._bench()).shared["omega"] for model in (state.weights, average)
+    )
+    torch.testing.assert_close(omega.states[0].shared["omega"], expected, rtol=1e-6, atol=0)
+    assert float(((expected - other) / expected).abs().max()) > 1e-4
+    teacher = new_learner(config_of(pair=("cfed", "own")))
+    state = merged_rounds(teacher, (0, 1), (1, 2))[-1]
+    promises = teacher.open_round(3, 1).start(np.arange(8))
+    taught = [promise.job.given["teacher"] for promise in promises if len(promise.job.given.get("teacher", ()))]
+    assert len(taught) == 3
+    assert all(torch.equal(one, state.weights) for one in taught)
