@@ -256,6 +256,24 @@ def test_with_equal_class_totals_and_nobody_away_it_is_fedavg():
     assert gap(THREE, everyone) > 0.02
 
 
+def test_with_exponents_of_zero_it_is_still_not_fedavg():
+    """The page's .035 where nobody is away and class totals differ; with equal data only where somebody is."""
+    equal = (Holder([(1, 0), (0, 1)], [0, 1]), Holder([(-1, 1), (2, -1)], [1, 0]), Holder([(0.5, -1)] * 2, [0, 1]))
+    zeros = {"keep": "first", "age_active": 0.0, "age_idle": 0.0}
+
+    def gap(devices, rounds):
+        plays, largest = [played(rounds=(), kpfl=kpfl, devices=devices) for kpfl in (None, zeros)], 0.0
+        for ids in rounds:
+            plain, found = (play.round(*ids) and play.state.weights for play in plays)
+            largest = max(largest, float((found - plain).abs().max()))
+        return largest
+
+    everyone = ((0, 1, 2),) * 4
+    assert gap(THREE, everyone) == pytest.approx(0.035, abs=5e-4)
+    assert gap(equal, everyone) < 1e-12
+    assert gap(equal, ROUNDS) > 0.04
+
+
 def test_identical_models_in_the_pool_make_that_model():
     """At a rate of 0 every device ends where it began, some of them rounds ago."""
     play = played(lr=0.0)
