@@ -215,6 +215,8 @@ def _add_course(table: Table, run: Run) -> None:
         return
     found = convergence_measures(run)
     where = f" in round {found['best_round']:.0f}" if "best_round" in found else ""
+    if (run.metrics["name"] == "models_tested").any():
+        where += ", of tests since the last device came new into the mean"
     table.add_row("best accuracy", f"{values['best_accuracy']:.4f}{where}")
     if "rounds_to_own_peak" in found:
         peak = f"in round {found['rounds_to_own_peak']:.0f}, at {found['seconds_to_own_peak']:,.3f} s"

@@ -207,6 +207,8 @@ def test_a_run_tells_which_model_it_saved_and_the_rows_of_accuracy(tmp_path):
     assert rows["round"].unique().tolist() == [1, 2]
     shown = CliRunner().invoke(app, ["show", str(tmp_path)], env={"COLUMNS": "300"}).stdout
     assert "(means over the models of the devices that were ever merged)" in shown
+    last = read_table(tmp_path, "rounds")["test_accuracy"].iloc[-1]
+    assert f"{last:.4f} in round 2, of tests since the last device came new into the mean" in shown
     for key, text in (("head", "greatest logit"), ("own_classes", "each device holds"), ("ensemble", "mean softmax")):
         (value,) = rows[(rows["key"] == key) & (rows["round"] == 2)]["value"]
         assert re.search(rf"{text}[^0-9]* {value:.4f}", shown)
