@@ -8,6 +8,7 @@ import pytest
 
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.analysis.runs import read_study, runs_of
+from edgesim.plots import style
 from edgesim.plots.fairness import draw_fairness
 from edgesim.plots.groups import panels_of
 from edgesim.plots.noise import draw_noise
@@ -46,6 +47,7 @@ def test_circles_of_a_radar_fill_its_rows_and_names_of_axes_meet_no_other_panel(
     figure.canvas.draw()
     width, height = figure.bbox.size
     boxes = [axes.get_tightbbox() for axes in figure.axes]
+    assert figure.get_figwidth() == (style.COLUMN_IN if panels == 1 else style.PAGE_IN)
     assert all(box.height > 0.85 * (height - 0.25 * figure.dpi) for box in boxes)
     assert all(axes.bbox.width > 0.45 * width / panels for axes in figure.axes)
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
