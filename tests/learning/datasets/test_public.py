@@ -29,6 +29,21 @@ def test_of_digits_twenty_of_each_class_are_public_and_the_others_private():
     assert labels[shared.public].tolist() == list(range(10)) * 20
 
 
+def test_public_and_validation_images_are_drawn_and_not_the_first_of_their_classes():
+    """A training set in the order of its files may have them sorted by how hard they are, or by who wrote them."""
+    shared = digits(public="carved", validation_per_class=20)
+    labels = shared.dataset.train_labels
+    order = Streams(0).generator("digits-public").permutation(1437)
+    for label in range(10):
+        members = np.flatnonzero(labels == label)
+        of_label = [chosen[labels[chosen] == label] for chosen in (shared.public, shared.validation)]
+        assert of_label[0].tolist() == [index for index in order if labels[index] == label][:20]
+        for chosen in of_label:
+            # Of twenty that are drawn a seventh or so lie among the first twenty, and a median near the middle.
+            assert len(set(chosen) & set(members[:20])) < 12
+            assert members[25] < np.median(chosen) < members[-25]
+
+
 def test_the_public_set_is_the_same_whatever_the_seed_and_the_partition():
     first = digits(public="carved").public
     for seed, partition in ((1, "iid"), (2, "dirichlet")):
