@@ -429,10 +429,17 @@ class LearningConfig(Section):
     """Start a further frame from the best model of the frame before (FedTeddi, Algorithm 1)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where tensors live; ``auto`` takes a GPU where there is one."""
-    back_end: Literal["auto", "loop", "workers", "stacked"] = "auto"
-    """How jobs run: one after another, in several processes, or as one model; ``auto`` chooses by model and device."""
+    back_end: Literal["auto", "loop", "workers", "stacked", "ray"] = "auto"
+    """How jobs run: one after another, in several processes, as one model, or over a cluster of Ray (that of
+    $RAY_ADDRESS, or else one of this machine); ``auto`` chooses one of the first three by model and device."""
     workers: int | None = Field(None, ge=1, le=1024)
-    """Number of processes of ``workers``; when absent, the number of cores that the run may use."""
+    """Number of processes of ``workers``; when absent, the number of cores that the run may use. Of ``ray`` the number
+    of actors; when absent, as many as the cluster has room for."""
+    cpus_per_actor: float | None = Field(None, gt=0, lt=float("inf"))
+    """Processor cores that an actor of ``ray`` takes of its node, for one thread; 1 when absent."""
+    gpus_per_actor: float | None = Field(None, ge=0, lt=float("inf"))
+    """GPUs that an actor of ``ray`` takes, on which jobs then run (0.25: four share one, each with a quarter of its
+    memory); jobs run on processors when absent or 0."""
     memory_budget_mib: Count = Field(4096, ge=1)
     """Memory for the clients that ``stacked`` trains at once, for the devices in one pass of gradients, and for what
     the algorithm may remember of all devices of the run: each of the three may take as much."""
@@ -466,7 +473,13 @@ class LearningConfig(Section):
         if self.lr_rounds is not None and self.lr_schedule != "fedstg":
             raise ValueError("lr_rounds is for lr_schedule = 'fedstg'")
         if self.workers is not None and self.back_end in ("loop", "stacked"):
-            raise ValueError(f"workers is for back_end 'workers' or 'auto', not {self.back_end!r}")
+            raise ValueError(f"workers is for back_end 'workers', 'ray' or 'auto', not {self.back_end!r}")
+        for key in ("cpus_per_actor", "gpus_per_actor"):
+            share = getattr(self, key)
+            if share is not None and self.back_end != "ray":
+                raise ValueError(f"{key} is for back_end 'ray', not {self.back_end!r}")
+            if share is not None and share > 1 and share % 1:
+                raise ValueError(f"{key}: expected a whole number above 1 (got {share:g})")
         if self.optimiser == "adam" and self.momentum not in (0, defaults["momentum"].default):
             raise ValueError("momentum is for optimiser = 'sgd'; Adam's moments have decays of their own")
         if self.optimiser == "adam" and self.persist_momentum:

@@ -6,6 +6,7 @@ import runpy
 import signal
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
@@ -101,6 +102,52 @@ def studies_here(monkeypatch):
             pass
 
     monkeypatch.setattr("edgesim.studies.pool.Pool.open", lambda *_: Here())
+
+
+@pytest.fixture(scope="session")
+def ray_nodes():
+    """A cluster of Ray: a head without processors and two nodes of one each; it takes ten seconds to start."""
+    pytest.importorskip("ray", reason="Ray is not installed")
+    from ray.cluster_utils import Cluster
+
+    patch, here = pytest.MonkeyPatch(), Path(__file__).parents[1]
+    patch.setenv("PYTHONPATH", str(here))
+    patch.setenv("RAY_AUTH_MODE", "disabled")
+    patch.setenv("RAY_raylet_start_wait_time_s", "120")
+    small = {"object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=small | {"include_dashboard": False, "num_cpus": 0})
+
+    def add(**arguments):
+        return cluster.add_node(num_cpus=1, **small, **arguments)
+
+    add(), add()
+    yield SimpleNamespace(cluster=cluster, add=add, address=cluster.address)
+    cluster.shutdown()
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def ray_actors(ray_nodes):
+    """Back ends `ray` of a module share two actors, each of which would load torch for seconds."""
+    import ray
+
+    from edgesim.cluster.connection import connected
+    from edgesim.learning.back_ends.on_ray import RayBackEnd
+
+    patch, made = pytest.MonkeyPatch(), []
+    patch.setattr(RayBackEnd, "_drop", lambda self, actor: self._actors.remove(actor))
+
+    def shared(self):
+        if len(self._actors) == len(made):
+            made.append(self._make.remote())
+        return made[len(self._actors)]
+
+    patch.setattr(RayBackEnd, "_new_actor", shared)
+    with connected(ray_nodes.address, "a test"):
+        yield
+        for actor in made:
+            ray.kill(actor)
+    patch.undo()
 
 
 def _save_as_text(figure, stem):

@@ -88,6 +88,26 @@ def test_jobs_that_run_along_under_fedasync_change_nothing_but_how_many_were_tra
     pd.testing.assert_frame_equal(more.drop(columns="jobs_trained"), fewer.drop(columns="jobs_trained"))
 
 
+OVER_ACTORS = {
+    "fedavg": {},
+    "scaffold": {"algorithm": {"name": "scaffold"}},
+    "asynchronous": {"round": {"protocol": "asynchronous", "admission": "count", "count": 8}},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OVER_ACTORS)
+def test_a_run_over_actors_of_ray_has_every_byte_of_the_loop(kind, tmp_path, ray_actors):
+    for name in ("loop", "ray"):
+        values = {"rounds": 4, "learning": {"pretrain": False, "back_end": name}, **OVER_ACTORS[kind]}
+        values["round"] = {"payload_bits": 17_881_664.0, **values.get("round", {})}
+        simulation.run(parse(values, "test"), tmp_path / name, cores=1)
+        assert read_run(tmp_path / name)["back_end"] == name
+        assert read_table(tmp_path / name, "rounds")["jobs_trained"].sum() > 4
+    assert read_run(tmp_path / "ray")["actor_kind"].startswith("torch ")
+    assert _differing(tmp_path / "loop", tmp_path / "ray") == set()
+
+
 @pytest.mark.slow
 def test_the_summary_of_fedteddis_study_is_the_same_stacked_as_in_the_loop(tmp_path):
     """All eight policies: whom they pick by losses, norms and gradients must not hang on a back end."""

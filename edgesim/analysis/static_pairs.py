@@ -8,7 +8,7 @@ from edgesim.analysis.runs import Knob, Run, flat_settings
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run
 
-_NEUTRAL = ("data.download", "learning.workers")
+_NEUTRAL = ("data.download", "learning.workers", "learning.cpus_per_actor")
 """Settings that change no result."""
 _HASH = "the contents of "
 _MOST_NAMED = 3

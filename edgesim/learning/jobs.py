@@ -189,6 +189,10 @@ class BackEnd(Protocol):
 
     name: str
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What ``run.json`` says of it beside its name."""
+
     def run(self, promises: Sequence[Promise]) -> int:
         """Fulfil the promises that have no result yet; returns how many jobs that took.
 

@@ -45,6 +45,7 @@ from edgesim.learning.tensors import DeviceData
 from edgesim.learning.torch_settings import device_kind, memory_lasts, pick_device, reproducible
 from edgesim.learning.training_round import TorchRound
 from edgesim.learning.workbench import TorchWorkbench
+from edgesim.runs.named_code import own_files
 from edgesim.runs.saved import give_back, lasting
 from edgesim.streams import Streams
 
@@ -108,7 +109,9 @@ class TorchLearner:
                 )
             frames = len(federation.frames) - 1
             self.memory = server_memory(config, algorithm, self.accounts.rule, frames, self.model, self.data)
-            self.back_end, self._notice = make_back_end(learning, self.model, self.data, build, cores, algorithm)
+            self.back_end, self._notice = make_back_end(
+                learning, self.model, self.data, build, cores, algorithm, partial(own_files, config)
+            )
         privacy = config.privacy
         self.guard = Guard(privacy, streams, self.model.trainable) if privacy.mechanism != "none" else None
         self.global_weights: Tensor = self.model.snapshot()
@@ -509,6 +512,7 @@ class TorchLearner:
         """What ``run.json`` says about learning, with the device state as it is now."""
         facts: dict[str, Any] = {
             "back_end": self.back_end.name,
+            **self.back_end.facts,
             "device_kind": device_kind(self.torch_device),
             "torch": torch.__version__,
             "parameters": self.model.trainable,

@@ -1,6 +1,8 @@
 """The dataset on the training device: moved there once, normalised and brought to size per batch."""
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +33,19 @@ class DeviceData:
         top = dataset.brightest_uint8 if self.train_images.dtype == torch.uint8 else dataset.fixed_scale
         self.brightest: float | None = top if min(self.image_shape[1:]) > 1 else None
         """The largest value that a pixel can have; None where that is unknown, and of tables."""
+
+    def arrays(self) -> dict[str, Any]:
+        """All of it on the CPU, tensors as arrays, for `of_arrays` in another process."""
+        return {name: of.cpu().numpy() if isinstance(of, Tensor) else of for name, of in vars(self).items()}
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any], device: torch.device) -> "DeviceData":
+        """What `arrays` gave, on a device; on the CPU the tensors share the arrays' memory."""
+        data = cls.__new__(cls)
+        for name, of in arrays.items():
+            setattr(data, name, torch.from_numpy(of).to(device) if isinstance(of, np.ndarray) else of)
+        data.device = device
+        return data
 
     @property
     def nbytes(self) -> int:

@@ -22,7 +22,7 @@ _SHARE = 0.02
 _MUCH_BYTES = 100 * 2**20
 """A checkpoint from which size on the user is told of it."""
 
-_MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end")
+_MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end", "actor_kind")
 """Facts of ``run.json`` by which the last bits of results may differ, beside the versions of packages."""
 
 

@@ -66,6 +66,11 @@ def source_files(module: str) -> dict[str, Path]:
 digest_when_loaded = cache(source_digest)
 
 
+def is_installed(file: Path) -> bool:
+    """Whether a file is of an installed package."""
+    return bool(_INSTALLED & set(file.parts))
+
+
 def mentions(module: str, text: str) -> bool:
     """Whether a module, or code that `source_digest` would count with it, contains a text."""
     return any(text.encode() in file.read_bytes() for file, _ in _walk(module).values())
@@ -100,7 +105,7 @@ def _counts(name: str, importer: str) -> bool:
     """
     if _top(name) != "edgesim":
         file = _place(name).file
-        return _top(name) not in sys.stdlib_module_names and file is not None and not _INSTALLED & set(file.parts)
+        return _top(name) not in sys.stdlib_module_names and file is not None and not is_installed(file)
     part = next((part for part in _PARTS if name == part or name.startswith(f"{part}.")), None)
     return part is not None and (
         _top(importer) != "edgesim" or importer.startswith(part) or part == "edgesim.prediction"
@@ -140,7 +145,7 @@ def _is_foreign(origin: str) -> bool:
     if top in sys.stdlib_module_names:
         return True
     file = _place(top).file
-    return file is not None and bool(_INSTALLED & set(file.parts))
+    return file is not None and is_installed(file)
 
 
 def _exists(name: str) -> bool:

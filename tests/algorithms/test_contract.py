@@ -265,6 +265,12 @@ def test_processes_bring_the_very_bits_of_the_loop(pair, start_process, monkeypa
     assert_same_bits(play(learner), played(pair))
 
 
+@pytest.mark.slow
+@each_pair
+def test_actors_of_ray_bring_the_very_bits_of_the_loop(pair, ray_actors):
+    assert_same_bits(play(new_learner(make_config(pair, back_end="ray", workers=1))), played(pair))
+
+
 VISIBLE = {"fedprox": {"mu": 0.5}, "fedcl": {"coe": 20.0}}
 """Options of algorithms whose defaults change hardly more than rounding does in so few steps."""
 

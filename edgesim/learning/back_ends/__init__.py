@@ -1,6 +1,7 @@
-"""The back ends that fulfil training jobs: `loop`, `workers` and `stacked`, and which of them runs what."""
+"""The back ends that fulfil training jobs: `loop`, `workers`, `stacked` and `ray`, and which of them runs what."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from torch import multiprocessing, nn
 
@@ -9,6 +10,7 @@ from edgesim.errors import EdgesimError
 from edgesim.learning.algorithms.algorithm import Algorithm
 from edgesim.learning.back_ends.layers import is_shallow_and_dense, layer_by_layer
 from edgesim.learning.back_ends.loop import LoopBackEnd
+from edgesim.learning.back_ends.on_ray import RayBackEnd
 from edgesim.learning.back_ends.probe import NotStackable
 from edgesim.learning.back_ends.stacked import StackedBackEnd
 from edgesim.learning.back_ends.workers import NoSharedMemory, WorkersBackEnd
@@ -27,6 +29,7 @@ def make_back_end(
     build: Callable[[], nn.Module],
     cores: int,
     algorithm: Algorithm,
+    own_code: Callable[[], Mapping[str, Path]] = dict,
 ) -> tuple[BackEnd, str | None]:
     """The back end that a config asks for, and what the user is to hear about it, if anything.
 
@@ -35,13 +38,16 @@ def make_back_end(
     CPU those of at most 30,000 parameters. All others get `loop` on a GPU, and on a CPU `workers`, or `loop` where only
     one core may be used. The number of cores thus decides between two back ends of the same bits alone.
 
-    ``build`` makes the module anew; ``cores`` are those that this run may keep busy. A module that cannot be stacked
-    gets what ``auto`` gives otherwise; where shared memory is short, `loop` takes the place of `workers`, unless
-    the config names them. Raises `EdgesimError`.
+    ``build`` makes the module anew; ``cores`` are those that this run may keep busy; ``own_code`` gives the files of
+    the user's own modules that jobs need, by module. A module that cannot be stacked gets what ``auto`` gives
+    otherwise; where shared memory is short, `loop` takes the place of `workers`, unless the config names them. Raises
+    `EdgesimError`.
     """
     on_cpu = data.device.type == "cpu"
     if learning.back_end == "workers" and not on_cpu:
         raise EdgesimError("learning.back_end: 'workers' is for learning.device = 'cpu'; use 'stacked' or 'loop'")
+    if learning.back_end == "ray":
+        return RayBackEnd(learning, model, data, build, algorithm, own_code), None
     small = not on_cpu or model.trainable <= _SMALL
     safe = small and is_shallow_and_dense(model.module) and layer_by_layer(model) is not None
     notices: list[str] = []

@@ -1,6 +1,7 @@
 """The reference back end: one device after another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 
@@ -20,6 +21,7 @@ class LoopBackEnd:
     """Runs promises one after another on one model."""
 
     name = "loop"
+    facts: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, model: FlatModel, data: DeviceData, algorithm: Algorithm) -> None:
         self._model = model

@@ -2,7 +2,8 @@
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -42,6 +43,7 @@ class StackedBackEnd:
     """
 
     name = "stacked"
+    facts: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, model: FlatModel, data: DeviceData, memory_budget_mib: int, algorithm: Algorithm) -> None:
         """Raises `NotStackable` for a module that cannot be stacked."""

@@ -2,10 +2,11 @@
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import ClassVar
 
 import torch
 from torch import Tensor, multiprocessing, nn
@@ -47,6 +48,7 @@ class WorkersBackEnd:
     """
 
     name = "workers"
+    facts: ClassVar[Mapping[str, str]] = {}
 
     def __init__(
         self, model: FlatModel, data: DeviceData, build: Callable[[], nn.Module], count: int, algorithm: Algorithm

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,11 +9,15 @@ import pytest
 import torch
 from torch import nn
 
+from edgesim.config import LearningConfig
 from edgesim.learning.algorithms.algorithm import Algorithm, AveragingOptions, Phase, Sizes
+from edgesim.learning.back_ends.loop import LoopBackEnd
 from edgesim.learning.datasets import Dataset
 from edgesim.learning.flat import FlatModel
 from edgesim.learning.jobs import Job, Optimiser, Promise
+from edgesim.learning.models import new_model
 from edgesim.learning.tensors import DeviceData
+from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
 SHAPE, CLASSES = (3, 16, 16), 4
@@ -89,3 +94,43 @@ def pulling() -> Algorithm:
         yield Pulling(AveragingOptions(), Sizes(0.0, 0, 10), Streams(0))
     finally:
         sys.path.remove(folder)
+
+
+@pytest.fixture
+def over_actors(data, pulling, ray_nodes, monkeypatch):
+    """Back ends of the cluster, closed after the test."""
+    from edgesim.learning.back_ends.on_ray import RayBackEnd
+
+    made = []
+    monkeypatch.setenv("RAY_ADDRESS", ray_nodes.address)
+
+    def build(**learning):
+        learning = LearningConfig(**({"model": "fedteddi-cnn", "back_end": "ray", "workers": 2} | learning))
+        builder = functools.partial(new_model, learning.model, SHAPE, CLASSES, 5)
+        model = FlatModel(builder(), CPU)
+        # The nodes do not have the module of the algorithm.
+        own_code = {"pulling": Path(__file__).with_name("pulling.py")}
+        made.append(RayBackEnd(learning, model, data, builder, pulling, lambda: own_code))
+        return model, made[-1]
+
+    yield build
+    for back_end in made:
+        back_end.close()
+
+
+@pytest.fixture
+def has_the_bits(data, pulling):
+    """Asserts that promises brought exactly what the loop brings of others that are like them."""
+
+    def check(spread, alone, model):
+        with reproducible(CPU):
+            LoopBackEnd(model, data, pulling).run(alone)
+        for one, other in zip(spread, alone, strict=True):
+            assert torch.equal(one.result.update, other.result.update)
+            figures = ("loss", "accuracy", "update_norm", "loss_rms")
+            assert [getattr(one.result, name) for name in figures] == [getattr(other.result, name) for name in figures]
+            for mine, theirs in ((one.result.up, other.result.up), (one.result.keeps, other.result.keeps)):
+                assert mine.keys() == theirs.keys() != set()
+                assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+
+    return check

@@ -1,0 +1,110 @@
+"""The nodes of a cluster of Ray: what they have, how they are called, and questions to each of them."""
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from edgesim.errors import EdgesimError
+
+_ANSWER_S = 90.0
+"""How long nodes may take to answer: a new process of theirs loads edgesim first."""
+_GIB = 2**30
+
+Node = dict[str, Any]
+"""As `ray.nodes` has it."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one run, or one actor, takes of a node."""
+
+    cpus: float = 1
+    gpus: float = 0
+    memory_gib: float = 0
+
+    @property
+    def resources(self) -> dict[str, float]:
+        """By Ray's names."""
+        return {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory_gib * _GIB}
+
+    @property
+    def told(self) -> str:
+        """In words."""
+        return _amounts(self.resources)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """As options of Ray's tasks and actors."""
+        return {"num_cpus": self.cpus, "num_gpus": self.gpus, "memory": self.memory_gib * _GIB or None}
+
+    def fits(self, node: dict[str, float]) -> int:
+        """How often a node with these resources has room for it."""
+        return min(int(node.get(name, 0.0) / wanted + 1e-9) for name, wanted in self.resources.items() if wanted)
+
+    def room(self, ray: Any) -> int:
+        """How often all nodes together have room for it."""
+        return sum(self.fits(node["Resources"]) for node in alive(ray))
+
+    def check_room(self, ray: Any, what: str) -> None:
+        """Raises `EdgesimError` with what the nodes have, where none has room for ``what``, such as a run."""
+        nodes = alive(ray)
+        if any(self.fits(node["Resources"]) for node in nodes):
+            return
+        told = [f"{node['NodeManagerHostname']} {_amounts(node['Resources'])}" for node in nodes[:4]]
+        has = "; ".join(told) or "there is none"
+        raise EdgesimError(f"no node of the Ray cluster has {self.told} for {what}: {has}")
+
+
+def alive(ray: Any) -> list[Node]:
+    """The nodes that Ray hears of."""
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def called(node: Node) -> str:
+    """A node's name for messages."""
+    return f"node {node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
+
+
+class Answer(NamedTuple):
+    """What a node answered."""
+
+    called: str
+    """The node."""
+    found: Any
+    """None where there is a fault."""
+    fault: str
+    """What is wrong with the node, as the end of a sentence; empty if nothing is."""
+
+
+def on_node(node_id: str) -> Any:
+    """The scheduling of what is to run on one node, or not at all."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    return strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+
+
+def ask_all(ray: Any, nodes: Iterable[Node], question: Callable[..., Any], *given: Any) -> list[Answer]:
+    """What a function of edgesim answers on each of some nodes; those that are lost meanwhile are left out."""
+    ask = ray.remote(question)
+    asked = {
+        ask.options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(node["NodeID"])).remote(*given): called(node)
+        for node in nodes
+    }
+    ready, silent = ray.wait([*asked], num_returns=len(asked), timeout=_ANSWER_S)
+    answers = [Answer(asked[each], None, f"has not answered for {_ANSWER_S:g} s") for each in silent]
+    for each in ready:
+        try:
+            answers.append(Answer(asked[each], ray.get(each, timeout=10), ""))
+        except ray.exceptions.RayTaskError as error:
+            why = " ".join(str(error.cause or error).split())
+            answers.append(Answer(asked[each], None, f"cannot load edgesim ({why})"))
+        except ray.exceptions.RayError:
+            # It was lost meanwhile.
+            continue
+    return answers
+
+
+def _amounts(resources: dict[str, float]) -> str:
+    memory = resources.get("memory", 0.0) / _GIB
+    told = [f"{resources.get('CPU', 0.0):g} CPUs", f"{resources.get('GPU', 0.0):g} GPUs", f"{memory:.3g} GiB"]
+    return ", ".join(told)
