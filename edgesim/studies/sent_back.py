@@ -1,0 +1,112 @@
+"""Run folders of a node that does not see the study: made in a folder of the node's own, and sent back as files.
+
+The process of the study asks for them piece by piece, each so small that Ray answers with it and keeps it out of its
+object store. A file has another name until it is whole and has the hash that the node gave, and ``run.json``, which
+says how the run ended, is the last to be renamed.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from edgesim.cluster.nodes import on_node
+from edgesim.errors import EdgesimError
+from edgesim.files.file_digest import file_digest
+from edgesim.files.paths import own_file
+from edgesim.runs.lease import is_of_lease
+from edgesim.runs.records import remove_streams
+from edgesim.studies.executor import Ending, Order, run_one
+from edgesim.terminal.progress import Message
+
+PIECE_BYTES = 64 * 2**10
+"""Below the 100 KiB from which on Ray puts an answer into its object store."""
+_ANSWER_S = 60.0
+_LAST = "run.json"
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run has left on a node."""
+
+    ending: Ending
+    node: str
+    """Its id."""
+    folder: str
+    files: dict[str, tuple[int, bytes]]
+    """Size and SHA-256 of each, by its path in the folder."""
+
+
+def run_apart(order: Order, cores: int, send: Callable[[Message], None]) -> Left:
+    """On a node: one run in a folder of the node's own, from the start."""
+    import ray
+
+    node = str(ray.get_runtime_context().get_node_id())
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="edgesim-run-")) / order.folder.name
+    except OSError as error:
+        return Left(Ending("failed", f"{tempfile.gettempdir()}: {error.strerror}"), node, "", {})
+    ending = run_one(replace(order, folder=folder), cores, send)
+    files = {}
+    if ending.status in ("finished", "failed"):
+        found = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_of_lease(path.name)]
+        files = {str(path.relative_to(folder)): (path.stat().st_size, file_digest(path)) for path in found}
+    return Left(ending, node, str(folder), files)
+
+
+def fetch(ray: Any, left: Left, folder: Path) -> None:
+    """Bring what a run has left into its folder in the study, whose lease is held.
+
+    Raises `EdgesimError` where a file comes back damaged, OSError where it cannot be written, and `RayError` where its
+    node is lost.
+    """
+    read = ray.remote(_read).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(left.node))
+    parts = {name: _part(folder / name) for name in left.files}
+    try:
+        for name, (size, digest) in left.files.items():
+            parts[name].parent.mkdir(parents=True, exist_ok=True)
+            found = sha256()
+            with own_file(parts[name]).open("wb") as sink:
+                for offset in range(0, size, PIECE_BYTES):
+                    piece = ray.get(read.remote(f"{left.folder}/{name}", offset), timeout=_ANSWER_S)
+                    found.update(piece)
+                    sink.write(piece)
+            if found.digest() != digest:
+                raise EdgesimError(f"{folder / name}: came back from its node with another hash")
+    except BaseException:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        raise
+    if left.files:
+        (folder / _LAST).unlink(missing_ok=True)
+        remove_streams(folder)
+    for name in sorted(left.files, key=lambda name: name == _LAST):
+        parts[name].replace(folder / name)
+
+
+def clear(ray: Any, left: Left) -> None:
+    """Remove what a run has left on its node, if that is still there."""
+    remove = ray.remote(_remove).options(num_cpus=0, max_retries=0, scheduling_strategy=on_node(left.node))
+    with suppress(ray.exceptions.RayError, ray.exceptions.GetTimeoutError):
+        ray.get(remove.remote(left.folder), timeout=_ANSWER_S)
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _read(path: str, offset: int) -> bytes:
+    """On a node: a piece of a file."""
+    with open(path, "rb") as source:
+        source.seek(offset)
+        return source.read(PIECE_BYTES)
+
+
+def _remove(folder: str) -> None:
+    """On a node: the folder that `run_apart` made."""
+    if folder:
+        shutil.rmtree(Path(folder).parent, ignore_errors=True)
