@@ -26,17 +26,23 @@ from typing import Annotated, Any
 
 import typer
 from feddance import availability
-from rich.console import Console
 
 import edgesim
-from edgesim.analysis.crossed import cross
-from edgesim.analysis.summary import summarise
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_file
-from edgesim.plots.album import Album
-from edgesim.plots.heat_map import draw_heat_map
-from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
-from edgesim.terminal.show_crossed import print_crossed
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Seeds,
+    Set,
+    conclude,
+    figures,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+    tables,
+)
 
 SELECTORS = "random,fedteddi,feddance,oort,afl"
 AGGREGATIONS: dict[str, dict[str, Any]] = {
@@ -96,7 +102,7 @@ def crossed(
     runs = []
     for aggregation in aggregations:
         if aggregation not in AGGREGATIONS:
-            raise EdgesimError(f"--aggregations: unknown {aggregation!r}; known: {', '.join(AGGREGATIONS)}")
+            raise edgesim.EdgesimError(f"--aggregations: unknown {aggregation!r}; known: {', '.join(AGGREGATIONS)}")
         own = base | {"algorithm": AGGREGATIONS[aggregation]}
         axes, labels = {"selection.policy": selectors}, {"aggregation": aggregation}
         runs += edgesim.grid(own, axes, range(seeds), set_, labels=labels)
@@ -131,12 +137,9 @@ def main(
     runs = crossed(base, taken, merged, seeds, set_)
     study = edgesim.study(runs, out=out, target=target, reference=taken[0], jobs=jobs, fresh=fresh)
     conclude(out, against=[("aggregation", merged[0])])
-    found = cross(study.plan, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
-    for name, table in (("crossed", found.differences), ("variance", found.variance)):
-        table.to_csv(own_file(out / f"{name}.csv"), index=False, lineterminator="\n")
-    draws = partial(draw_heat_map, summarise(out), "aggregation", "policy", MEASURE)
-    Album(out / "plots").add("heat_map-accuracy", draws, study.plan.finished)
-    print_crossed(found, Console())
+    draws = partial(figures.draw_heat_map, study.table(), "aggregation", "policy", MEASURE)
+    figures.Album(out / "plots").add("heat_map-accuracy", draws, study.plan.finished)
+    tables.crossed(out, ("policy", taken[0]), ("aggregation", merged[0]), MEASURE)
 
 
 if __name__ == "__main__":

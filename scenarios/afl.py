@@ -23,23 +23,21 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.analysis.afl import beside_afl
-from edgesim.analysis.convergence import growth_table
-from edgesim.analysis.runs import Run
-from edgesim.analysis.summary import summarise
-from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_file
-from edgesim.plots.accuracy import draw_accuracy
-from edgesim.plots.album import Album
-from edgesim.plots.cost_curves import draw_cost_curves
-from edgesim.plots.groups import Panel, Series
-from edgesim.plots.radar import draw_radar
-from edgesim.plots.scaling import draw_scaling
-from edgesim.plots.spread import draw_spread
-from edgesim.plots.throughput import draw_throughput
-from edgesim.scenario import Folder, Fresh, Seeds, Set, conclude, counts, names, plain_errors, quick_option, start
-from edgesim.selection.afl import share_of
-from edgesim.terminal.show_afl import print_beside_afl
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    figures,
+    known,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+    tables,
+)
 
 SKEWS = {"iid": 1e4, "moderate": 1.0, "high": 0.3}
 """Dirichlet parameters."""
@@ -107,7 +105,7 @@ def config(common: dict[str, Any], method: dict[str, Any], data: dict[str, Any])
         part["learning"] = common["learning"] | {"epochs": round(share * EPOCHS)}
         part["round"] = common["round"] | {"count": 1, "payload_bits": 1}
     else:
-        part["round"] = common["round"] | {"count": share_of(share, common["devices"]["count"])}
+        part["round"] = common["round"] | {"count": known.share_of(share, common["devices"]["count"])}
     return part
 
 
@@ -123,37 +121,37 @@ def compared(
     return runs
 
 
-def by_skew(runs: Sequence[Run]) -> list[Panel]:
+def by_skew(runs: Sequence[edgesim.Run]) -> list[figures.Panel]:
     """A panel per skew, a series per method."""
-    skews: dict[str, dict[str, list[Run]]] = {}
+    skews: dict[str, dict[str, list[edgesim.Run]]] = {}
     for run in runs:
         skews.setdefault(str(run.knobs["skew"]), {}).setdefault(str(run.knobs["method"]), []).append(run)
     return [
-        Panel(skew if len(skews) > 1 else "", tuple(Series(name, tuple(group)) for name, group in methods.items()))
+        figures.Panel(
+            skew if len(skews) > 1 else "",
+            tuple(figures.Series(name, tuple(group)) for name, group in methods.items()),
+        )
         for skew, methods in skews.items()
     ]
 
 
 def beside_the_paper(out: Path, reference: str) -> None:
     """Write and print the methods beside the paper's numbers, and draw its figures but for that of scaling."""
-    beside = beside_afl(out, reference)
-    for name, table in (("beside-the-paper", beside.means), ("beside-the-paper-differences", beside.differences)):
-        table.to_csv(own_file(out / f"{name}.csv"), index=False, lineterminator="\n")
-    print_beside_afl(beside, reference)
-    album = Album(out / "plots")
+    tables.beside_afl(out, reference)
+    album = figures.Album(out / "plots")
     study = edgesim.StudyResult(out)
     runs = [*study.runs.values()]
     foremost = [run for run in runs if run.knobs["method"] in (reference, "afl", "centralised")]
     target = study.plan.target
-    album.add("curves", lambda: draw_accuracy(by_skew(foremost), "rounds", target), foremost, target)
-    album.add("spread", lambda: draw_spread(by_skew(runs)), runs)
+    album.add("curves", lambda: figures.draw_accuracy(by_skew(foremost), "rounds", target), foremost, target)
+    album.add("spread", lambda: figures.draw_spread(by_skew(runs)), runs)
     # What sends nothing has neither a trade-off nor a throughput.
     runs = [run for run in runs if run.knobs["method"] != "centralised"]
-    album.add("tradeoff", lambda: draw_cost_curves(runs, "skew", "method", ("afl", reference)), runs, reference)
-    album.add("throughput", lambda: draw_throughput(by_skew(runs)), runs)
-    summary = summarise(out)
+    album.add("tradeoff", lambda: figures.draw_cost_curves(runs, "skew", "method", ("afl", reference)), runs, reference)
+    album.add("throughput", lambda: figures.draw_throughput(by_skew(runs)), runs)
+    summary = study.table()
     summary = summary[(summary["method"] != "centralised") & (summary["seeds"] > 0)]
-    album.add("radar", lambda: draw_radar(summary, "skew", "method"), runs)
+    album.add("radar", lambda: figures.draw_radar(summary, "skew", "method"), runs)
 
 
 def scale(
@@ -168,9 +166,9 @@ def scale(
         runs += edgesim.grid(config(world, METHODS[name], data), {}, range(seeds), set_, labels=labels)
     study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out)
+    tables.growth(out)
     finished = [*study.runs.values()]
-    growth_table(finished).to_csv(own_file(out / "growth.csv"), index=False, lineterminator="\n")
-    Album(out / "plots").add("scaling", lambda: draw_scaling(finished, "method"), finished)
+    figures.Album(out / "plots").add("scaling", lambda: figures.draw_scaling(finished, "method"), finished)
 
 
 QUICK = quick_option(
@@ -203,20 +201,20 @@ def main(
 ) -> None:
     """Compare AFL with FedAvg and centralised training."""
     if controls and scaling:
-        raise EdgesimError("--controls and --scaling are studies of their own; leave out one of them")
+        raise edgesim.EdgesimError("--controls and --scaling are studies of their own; leave out one of them")
     out = out or Path("runs") / f"afl-{Path(dataset).stem}{'-controls' * controls}{'-scaling' * scaling}"
     common = world(dataset, folder, rounds, model, clients)
     if scaling:
         scale(common, counts(scaling_devices), SCALING_SAMPLES, seeds, set_, out, jobs or 1, fresh)
         return
     chosen = list(CONTROLS) if controls else names(methods)
-    known = METHODS | CONTROLS
-    if unknown := [name for name in chosen if name not in known]:
-        raise EdgesimError(f"--methods: unknown {unknown[0]!r}; known: {', '.join(known)}")
+    methods_known = METHODS | CONTROLS
+    if unknown := [name for name in chosen if name not in methods_known]:
+        raise edgesim.EdgesimError(f"--methods: unknown {unknown[0]!r}; known: {', '.join(methods_known)}")
     if unknown := [name for name in names(skews) if name not in SKEWS]:
-        raise EdgesimError(f"--skews: unknown {unknown[0]!r}; known: {', '.join(SKEWS)}")
+        raise edgesim.EdgesimError(f"--skews: unknown {unknown[0]!r}; known: {', '.join(SKEWS)}")
     reference = "fedavg-35" if controls else "fedavg-50" if "fedavg-50" in chosen else chosen[0]
-    runs = compared(common, {name: known[name] for name in chosen}, names(skews), seeds, set_)
+    runs = compared(common, {name: methods_known[name] for name in chosen}, names(skews), seeds, set_)
     edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out, [("method", reference)])
     beside_the_paper(out, reference)

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.errors import EdgesimError
 from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 
 PHONE_UPDATE_BITS = 17_881_664.0
@@ -67,7 +66,7 @@ def main(
     runs = []
     for name in names(chosen):
         if name not in known:
-            raise EdgesimError(f"--protocols: unknown {name!r}; known: {', '.join(known)}")
+            raise edgesim.EdgesimError(f"--protocols: unknown {name!r}; known: {', '.join(known)}")
         sections = known[name]
         base = {
             "stop_at_s": 3600 * hours,

@@ -11,8 +11,21 @@ from typing import Annotated
 import typer
 
 import edgesim
-from edgesim.devices.topology import load_topology
-from edgesim.scenario import Fresh, Jobs, Out, Seeds, Set, conclude, counts, names, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    known,
+    names,
+    plain_errors,
+    quick_option,
+    start,
+)
 
 PAPER_CNN_BITS = 17_881_664.0
 BAND_HZ = 20e6
@@ -32,6 +45,7 @@ def main(
     seeds: Seeds = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    folder: Folder = Path("data"),
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
@@ -43,13 +57,13 @@ def main(
         "rounds": rounds,
         "devices": {"count": devices, "radius_m": radius},
         "round": {"tmax_s": tmax, "payload_bits": PAPER_CNN_BITS},
-        "data": {"samples_per_device": 20},
+        "data": {"folder": str(folder), "samples_per_device": 20},
     }
     hierarchical = {"topology.aggregation": ["hierarchical"], "topology.cloud_every": counts(cloud_every)}
     runs = []
     for layout in names(layouts):
         axes = {"topology.file": [layout], "selection.policy": names(policies)}
-        for spectrum, bands in (("reused", 1), ("split", len(load_topology(layout).stations))):
+        for spectrum, bands in (("reused", 1), ("split", known.station_count(layout))):
             world = base | {"radio": {"bandwidth_hz": BAND_HZ / bands}}
             for merging in ({"topology.aggregation": ["flat"]}, hierarchical):
                 runs += edgesim.grid(world, axes | merging, range(seeds), set_, labels={"spectrum": spectrum})

@@ -10,7 +10,19 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.scenario import Fresh, Jobs, OutOrNone, Set, conclude, names, numbers, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    OutOrNone,
+    Set,
+    conclude,
+    names,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+)
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(quantiles="0.8,0.95", tmax="0.8,1.0", seeds=2, rounds=5, out="runs/delay-knowledge-quick")
@@ -46,6 +58,7 @@ def main(
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to (--learn).")] = 0.75,
+    folder: Folder = Path("data"),
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
@@ -59,6 +72,7 @@ def main(
     print(f"{what}: {seeds} seeds x {rounds} rounds; reports are awaited until the deadline itself.")
     base = {
         "rounds": rounds,
+        "data": {"folder": str(folder)},
         "learning": {"training": "real" if learn else "none"},
         "round": {"payload_bits": PAPER_CNN_BITS},
     }

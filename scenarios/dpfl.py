@@ -28,13 +28,9 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 import edgesim
-from edgesim.analysis.dpfl import LAWS, beside_dpfl
-from edgesim.analysis.participation import course, instability, windowed
-from edgesim.arrays import Floats
-from edgesim.errors import EdgesimError
-from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -44,12 +40,13 @@ from edgesim.scenario import (
     Set,
     conclude,
     counts,
+    known,
     names,
     plain_errors,
     quick_option,
     start,
+    tables,
 )
-from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "fedavg": {},
@@ -133,7 +130,7 @@ DatasetName = Annotated[str, typer.Option(help="Data set: a name, an .npz or a f
 Model = Annotated[str | None, typer.Option(help="Model; mlp on digits, else small-cnn.")]
 Settings = Annotated[str, typer.Option(help="KPFL's options: default, or those that its paper tuned (paper).")]
 """Options of this scenario that `kpfl_ablation.py` has too."""
-BY_DEFAULT = ",".join(LAWS)
+BY_DEFAULT = ",".join(known.DPFL_LAWS)
 """Laws that are compared unless others are named."""
 QUICK = quick_option(algorithms="fedavg,mifa", participation="static,markov", rounds=6, seeds=1, out="runs/dpfl-quick")
 
@@ -183,7 +180,9 @@ class Comparison:
         """The benchmark's values of a law; those that it has only for ten clients grow with their number."""
         by_rounds = {"slots": "rounds", "if_empty": "force"}
         if law == "programmed" and self.matrix is None:
-            raise EdgesimError("--participation programmed needs --matrix, a CSV or Parquet file of zeros and ones")
+            raise edgesim.EdgesimError(
+                "--participation programmed needs --matrix, a CSV or Parquet file of zeros and ones"
+            )
         half = max(1, clients // 2)
         laws: dict[str, dict[str, Any]] = {
             "static": {"model": "always"},
@@ -217,12 +216,12 @@ class Comparison:
         return OPTIONS[algorithm] | (ON_DIGITS.get(algorithm, {}) if self.dataset == "digits" else {})
 
 
-def refuse_unknown(option: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise `EdgesimError` for the first of the values ``given`` to an option that is not among those ``known``."""
-    known = list(known)
+def refuse_unknown(option: str, given: Iterable[str], among: Iterable[str]) -> None:
+    """Raise `EdgesimError` for the first of the values ``given`` to an option that is not ``among`` those known."""
+    listed = list(among)
     for name in given:
-        if name not in known:
-            raise EdgesimError(f"{option}: unknown {name!r}; known: {', '.join(known)}")
+        if name not in listed:
+            raise edgesim.EdgesimError(f"{option}: unknown {name!r}; known: {', '.join(listed)}")
 
 
 def kpfl_options(settings: str) -> dict[str, Any]:
@@ -233,7 +232,7 @@ def kpfl_options(settings: str) -> dict[str, Any]:
 
 def has_kpfl(name: str) -> bool:
     """Whether KPFL may be around an algorithm of `OPTIONS`."""
-    return ALGORITHMS[OPTIONS[name].get("name", name)].model_is_mean and name not in OWN_MODELS
+    return known.merges_a_mean(OPTIONS[name].get("name", name)) and name not in OWN_MODELS
 
 
 def skew_of(text: str) -> tuple[str, float]:
@@ -241,20 +240,20 @@ def skew_of(text: str) -> tuple[str, float]:
     try:
         value = SKEWS[text] if text in SKEWS else float(text)
     except ValueError:
-        raise EdgesimError(f"--alpha: expected {', '.join(SKEWS)} or a number (got {text!r})") from None
-    return next((name for name, known in SKEWS.items() if known == value), f"{value:g}"), value
+        raise edgesim.EdgesimError(f"--alpha: expected {', '.join(SKEWS)} or a number (got {text!r})") from None
+    return next((name for name, parameter in SKEWS.items() if parameter == value), f"{value:g}"), value
 
 
-def courses(out: Path, **knobs: object) -> list[Floats]:
+def courses(out: Path, **knobs: object) -> list[NDArray[np.float64]]:
     """Accuracies in % after each round, of each finished run with these knobs and without KPFL."""
     found = [run for run in edgesim.StudyResult(out).runs.values() if run.knobs.get("server", "own") == "own"]
-    return [course(run) for run in found if knobs.items() <= run.knobs.items()]
+    return [tables.course(run) for run in found if knobs.items() <= run.knobs.items()]
 
 
 def within_reach(out: Path, algorithms: list[str]) -> list[str]:
     """How far WE of the other algorithms is from the first one's where data are alike and nobody is away."""
     found = {name: courses(out, algorithm=name, participation="static", skew="iid") for name in algorithms}
-    we = {name: np.mean([windowed(psi).mean[-1] for psi in of]) for name, of in found.items() if of}
+    we = {name: np.mean([tables.windowed(psi).mean[-1] for psi in of]) for name, of in found.items() if of}
     if algorithms[0] not in we or len(we) < 2:
         return []
     away = {name: float(value - we[algorithms[0]]) for name, value in we.items() if name != algorithms[0]}
@@ -271,10 +270,12 @@ def beside_the_prototype(out: Path) -> list[str]:
         found = courses(out, algorithm="fedavg", participation=law, skew="heavy", clients=10)
         found = [psi[:PROTOTYPE_ROUNDS] for psi in found if len(psi) >= PROTOTYPE_ROUNDS]
         if found:
-            ours = np.mean([(windowed(psi).mean[-1], psi.mean(), instability(psi)) for psi in found], axis=0)
-            told, known = (" / ".join(f"{value:.2f}" for value in values) for values in (ours, theirs))
+            ours = np.mean(
+                [(tables.windowed(psi).mean[-1], psi.mean(), tables.instability(psi)) for psi in found], axis=0
+            )
+            told, theirs_told = (" / ".join(f"{value:.2f}" for value in values) for values in (ours, theirs))
             texts.append(
-                f"fedavg, {law}, {PROTOTYPE_ROUNDS} rounds: WE / mean over rounds / ID {told}; prototype {known}."
+                f"fedavg, {law}, {PROTOTYPE_ROUNDS} rounds: WE / mean over rounds / ID {told}; prototype {theirs_told}."
             )
     return texts
 
@@ -309,12 +310,12 @@ def main(
     comparison = Comparison(dataset, folder, rounds, model, matrix)
     skew, parameter = skew_of(alpha)
     if matrix is not None and "programmed" not in names(participation):
-        raise EdgesimError("--matrix is for --participation programmed, which is not among the laws; remove it")
+        raise edgesim.EdgesimError("--matrix is for --participation programmed, which is not among the laws; remove it")
     runs: list[edgesim.PlannedRun] = []
     if kpfl and tune:
-        raise EdgesimError("--tune compares options of algorithms without --kpfl; leave out one of them")
+        raise edgesim.EdgesimError("--tune compares options of algorithms without --kpfl; leave out one of them")
     if settings != "default" and not kpfl:
-        raise EdgesimError("--settings is for --kpfl; add it or leave out --settings")
+        raise edgesim.EdgesimError("--settings is for --kpfl; add it or leave out --settings")
     for count, law, name in itertools.product(counts(clients), names(participation), names(algorithms)):
         base, options = comparison.base(law, parameter, count), comparison.options(name)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
@@ -333,9 +334,7 @@ def main(
         return
     answers = within_reach(out, names(algorithms)) + (beside_the_prototype(out) if dataset == "digits" else [])
     conclude(out, [("server", "own")] if kpfl else [("algorithm", names(algorithms)[0])], answers)
-    beside = beside_dpfl(out)
-    beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")
-    print_beside_dpfl(beside)
+    tables.beside_dpfl(out)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,20 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.scenario import Fresh, Jobs, Out, Seeds, Set, conclude, names, numbers, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Seeds,
+    Set,
+    conclude,
+    names,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+)
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(seeds=1, rounds=4, target=0.6, out="runs/fading-quick")
@@ -38,6 +51,7 @@ def main(
     seeds: Seeds = 5,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 60,
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
+    folder: Folder = Path("data"),
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
@@ -45,7 +59,12 @@ def main(
     out: Out = Path("runs/fading"),
 ) -> None:
     """Compare static with fading channels, reserved with re-shared bands, and plans without and with a margin."""
-    base = {"rounds": rounds, "radio": {"channel": channel}, "round": {"payload_bits": PAPER_CNN_BITS}}
+    base = {
+        "rounds": rounds,
+        "radio": {"channel": channel},
+        "round": {"payload_bits": PAPER_CNN_BITS},
+        "data": {"folder": str(folder)},
+    }
     axes = {
         "selection.policy": names(policies),
         "round.tmax_s": numbers(tmax),

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import edgesim
-from edgesim.analysis.feddance import PAPERS_TASKS, beside_the_paper
-from edgesim.errors import EdgesimError
-from edgesim.learning.datasets import DATASETS
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -29,8 +25,8 @@ from edgesim.scenario import (
     quick_option,
     short_names,
     start,
+    tables,
 )
-from edgesim.terminal.show import print_frame
 
 SELECTORS = "random,safa-lite,oort,refl,feddance,fedcs,availability-first"
 PHONE_UPDATE_BITS = 17_881_664.0
@@ -77,21 +73,6 @@ SKEWS: dict[str, tuple[str, Any]] = {
 }
 """Order of the devices by their time online, and alpha: who holds the most uneven data."""
 
-BESIDE = {
-    "rounds": ("rounds", "{:.1f}"),
-    "rounds_bound": ("or more than", "{:.1f}"),
-    "never": ("never", "{:.0f}"),
-    "speed_up": ("speed-up", "{:.2f}"),
-    "paper_speed_up": ("the paper's speed-ups", "{}"),
-    "accuracy": ("accuracy (%)", "{:.2f}"),
-    "sd": ("± sd", "{:.2f}"),
-    "points": ("points", "{:+.2f}"),
-    "paper_points": ("the paper's points", "{}"),
-    "devices": ("devices", "{:.1f}"),
-}
-"""Column -> (heading, format): rounds to the target, speed-up over random, points of accuracy above
-random, devices that, used alike, would be as uneven."""
-
 
 def availability(trace: str, order: str) -> dict[str, Any]:
     """Section of a trace: a file, ``synthetic`` (drawn by the seed) or ``always``."""
@@ -120,7 +101,7 @@ def phones(
     """
     for option, word, known in (("--setting", setting, SETTINGS), ("--skew", skew, SKEWS)):
         if word not in known:
-            raise EdgesimError(f"{option}: unknown {word!r}; known: {', '.join(known)}")
+            raise edgesim.EdgesimError(f"{option}: unknown {word!r}; known: {', '.join(known)}")
     order, alpha = SKEWS[skew]
     options = {"alpha": alpha} | ({"labels_per_device": 50} if setting == "tiny-imagenet" else {})
     return {
@@ -174,17 +155,10 @@ def compared(
     return runs
 
 
-def print_beside_the_paper(study_folder: Path) -> None:
-    """The study as the paper has it in tables 2 and 3, with the paper's own numbers; also ``beside-the-paper.csv``."""
-    found = beside_the_paper(study_folder)
-    found.to_csv(study_folder / "beside-the-paper.csv", index=False, lineterminator="\n")
-    print_frame(found, f"Beside the paper, whose tasks are {', '.join(PAPERS_TASKS)}", BESIDE, Console())
-
-
 def setting_of(dataset: str, setting: str | None) -> str:
     """Whose training a data set gets when none is named; raises `EdgesimError` for what is a setting alone."""
-    if dataset in SETTINGS and dataset not in DATASETS:
-        raise EdgesimError(
+    if dataset in SETTINGS and dataset not in edgesim.datasets():
+        raise edgesim.EdgesimError(
             f"--dataset: {dataset!r} is a setting, not a data set; give --dataset FOLDER --setting {dataset}"
         )
     return setting or (dataset if dataset in SETTINGS else "cifar10")
@@ -231,7 +205,7 @@ def main(
     target = SETTINGS[setting].target if target is None else target
     edgesim.study(runs, out=out, target=target, jobs=jobs, fresh=fresh)
     conclude(out)
-    print_beside_the_paper(out)
+    tables.beside_feddance(out)
 
 
 if __name__ == "__main__":

@@ -12,17 +12,13 @@ Digits with an MLP on ten devices stand in for CIFAR-10 on twenty, which is for 
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import edgesim
-from edgesim.analysis.fedstg import beside_fedstg
-from edgesim.errors import EdgesimError
-from edgesim.plots.accuracy import draw_accuracy
-from edgesim.plots.album import Album
-from edgesim.plots.groups import panels_of
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -31,12 +27,13 @@ from edgesim.scenario import (
     Seeds,
     Set,
     conclude,
+    figures,
     names,
     plain_errors,
     quick_option,
     start,
+    tables,
 )
-from edgesim.terminal.show_fedstg import print_beside_fedstg
 
 POOLS: dict[str, str] = {"paper": "iid_partition", "code": "shared"}
 DRIFT: dict[str, dict[str, Any]] = {
@@ -86,7 +83,7 @@ class Setting:
     def config(self, method: str, pool: str) -> dict[str, Any]:
         """Config of the runs of a method on a pool; raises `EdgesimError` for an unknown method."""
         if method not in METHODS:
-            raise EdgesimError(f"--methods: unknown {method!r}; known: {', '.join(METHODS)}")
+            raise edgesim.EdgesimError(f"--methods: unknown {method!r}; known: {', '.join(METHODS)}")
         digits = self.dataset == "digits"
         pixels = {} if digits else {"augment": "fedstg", "scale": 127.5, "offset": 127.5}
         learning = (DIGITS if digits else CIFAR) | WORK[self.mode] | ({"model": self.model} if self.model else {})
@@ -149,7 +146,7 @@ def main(
 ) -> None:
     """Compare FedStg with its baselines, and with what it leaves out."""
     if mode not in POOLS:
-        raise EdgesimError(f"--mode: expected {' or '.join(POOLS)} (got {mode!r})")
+        raise edgesim.EdgesimError(f"--mode: expected {' or '.join(POOLS)} (got {mode!r})")
     fleet = devices or (10 if dataset == "digits" else 20)
     setting = Setting(mode, dataset, folder, rounds, fleet, model)
     out = out or Path("runs") / f"fedstg-{mode}-{Path(dataset).stem}"
@@ -160,10 +157,9 @@ def main(
     study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out, [("method", names(methods)[0])])
     if compared := [run for run in study.runs.values() if run.knobs["method"] in FIGURE_1]:
-        Album(out / "plots").add("figure_1", lambda: draw_accuracy(panels_of(compared), "rounds"), compared)
-    beside = beside_fedstg(out)
-    beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")
-    print_beside_fedstg(beside)
+        draws = partial(figures.draw_accuracy, figures.panels_of(compared), "rounds")
+        figures.Album(out / "plots").add("figure_1", draws, compared)
+    tables.beside_fedstg(out)
 
 
 if __name__ == "__main__":

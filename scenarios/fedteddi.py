@@ -11,8 +11,6 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.config import DataConfig
-from edgesim.learning.datasets import load_dataset
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -20,6 +18,7 @@ from edgesim.scenario import (
     OutOrNone,
     Set,
     conclude,
+    known,
     names,
     numbers,
     plain_errors,
@@ -55,7 +54,7 @@ def settings(dataset: str) -> tuple[str, dict[str, Any], str]:
     """The paper's setting for a data set, its default deadlines and its name."""
     if dataset == "digits":
         return "digits", DIGITS, "0.8,1.0,1.2"
-    if dataset == "cifar100" or (Path(dataset).exists() and load_dataset(DataConfig(dataset=dataset)).class_count > 10):
+    if dataset == "cifar100" or (Path(dataset).exists() and known.class_count(dataset) > 10):
         return "hundred", HUNDRED_CLASSES, "30"
     return "ten", TEN_CLASSES, "0.8,1.0,1.2"
 

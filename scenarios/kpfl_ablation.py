@@ -36,10 +36,6 @@ from dpfl import (
 )
 
 import edgesim
-from edgesim.analysis.dpfl import beside_dpfl
-from edgesim.errors import EdgesimError
-from edgesim.learning.algorithms import ALGORITHMS
-from edgesim.learning.algorithms.kpfl_settings import tuned, tuned_on
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -49,12 +45,13 @@ from edgesim.scenario import (
     Set,
     conclude,
     counts,
+    known,
     names,
     plain_errors,
     quick_option,
     start,
+    tables,
 )
-from edgesim.terminal.show_dpfl import print_beside_dpfl
 
 SERVERS: dict[str, dict[str, Any]] = {"kpfl-first": {"keep": "first"}, "kpfl": {}}
 """KPFL's options in the rows of table 3; beside them are those of an algorithm's own server and of MIFA's."""
@@ -90,11 +87,13 @@ def main(
 ) -> None:
     """Compare the parts of KPFL."""
     if ages and tune:
-        raise EdgesimError("--ages compares the exponents that --tune is to choose; leave out one of them")
+        raise edgesim.EdgesimError("--ages compares the exponents that --tune is to choose; leave out one of them")
     if tune and settings != "default":
-        raise EdgesimError("--tune compares exponents beside default options; leave out --settings")
+        raise edgesim.EdgesimError("--tune compares exponents beside default options; leave out --settings")
     if "programmed" in names(participation):
-        raise EdgesimError("--participation: 'programmed' is for dpfl.py alone, which takes its --matrix; remove it")
+        raise edgesim.EdgesimError(
+            "--participation: 'programmed' is for dpfl.py alone, which takes its --matrix; remove it"
+        )
     refuse_unknown("--bases", names(bases), filter(has_kpfl, OPTIONS))
     out = out or Path("runs") / f"kpfl-{Path(dataset).stem}"
     comparison = Comparison(dataset, folder, rounds, model, None)
@@ -105,7 +104,7 @@ def main(
         base = comparison.base(law, parameter, count)
         labels = {"algorithm": name, "participation": law, "skew": skew, "clients": count}
         presence = base["availability"]["model"]
-        paper = tuned(name, dataset, presence) if ages and tuned_on(name, dataset, presence) else {}
+        paper = known.kpfl_of_the_paper(name, dataset, presence) if ages else {}
         for server, (told, options) in (_tried() if tune else _servers(name, settings, ages, paper)).items():
             own = base | {"algorithm": {"name": name} | comparison.options(name) | options}
             runs += edgesim.grid(own, {}, range(first, first + seeds), set_, labels=labels | {"server": server} | told)
@@ -114,9 +113,7 @@ def main(
         conclude(out)
         return
     conclude(out, [("server", "own")] + [("server", "kpfl")] * ages)
-    beside = beside_dpfl(out)
-    beside.to_csv(out / "beside-the-paper.csv", index=False, lineterminator="\n")
-    print_beside_dpfl(beside)
+    tables.beside_dpfl(out)
 
 
 Servers = dict[str, tuple[dict[str, Any], dict[str, Any]]]
@@ -132,7 +129,7 @@ def _servers(name: str, settings: str, ages: bool, paper: dict[str, Any]) -> Ser
             exponents["kpfl-ages-paper"] = {name: paper[name] for name in EXPONENTS}
         exponents["kpfl-ages-tuned"] = ON_DIGITS
     found: Servers = {"own": ({}, {})}
-    if "local" in ALGORITHMS[name].halves:
+    if known.has_local_half(name):
         found["mifa"] = {}, {"server": "mifa"}
     own = kpfl_options(settings)
     return found | {server: ({}, {"kpfl": own | options}) for server, options in (SERVERS | exponents).items()}

@@ -10,8 +10,6 @@ from typing import Annotated
 import typer
 
 import edgesim
-from edgesim.plots import style
-from edgesim.plots.partition import draw_partition
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -19,15 +17,15 @@ from edgesim.scenario import (
     Out,
     Seeds,
     Set,
+    figures,
     names,
     numbers,
     plain_errors,
     quick_option,
     start,
     stop_if_failed,
+    tables,
 )
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.show import print_skews
 
 WITH_ALPHA = ("dirichlet", "dirichlet-labels", "quantity")
 QUICK = quick_option(alpha="0.1", seeds=1, out="runs/partitions-quick")
@@ -62,14 +60,13 @@ def main(
     for partition in names(partitions):
         options = {"data.partition_options.alpha": numbers(alpha)} if partition in WITH_ALPHA else {}
         runs += edgesim.grid(base, {"data.partition": [partition], **options}, range(seeds), set_)
-    console = PlainConsole()
     study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
-    print_skews(out, console)
+    tables.skews(out)
     for run in study.runs.values():
         if run.seed == 0:
-            style.save(draw_partition(run), out / "plots" / run.folder.name)
-    console.print(f"who holds what: {out / 'plots'}")
-    stop_if_failed(out, console)
+            figures.save(figures.draw_partition(run), out / "plots" / run.folder.name)
+    print(f"who holds what: {out / 'plots'}")
+    stop_if_failed(out)
 
 
 if __name__ == "__main__":

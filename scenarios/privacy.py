@@ -16,10 +16,6 @@ import typer
 from afl import AFL, RATE, SKEWS, config, dealt, world
 
 import edgesim
-from edgesim.analysis.summary import summarise
-from edgesim.errors import EdgesimError
-from edgesim.plots.album import Album
-from edgesim.plots.noise import draw_noise
 from edgesim.scenario import (
     Folder,
     Fresh,
@@ -28,14 +24,14 @@ from edgesim.scenario import (
     Seeds,
     Set,
     conclude,
+    figures,
     names,
     numbers,
     plain_errors,
     quick_option,
     start,
+    tables,
 )
-from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.show import print_frame
 
 NOISE = "0,1e-4,3e-4,1e-3,3e-3,1e-2,3e-2,1e-1,1"
 COLUMNS = {
@@ -75,7 +71,7 @@ def main(
 ) -> None:
     """Compare mechanisms and amounts of noise."""
     if skew not in SKEWS:
-        raise EdgesimError(f"--skew: unknown {skew!r}; known: {', '.join(SKEWS)}")
+        raise edgesim.EdgesimError(f"--skew: unknown {skew!r}; known: {', '.join(SKEWS)}")
     out = out or Path("runs") / f"privacy-{Path(dataset).stem}{'-afl' * afl}"
     common, method = world(dataset, folder, rounds, model, clients), AFL if afl else {"share": RATE}
     runs: list[edgesim.PlannedRun] = []
@@ -87,12 +83,12 @@ def main(
             runs += edgesim.grid(base, {}, range(seeds), set_, labels=labels)
     study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out, [("mechanism", "clip")] if any(run.knobs["mechanism"] == "clip" for run in runs) else [])
-    summary = summarise(out)
+    summary = study.table()
     shown = ["mechanism", "noise", *(name for name in COLUMNS if name in summary)]
     title = f"{out}: accuracy, noise on the mean over the mean update, epsilon at delta {delta:g}"
-    print_frame(summary[shown], title, {name: COLUMNS[name] for name in shown[2:]}, PlainConsole())
+    tables.show(summary[shown], title, {name: COLUMNS[name] for name in shown[2:]})
     finished = [*study.runs.values()]
-    Album(out / "plots").add("noise", lambda: draw_noise(finished), finished)
+    figures.Album(out / "plots").add("noise", lambda: figures.draw_noise(finished), finished)
 
 
 if __name__ == "__main__":

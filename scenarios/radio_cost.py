@@ -31,16 +31,22 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 import edgesim
-from edgesim.analysis.recommendation import compare, recommend, stand
-from edgesim.analysis.spending import accuracy_within, scores, spending
-from edgesim.files.paths import own_file
-from edgesim.plots.album import Album
-from edgesim.plots.cost_curves import draw_cost_curves
-from edgesim.scenario import Fresh, Jobs, Seeds, Set, conclude, names, numbers, plain_errors, quick_option, start
-from edgesim.terminal.show_recommendation import print_recommendation
+from edgesim.scenario import (
+    Fresh,
+    Jobs,
+    Seeds,
+    Set,
+    conclude,
+    figures,
+    names,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+    tables,
+)
 
 MODEL_BITS = 77_120.0
 """32 per parameter of the MLP."""
@@ -94,7 +100,7 @@ QUICK = quick_option(
 )
 
 
-def cell(seconds: float, band_mhz: float) -> dict[str, Any]:
+def cell(seconds: float, band_mhz: float, folder: Path = Path("data")) -> dict[str, Any]:
     """The world and the training of all runs in a band."""
     return {
         "stop_at_s": seconds,
@@ -107,7 +113,12 @@ def cell(seconds: float, band_mhz: float) -> dict[str, Any]:
             "tmax_s": min(60.0, seconds),
             "download_s": MODEL_BITS / (BROADCAST_BPS_PER_HZ * band_mhz * 1e6),
         },
-        "data": {"public": "carved", "partition": "dirichlet", "partition_options": {"alpha": 0.3}},
+        "data": {
+            "folder": str(folder),
+            "public": "carved",
+            "partition": "dirichlet",
+            "partition_options": {"alpha": 0.3},
+        },
         "learning": {"pretrain": False, "steps": 20, "momentum": 0.0, "lr_decay": 1.0},
         # An algorithm with more rounds would be tested more often, and look better by chance.
         "evaluation": {"every_s": 1.0},
@@ -115,21 +126,23 @@ def cell(seconds: float, band_mhz: float) -> dict[str, Any]:
 
 
 def compared(
-    seconds: float, algorithms: list[str], bands_mhz: list[float], seeds: int, set_: Set
+    seconds: float, algorithms: list[str], bands_mhz: list[float], seeds: int, set_: Set, folder: Path = Path("data")
 ) -> list[edgesim.PlannedRun]:
     """Runs of every algorithm, with the options chosen for it, at every bandwidth."""
     runs = []
     for name, mhz in itertools.product(algorithms, bands_mhz):
         rate, options = CHOSEN.get(name, CHOSEN["fedavg"])
-        base = cell(seconds, mhz)
+        base = cell(seconds, mhz, folder)
         own = base | {"learning": base["learning"] | {"lr": rate}, "algorithm": options}
         runs += edgesim.grid(own, {"radio.bandwidth_hz": [mhz * 1e6], "algorithm.name": [name]}, range(seeds), set_)
     return runs
 
 
-def tune_algorithms(seconds: float, algorithms: list[str], set_: Set, out: Path, jobs: int | None, fresh: bool) -> None:
+def tune_algorithms(
+    seconds: float, algorithms: list[str], set_: Set, folder: Path, out: Path, jobs: int | None, fresh: bool
+) -> None:
     """Run every algorithm with every choice of its options, and print how accurate each was, the best one first."""
-    base = cell(seconds, TUNING_MHZ) | {"radio": {"bandwidth_hz": TUNING_MHZ * 1e6}}
+    base = cell(seconds, TUNING_MHZ, folder) | {"radio": {"bandwidth_hz": TUNING_MHZ * 1e6}}
     runs = []
     for name in algorithms:
         own = {f"algorithm.{key}": values for key, values in TUNED.get(name, {}).items()}
@@ -137,7 +150,7 @@ def tune_algorithms(seconds: float, algorithms: list[str], set_: Set, out: Path,
     study = edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     found: dict[str, list[float]] = {}
     for run in study.runs.values():
-        value = accuracy_within(spending(run), "seconds", seconds)
+        value = tables.accuracy_within(tables.spending(run), "seconds", seconds)
         found.setdefault(run.folder.name.rpartition("-")[0], []).append(value)
     for name, values in sorted(found.items(), key=lambda item: (item[0].partition("-")[0], -np.mean(item[1]))):
         print(f"{name:30} {100 * np.mean(values):.2f} % over {len(values)} seeds")
@@ -145,16 +158,10 @@ def tune_algorithms(seconds: float, algorithms: list[str], set_: Set, out: Path,
 
 def recommend_algorithms(study_folder: Path) -> None:
     """Write and print which algorithm to take at which bandwidth, and draw accuracy against what it costs."""
-    study, places = edgesim.StudyResult(study_folder).plan, ["bandwidth_hz", "cost"]
-    found = scores(study, ["bandwidth_hz"], "algorithm")
-    pairs = compare(found, places, "algorithm")
-    standings = stand(found, pairs, places, "algorithm")
-    recommended = recommend(standings, places, "algorithm")
-    for name, table in (("pairs", pairs), ("standings", standings), ("recommendation", recommended)):
-        table.to_csv(own_file(study_folder / f"{name}.csv"), index=False, lineterminator="\n")
-    print_recommendation(found, standings, recommended, "bandwidth_hz", "algorithm", Console())
-    draws = partial(draw_cost_curves, study.finished, "bandwidth_hz", "algorithm", FOREMOST)
-    Album(study_folder / "plots").add("cost_curves", draws, study.finished, FOREMOST)
+    tables.recommendation(study_folder, "bandwidth_hz", "algorithm")
+    finished = edgesim.StudyResult(study_folder).plan.finished
+    draws = partial(figures.draw_cost_curves, finished, "bandwidth_hz", "algorithm", FOREMOST)
+    figures.Album(study_folder / "plots").add("cost_curves", draws, finished, FOREMOST)
 
 
 @plain_errors
@@ -163,6 +170,7 @@ def main(
     band_mhz: Annotated[str, typer.Option(help="Bands in MHz.")] = "0.045,0.18,0.72",
     seconds: Annotated[float, typer.Option(min=3, help="Simulated seconds of each run.")] = 30.0,
     seeds: Seeds = 10,
+    folder: Folder = Path("data"),
     tune: Annotated[bool, typer.Option("--tune", help="Compare options of each algorithm instead.")] = False,
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
@@ -174,9 +182,9 @@ def main(
 ) -> None:
     """Compare algorithms at equal seconds, bits and joules, at several bandwidths."""
     if tune:
-        tune_algorithms(seconds, names(algorithms), set_, out.with_name(f"{out.name}-tuning"), jobs, fresh)
+        tune_algorithms(seconds, names(algorithms), set_, folder, out.with_name(f"{out.name}-tuning"), jobs, fresh)
         return
-    runs = compared(seconds, names(algorithms), numbers(band_mhz), seeds, set_)
+    runs = compared(seconds, names(algorithms), numbers(band_mhz), seeds, set_, folder)
     edgesim.study(runs, out=out, jobs=jobs, fresh=fresh)
     conclude(out)
     recommend_algorithms(out)

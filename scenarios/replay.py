@@ -12,10 +12,20 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.devices.profile import read_profile
-from edgesim.files.content import find
-from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
-from edgesim.traces.interval_file import read_intervals
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Seeds,
+    Set,
+    conclude,
+    names,
+    plain_errors,
+    quick_option,
+    recordings,
+    start,
+)
 
 PHONE_UPDATE_BITS = 17_881_664.0
 QUICK = quick_option(
@@ -32,7 +42,7 @@ def phones(
         has_links = False
     else:
         devices = {"profile": profile}
-        has_links = read_profile(find("traces", profile, ".parquet")).link_bps is not None
+        has_links = recordings.has_links(profile)
     if match is not None:
         devices["match"] = match
     if links is not None:
@@ -80,7 +90,7 @@ def main(
 ) -> None:
     """Replay recorded phones."""
     given = phones(profile, links, match, seconds_per_sample)
-    everyone = read_intervals(find("traces", trace, ".parquet")).device_count if devices is None else devices
+    everyone = recordings.device_count(trace) if devices is None else devices
     base = {
         "stop_at_s": 3600 * hours,
         **given,

@@ -10,7 +10,19 @@ from typing import Annotated
 import typer
 
 import edgesim
-from edgesim.scenario import Fresh, Jobs, Seeds, Set, conclude, counts, numbers, plain_errors, quick_option, start
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Seeds,
+    Set,
+    conclude,
+    counts,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+)
 
 PAPER_CNN_BITS = 17_881_664.0
 QUICK = quick_option(
@@ -28,6 +40,7 @@ def main(
     payload_bits: Annotated[float, typer.Option(help="Bits of one upload (the paper's CNN).")] = PAPER_CNN_BITS,
     seeds: Seeds = 3,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 40,
+    folder: Folder = Path("data"),
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
@@ -37,7 +50,7 @@ def main(
     """Map deadlines, bands and plans to clients served."""
     base = {
         "rounds": rounds,
-        "data": {"dataset": "none"},
+        "data": {"dataset": "none", "folder": str(folder)},
         "learning": {"training": "none"},
         "round": {"payload_bits": payload_bits},
     }

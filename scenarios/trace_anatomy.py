@@ -1,37 +1,28 @@
 """What is an availability trace like? Sessions, durations and gaps (FedDance's fig. 3), and the hours of the day.
 
 Draws any recordings side by side; without any, a generated week beside the statistics that it is calibrated to.
+``--set`` gives that week's model other options, such as ``availability.online_share=0.5``.
 """
 
 from pathlib import Path
 from typing import Annotated
 
-import pandas as pd
 import typer
-from rich.console import Console
 
-from edgesim.errors import EdgesimError
-from edgesim.files.content import find
-from edgesim.plots import style
-from edgesim.plots.trace import draw_anatomy
-from edgesim.scenario import plain_errors, quick_option, short_names, start
-from edgesim.streams import Streams
-from edgesim.terminal.table_text import print_whole
-from edgesim.terminal.trace_tables import anatomy_table
-from edgesim.traces.convert import settle
-from edgesim.traces.models.renewal import Renewal
-from edgesim.traces.readers import RecordedAvailability, read_recording
-from edgesim.traces.session_statistics import Anatomy, anatomy
+from edgesim.scenario import (
+    Jobs,
+    Set,
+    figures,
+    plain_errors,
+    quick_option,
+    recordings,
+    short_names,
+    start,
+    tables,
+    work,
+)
 
-QUICK = quick_option(devices=200, out="runs/trace-anatomy-quick")
-
-
-def recorded(name: str) -> Anatomy:
-    """Statistics of a availability recording in any format."""
-    found = read_recording(find("traces", name, ".parquet"))
-    if not isinstance(found, RecordedAvailability):
-        raise EdgesimError(f"{name}: is no availability recording; draw it with edgesim trace show")
-    return anatomy(settle(found))
+QUICK = quick_option(devices=200, jobs=1, out="runs/trace-anatomy-quick")
 
 
 @plain_errors
@@ -40,24 +31,34 @@ def main(
         list[str] | None, typer.Argument(help="Recordings, or names of files under traces/; sample-week with --quick.")
     ] = None,
     devices: Annotated[int, typer.Option(min=1, help="Devices of the generated week.")] = 5000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated week.")] = 0,
     published: Annotated[bool, typer.Option(help="Mark what FedDance reports of 136,000 phones.")] = True,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of generated weeks, each with a seed of its own.")] = 1,
+    folder: Annotated[Path, typer.Option(help="Where recordings lie that are given by name.")] = Path("traces"),
+    set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
+    jobs: Jobs = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Work out again what is there and current.")] = False,
     out: Annotated[Path, typer.Option(help="Folder of the table and the figure.")] = Path("runs/trace-anatomy"),
 ) -> None:
     """Print and draw the anatomy of traces."""
-    recordings = files or (["sample-week"] if quick else [])
-    traces = {label: recorded(name) for label, name in zip(short_names(recordings), recordings, strict=True)}
-    if not files:
-        traces[f"generated ({devices:,} devices)"] = anatomy(Renewal().intervals(devices, Streams(seed)))
-    console = Console()
-    table = anatomy_table(traces)
-    print_whole(console, table)
-    paths = style.save(draw_anatomy(traces, published), out / "trace_anatomy")
-    cells = {column.header: list(column.cells) for column in table.columns}
-    pd.DataFrame(cells).to_csv(out / "trace_anatomy.csv", index=False, lineterminator="\n")
-    for path in [out / "trace_anatomy.csv", *paths]:
-        console.print(str(path), highlight=False, soft_wrap=True)
+    given = files or (["sample-week"] if quick else [])
+    paths = [recordings.path_of(name, folder) for name in given]
+    weeks = [] if files else [(devices, seed, set_) for seed in range(seeds)]
+    labels = short_names(given) + [f"generated ({devices:,} devices)"] * bool(weeks)
+    labels += [f"generated, seed {seed}" for seed in range(1, len(weeks))]
+    kept = work.Kept(out, paths, labels, weeks, published)
+    table = out / "trace_anatomy.csv"
+    made = [table, table.with_suffix(".png"), table.with_suffix(".svg")]
+    if fresh or not kept.is_current:
+        found = work.in_processes(recordings.anatomy_of, [(path,) for path in paths], jobs)
+        found += work.in_processes(recordings.anatomy_of_generated, weeks, jobs)
+        traces = dict(zip(labels, found, strict=True))
+        figures.save(figures.draw_anatomy(traces, published), out / "trace_anatomy")
+        tables.save(tables.anatomies(traces), table)
+        kept.keep(made)
+    tables.show_anatomies(table)
+    for path in made:
+        print(path)
 
 
 if __name__ == "__main__":

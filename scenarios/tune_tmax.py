@@ -6,21 +6,28 @@ once more on seeds that chose nothing.
 """
 
 import itertools
-import shutil
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
-from rich.console import Console
 
 import edgesim
-from edgesim.analysis.summary import summarise
-from edgesim.errors import EdgesimError
-from edgesim.scenario import Fresh, Jobs, Out, Set, conclude, numbers, plain_errors, quick_option, start, stop_if_failed
-from edgesim.terminal.show import mean_text
-from edgesim.tuning.journal import FOLDER
-from edgesim.tuning.ranking import ranked
+from edgesim.scenario import (
+    Folder,
+    Fresh,
+    Jobs,
+    Out,
+    Set,
+    conclude,
+    forget_trials,
+    numbers,
+    plain_errors,
+    quick_option,
+    start,
+    stop_if_failed,
+    tables,
+)
 
 PAPER_CNN_BITS = 17_881_664.0
 
@@ -46,13 +53,13 @@ def deadlines(text: str) -> tuple[float, float] | list[float]:
     """A range of deadlines or a list of them, in s; raises `EdgesimError`."""
     values = numbers(text.replace(":", ","))
     if min(values) <= 0:
-        raise EdgesimError(f"--tmax: expected numbers above 0 (got {min(values):g})")
+        raise edgesim.EdgesimError(f"--tmax: expected numbers above 0 (got {min(values):g})")
     return (values[0], values[-1]) if text.count(":") == 1 and len(values) == 2 else numbers(text)
 
 
 def best(summary: pd.DataFrame, measure: str, count: int = 1) -> list[Cell]:
-    """Deadlines and bands of the first cells of `ranked`."""
-    rows = ranked(summary, measure).head(count)
+    """Deadlines and bands of the first cells of `tables.ranked`."""
+    rows = tables.ranked(summary, measure).head(count)
     return list(zip(rows["tmax_s"].astype(float), rows["bandwidth_hz"].astype(float), strict=True))
 
 
@@ -82,7 +89,7 @@ def judged(found: pd.DataFrame, fresh: pd.DataFrame, cell: Cell, measure: str) -
     texts = []
     for summary in (found, fresh):
         (row,) = [row for row in summary.to_dict("records") if of_row(row) == cell]
-        texts.append(f"{mean_text(row, measure, '{:.1f}') or 'no run'} {MEASURES[measure]}")
+        texts.append(f"{tables.mean_text(row, measure, '{:.1f}') or 'no run'} {MEASURES[measure]}")
     return f"{texts[0]} on the seeds that chose it, {texts[1]} on fresh ones"
 
 
@@ -107,6 +114,7 @@ def main(
     target: Annotated[float, typer.Option(min=0, max=1, help="Accuracy to race to.")] = 0.75,
     trials: Annotated[int, typer.Option(min=1, help="Cells to try.")] = 17,
     seeds: Annotated[int, typer.Option(min=2, help="Number of seeds.")] = 5,
+    folder: Folder = Path("data"),
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
@@ -118,24 +126,23 @@ def main(
         "stop_at_s": simulated_s,
         "selection": {"policy": policy},
         "round": {"payload_bits": PAPER_CNN_BITS},
+        "data": {"folder": str(folder)},
     }
     knobs = {"round.tmax_s": deadlines(tmax), "radio.bandwidth_hz": [1e6 * mhz for mhz in numbers(band_mhz)]}
-    if fresh and (out / FOLDER).is_dir():
-        tried = [of_row(row) for row in summarise(out).to_dict("records")]
+    if fresh and forget_trials(out):
+        tried = [of_row(row) for row in edgesim.StudyResult(out).table().to_dict("records")]
         edgesim.study(cells(base, tried, range(seeds), set_), out=out, target=target, jobs=jobs, fresh=True)
-        shutil.rmtree(out / FOLDER)
     # Runners-up are told too, so none is given up.
     names = [measure.replace("_", "-") for measure in MEASURES]
     edgesim.tune(base, knobs, names, trials, out, target=target, seeds=seeds, set=set_, jobs=jobs, prune=False, judge=0)
-    found = summarise(out)
+    found = edgesim.StudyResult(out).table()
     chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
     judged_out = out.with_name(f"{out.name}-fresh")
     again = cells(base, sorted(chosen), range(seeds, 2 * seeds), set_)
-    edgesim.study(again, out=judged_out, target=target, jobs=jobs, fresh=fresh)
-    anew = summarise(judged_out)
+    anew = edgesim.study(again, out=judged_out, target=target, jobs=jobs, fresh=fresh).table()
     searched = set(itertools.product(*knobs.values()))
     conclude(out, answers=[answer(found, anew, measure, searched) for measure in MEASURES])
-    stop_if_failed(judged_out, Console())
+    stop_if_failed(judged_out)
 
 
 if __name__ == "__main__":

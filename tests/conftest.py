@@ -173,7 +173,7 @@ def scenario(tmp_path, monkeypatch, studies_here):
 
     monkeypatch.syspath_prepend(SCENARIOS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.scenario.draw", lambda folders, out: [])
+    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda folders, out: [])
     monkeypatch.setenv("COLUMNS", "200")
 
     def start(script, *arguments):

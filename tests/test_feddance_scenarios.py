@@ -82,7 +82,7 @@ def test_the_predictors_are_judged_against_what_came(tmp_path):
         ("feddance.py", ["--selectors", "fedance"], "did you mean 'feddance'"),
         ("feddance_ablation.py", ["--windows", "1"], "accuracy_window"),
         ("availability_predictor.py", ["--minutes", "10"], "do not fit into a log of 6"),
-        ("availability_predictor.py", ["--predictors", "oracle"], "unknown 'oracle'; known: poisson"),
+        ("availability_predictor.py", ["--predictors", "oracle"], "unknown 'oracle'; known: arima"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, scenario, script, arguments, expected):

@@ -1,6 +1,7 @@
 """What scenarios share: that they run, ``--quick``, errors in the words of their own options."""
 
 import ast
+import importlib
 import pickle
 import re
 import subprocess
@@ -13,15 +14,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import edgesim
+import edgesim.scenario
 from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run
-from edgesim.scenario import _OPTIONS, plain_errors, quick_option, start
+from edgesim.scenario import plain_errors, quick_option, start
+from edgesim.scenario.options import _OPTIONS
 from edgesim.traces.models.table import Table
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
+TEMPLATE = Path(edgesim.__file__).parent / "templates/scenario.py"
 
 QUICK = [(path.name, ()) for path in sorted(SCENARIOS.glob("*.py"))] + [
     ("delay_knowledge.py", ("--learn", "--policies", "fed-cbs", "--target", "0.6")),
@@ -298,11 +303,7 @@ def calls(tree, function):
 def test_every_scenario_has_the_options_that_all_have(scenario, name):
     said = scenario(f"{name}.py", "--help")
     assert said.exit_code == 0
-    options = {"--quick", "--out"}
-    if name not in WITHOUT_RUNS:
-        options |= {"--set", "--seeds", "--jobs", "--fresh"}
-    if "--dataset" in said.output:
-        options |= {"--folder"}
+    options = {"--quick", "--set", "--seeds", "--jobs", "--out", "--folder", "--fresh"}
     assert options <= set(re.findall(r"--[a-z-]+", said.output))
 
 
@@ -317,11 +318,42 @@ def test_every_scenario_uses_the_one_door(name):
         assert {"out", "jobs", "fresh"} <= {keyword.arg for keyword in call.keywords}
     for call in grids:
         assert ast.unparse(call.args[3]) == "set_"
-    imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    below = ("edgesim.studies", "edgesim.simulation", "edgesim.runs", "edgesim.door", "edgesim.cli")
-    assert not [module for module in imported if module.startswith(below)]
     assert "read_study" not in text
-    assert ("import edgesim\n" in text) == bool(studies)
+
+
+def imports(tree):
+    """Module and name of everything that a script imports; ``import a.b`` has no name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((name.name, "") for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.module, name.name) for name in node.names)
+
+
+PUBLIC = {path.stem for path in Path(edgesim.scenario.__file__).parent.glob("*.py")} - {"__init__"}
+
+
+@pytest.mark.parametrize("path", [*SCENARIOS.glob("*.py"), TEMPLATE], ids=lambda path: path.stem)
+def test_a_scenario_imports_the_door_and_what_scenarios_share_and_nothing_beside(path):
+    tree = ast.parse(path.read_text())
+    for module, name in imports(tree):
+        if module.partition(".")[0] == "edgesim":
+            assert module in ("edgesim", "edgesim.scenario")
+            assert not name or name in {*edgesim.scenario.__all__, *PUBLIC}
+    # What is used of these modules is what they offer.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "edgesim":
+                assert node.attr in edgesim.__all__
+            elif node.value.id in PUBLIC and ("edgesim.scenario", node.value.id) in imports(tree):
+                assert node.attr in importlib.import_module(f"edgesim.scenario.{node.value.id}").__all__
+
+
+def test_the_page_of_the_interface_has_all_that_scenarios_share():
+    page = (Path(__file__).parents[1] / "docs/api.md").read_text()
+    assert "::: edgesim.scenario\n" in page
+    for module in PUBLIC - {"options", "closing"}:
+        assert f"::: edgesim.scenario.{module}\n" in page
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in WITHOUT_RUNS])

@@ -1,26 +1,17 @@
-"""Helpers of the scenario scripts: lists from the command line, plain errors, tables and figures at the end."""
+"""The command line of a scenario: common options, lists of values, plain errors."""
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console
 
-from edgesim.analysis.differences import differences_table
-from edgesim.analysis.runs import read_study
-from edgesim.door.study import failures
 from edgesim.errors import EdgesimError
-from edgesim.plots.gallery import draw, draw_against
 from edgesim.terminal import plain
-from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.executor_options import with_executor
 from edgesim.terminal.options import start as start
-from edgesim.terminal.show import print_study
-from edgesim.terminal.show_differences import print_differences
 
 Set = Annotated[list[str] | None, typer.Option("--set", help="Any other knob, as section.key=value.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Number of seeds.")]
@@ -139,48 +130,3 @@ def short_names(files: Sequence[str]) -> list[str]:
     """Names of files in tables and figures: without folder and suffix, or the whole path if two would be equal."""
     stems = [Path(name).stem for name in files]
     return [stem if stems.count(stem) == 1 else name for stem, name in zip(stems, files, strict=True)]
-
-
-def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
-    """Print a study's tables and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
-
-    The differences of the policies from the reference policy are written to ``differences-policy.csv``. For every pair
-    (knob, reference value) in ``against``, the paired differences of the other values from it are printed, drawn and
-    written to ``differences-KNOB.csv``, or ``differences-KNOB-REFERENCE.csv`` where a knob stands there several times.
-    ``answers`` are findings, one or two sentences each, printed at the end.
-    """
-    console = PlainConsole()
-    differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
-    print_study(study_folder, console)
-    knobs = [knob for knob, _ in against]
-    for knob, reference in against:
-        called = f"{knob}-{reference}" if knobs.count(knob) > 1 else knob
-        _compare(study_folder, knob, reference, called, console)
-    with console.status("drawing the figures"):
-        figures = draw([study_folder], study_folder / "plots")
-    console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
-    for answer in answers:
-        console.print(answer, highlight=False)
-    stop_if_failed(study_folder, console)
-
-
-def stop_if_failed(study_folder: Path, console: Console) -> None:
-    """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
-    if failed := failures(study_folder):
-        told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
-        console.print(told, highlight=False)
-        sys.exit(1)
-
-
-def _compare(study_folder: Path, knob: str, reference: str, called: str, console: Console) -> None:
-    study = read_study(study_folder)
-    values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
-    if str(reference) not in values:
-        known = f"the values of {knob} are {', '.join(sorted(values))}"
-        known = known if values else f"knobs: {', '.join(study.knob_names)}"
-        console.print(f"No run has {knob} = {reference} to compare the others with; {known}.", highlight=False)
-        return
-    table = differences_table(study_folder, knob, reference, write=True, called=called)
-    if not table.empty:
-        print_differences(table, reference, console)
-        draw_against(study, knob, reference, study_folder / "plots", called)

@@ -1,0 +1,71 @@
+"""The end of a scenario: its study's tables and figures; status 1 where a run failed."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from edgesim.analysis.differences import differences_table
+from edgesim.analysis.runs import read_study
+from edgesim.door.study import failures
+from edgesim.plots.gallery import draw, draw_against
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.show import print_study
+from edgesim.terminal.show_differences import print_differences
+from edgesim.tuning.journal import FOLDER
+
+
+def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
+    """Print a study's tables and draw its figures into ``plots/`` of its folder; ends with status 1 if a run failed.
+
+    The differences of the policies from the reference policy are written to ``differences-policy.csv``. For every pair
+    (knob, reference value) in ``against``, the paired differences of the other values from it are printed, drawn and
+    written to ``differences-KNOB.csv``, or ``differences-KNOB-REFERENCE.csv`` where a knob stands there several times.
+    ``answers`` are findings, one or two sentences each, printed at the end.
+    """
+    console = PlainConsole()
+    differences_table(study_folder, "policy", read_study(study_folder).reference, write=True)
+    print_study(study_folder, console)
+    knobs = [knob for knob, _ in against]
+    for knob, reference in against:
+        called = f"{knob}-{reference}" if knobs.count(knob) > 1 else knob
+        _compare(study_folder, knob, reference, called, console)
+    with console.status("drawing the figures"):
+        figures = draw([study_folder], study_folder / "plots")
+    console.print(f"{len(figures)} figures in {study_folder / 'plots'}; table in {study_folder / 'summary.csv'}")
+    for answer in answers:
+        console.print(answer, highlight=False)
+    stop_if_failed(study_folder, console)
+
+
+def stop_if_failed(study_folder: Path, console: Console | None = None) -> None:
+    """Exit with status 1 and a line about the first failure if a run of the study did not finish."""
+    console = console or PlainConsole()
+    if failed := failures(study_folder):
+        told = f"{len(failed)} of the runs did not finish, the first one: {failed[0]}"
+        console.print(told, highlight=False)
+        sys.exit(1)
+
+
+def _compare(study_folder: Path, knob: str, reference: str, called: str, console: Console) -> None:
+    study = read_study(study_folder)
+    values = {str(entry.run.knobs[knob]) for entry in study.planned if knob in entry.run.knobs}
+    if str(reference) not in values:
+        known = f"the values of {knob} are {', '.join(sorted(values))}"
+        known = known if values else f"knobs: {', '.join(study.knob_names)}"
+        console.print(f"No run has {knob} = {reference} to compare the others with; {known}.", highlight=False)
+        return
+    table = differences_table(study_folder, knob, reference, write=True, called=called)
+    if not table.empty:
+        print_differences(table, reference, console)
+        draw_against(study, knob, reference, study_folder / "plots", called)
+
+
+def forget_trials(study_folder: Path) -> bool:
+    """Forget what a tuning asked in a study's folder, so that it asks anew; its runs stay. Answers whether it had."""
+    journal = study_folder / FOLDER
+    if had := journal.is_dir():
+        shutil.rmtree(journal)
+    return had

@@ -1,0 +1,38 @@
+"""Figures that scenarios draw beside those of every study, and the album that keeps what is current."""
+
+from edgesim.plots.accuracy import draw_accuracy
+from edgesim.plots.album import Album
+from edgesim.plots.cost_curves import draw_cost_curves
+from edgesim.plots.groups import Panel, Series, panels_of
+from edgesim.plots.heat_map import draw_heat_map
+from edgesim.plots.noise import draw_noise
+from edgesim.plots.partition import draw_partition
+from edgesim.plots.prediction import Score, draw_costs, draw_over_time, draw_sensitivity
+from edgesim.plots.radar import draw_radar
+from edgesim.plots.scaling import draw_scaling
+from edgesim.plots.spread import draw_spread
+from edgesim.plots.style import save
+from edgesim.plots.throughput import draw_throughput
+from edgesim.plots.trace import draw_anatomy
+
+__all__ = [
+    "Album",
+    "Panel",
+    "Score",
+    "Series",
+    "draw_accuracy",
+    "draw_anatomy",
+    "draw_cost_curves",
+    "draw_costs",
+    "draw_heat_map",
+    "draw_noise",
+    "draw_over_time",
+    "draw_partition",
+    "draw_radar",
+    "draw_scaling",
+    "draw_sensitivity",
+    "draw_spread",
+    "draw_throughput",
+    "panels_of",
+    "save",
+]

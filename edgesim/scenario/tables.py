@@ -1,0 +1,157 @@
+"""Tables that some studies print and write beside those of every study; CSV files lie in the study's folder."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from edgesim.analysis.afl import beside_afl as _beside_afl
+from edgesim.analysis.convergence import growth_table
+from edgesim.analysis.crossed import cross
+from edgesim.analysis.dpfl import beside_dpfl as _beside_dpfl
+from edgesim.analysis.feddance import beside_the_paper
+from edgesim.analysis.fedstg import beside_fedstg as _beside_fedstg
+from edgesim.analysis.participation import course, instability, windowed
+from edgesim.analysis.recommendation import compare, recommend, stand
+from edgesim.analysis.runs import read_study
+from edgesim.analysis.spending import accuracy_within, scores, spending
+from edgesim.files.paths import own_file
+from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.show import mean_text, print_frame, print_skews
+from edgesim.terminal.show_afl import print_beside_afl
+from edgesim.terminal.show_crossed import print_crossed
+from edgesim.terminal.show_dpfl import print_beside_dpfl
+from edgesim.terminal.show_feddance import print_beside_feddance
+from edgesim.terminal.show_fedstg import print_beside_fedstg
+from edgesim.terminal.show_recommendation import print_recommendation
+from edgesim.terminal.table_text import print_whole
+from edgesim.terminal.trace_tables import anatomy_table
+from edgesim.traces.session_statistics import Anatomy
+from edgesim.tuning.ranking import ranked
+
+__all__ = [
+    "accuracy_within",
+    "anatomies",
+    "beside_afl",
+    "beside_dpfl",
+    "beside_feddance",
+    "beside_fedstg",
+    "course",
+    "crossed",
+    "growth",
+    "instability",
+    "mean_text",
+    "ranked",
+    "recommendation",
+    "save",
+    "show",
+    "show_anatomies",
+    "show_texts",
+    "skews",
+    "spending",
+    "windowed",
+]
+
+
+def save(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV without its index; raises `EdgesimError` where the path leads out of its folder."""
+    table.to_csv(own_file(path), index=False, lineterminator="\n")
+
+
+def show(table: pd.DataFrame, title: str, columns: Mapping[str, tuple[str, str]]) -> None:
+    """Print the knobs that vary in a table, and its ``columns`` -> (heading, format)."""
+    print_frame(table, title, columns, PlainConsole())
+
+
+def skews(folder: Path) -> None:
+    """Print how the devices' data sets differ, means over seeds for each combination of a study's knobs."""
+    print_skews(folder, PlainConsole())
+
+
+def growth(folder: Path) -> None:
+    """Write ``growth.csv``: how the time of a round grows with the number of devices."""
+    save(growth_table(read_study(folder).finished), folder / "growth.csv")
+
+
+def beside_afl(folder: Path, reference: str) -> None:
+    """Print and write a study of AFL's ``method`` beside its paper, and the differences from the ``reference`` one."""
+    beside = _beside_afl(folder, reference)
+    save(beside.means, folder / "beside-the-paper.csv")
+    save(beside.differences, folder / "beside-the-paper-differences.csv")
+    print_beside_afl(beside, reference)
+
+
+def beside_dpfl(folder: Path) -> None:
+    """Print and write a study of the DPFL benchmark beside the tables of its paper."""
+    beside = _beside_dpfl(folder)
+    save(beside, folder / "beside-the-paper.csv")
+    print_beside_dpfl(beside)
+
+
+def beside_feddance(folder: Path) -> None:
+    """Print and write a study of FedDance's comparison beside the tables of its paper."""
+    beside = beside_the_paper(folder)
+    save(beside, folder / "beside-the-paper.csv")
+    print_beside_feddance(beside)
+
+
+def beside_fedstg(folder: Path) -> None:
+    """Print and write a study of FedStg's comparison beside the tables of its paper."""
+    beside = _beside_fedstg(folder)
+    save(beside, folder / "beside-the-paper.csv")
+    print_beside_fedstg(beside)
+
+
+def crossed(folder: Path, first: tuple[str, str], second: tuple[str, str], measure: str) -> None:
+    """Print and write two crossed knobs, each with its reference value: differences, and which knob matters more.
+
+    Into ``crossed.csv`` and ``variance.csv``.
+    """
+    found = cross(read_study(folder), first, second, measure)
+    save(found.differences, folder / "crossed.csv")
+    save(found.variance, folder / "variance.csv")
+    print_crossed(found, Console())
+
+
+def recommendation(folder: Path, place: str, choice: str) -> None:
+    """Print and write which value of the knob ``choice`` to take at each value of ``place`` at equal cost.
+
+    Into ``pairs.csv``, ``standings.csv`` and ``recommendation.csv``.
+    """
+    found, places = scores(read_study(folder), [place], choice), [place, "cost"]
+    pairs = compare(found, places, choice)
+    standings = stand(found, pairs, places, choice)
+    recommended = recommend(standings, places, choice)
+    for name, table in (("pairs", pairs), ("standings", standings), ("recommendation", recommended)):
+        save(table, folder / f"{name}.csv")
+    print_recommendation(found, standings, recommended, place, choice, Console())
+
+
+def anatomies(traces: Mapping[str, Anatomy]) -> pd.DataFrame:
+    """Statistics of availability traces as texts: a column for what is told, and one per trace."""
+    table = anatomy_table(traces)
+    return pd.DataFrame({str(column.header): list(column.cells) for column in table.columns})
+
+
+def show_anatomies(path: Path) -> None:
+    """Print a table as from `anatomies` that was saved as CSV."""
+    shown = Table(title="availability", title_justify="left")
+    found = pd.read_csv(path, dtype=str, keep_default_na=False)
+    shown.add_column("")
+    for name in found.columns[1:]:
+        shown.add_column(name, justify="right")
+    for row in found.itertuples(index=False):
+        shown.add_row(*row)
+    print_whole(Console(), shown)
+
+
+def show_texts(table: pd.DataFrame, title: str, words: Collection[str] = ()) -> None:
+    """Print a table as it is, numbers with four places; the columns of ``words`` are set to the left."""
+    shown = Table(title=title, title_justify="left")
+    for name in table.columns:
+        shown.add_column(name, justify="left" if name in words else "right", no_wrap=True)
+    for row in table.itertuples(index=False):
+        shown.add_row(*(f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in row))
+    print_whole(Console(), shown)

@@ -1,0 +1,58 @@
+"""What scenarios do that run no study: work in several processes, and results that are kept while they are current."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+from edgesim.analysis.made import Made, digest_of
+from edgesim.files.file_digest import file_digest
+from edgesim.runs.processes import cores
+
+__all__ = ["Kept", "in_processes"]
+
+R = TypeVar("R")
+_PACKAGE = Path(__file__).parents[1]
+_NAME = "scenario"
+
+
+def in_processes(act: Callable[..., R], arguments: Sequence[tuple[Any, ...]], jobs: int | None) -> list[R]:
+    """What a function of a module answers to each of the ``arguments``, in their order.
+
+    ``jobs`` processes are at work at a time, one per core when absent; with one all is done in this process.
+    """
+    at_once = min(jobs or cores(), len(arguments))
+    if at_once < 2:
+        return [act(*each) for each in arguments]
+    with ProcessPoolExecutor(at_once, get_context("spawn")) as pool:
+        return [each.result() for each in [pool.submit(act, *each) for each in arguments]]
+
+
+class Kept:
+    """The files that a scenario leaves in a folder, and what they were made from."""
+
+    def __init__(self, out: Path, read: Sequence[str], *facts: object) -> None:
+        """``read`` are paths of files that are read, or names that are no files; ``facts`` what else matters."""
+        self._out = out
+        files = [Path(name) for name in read]
+        contents = [file_digest(file).hex() if file.is_file() else file.name for file in files]
+        self._digest = digest_of([], _code(), contents, *facts)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the files are there and would be the same again."""
+        return Made(self._out).current(_NAME, self._digest) is not None
+
+    def keep(self, files: Sequence[Path]) -> None:
+        """Note the files that were made."""
+        Made(self._out).note(_NAME, self._digest, files)
+
+
+def _code() -> str:
+    """Hash of all sources of edgesim."""
+    digest = sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(f"{path.relative_to(_PACKAGE)} {file_digest(path).hex()}\n".encode())
+    return digest.hexdigest()
