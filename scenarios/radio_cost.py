@@ -34,6 +34,7 @@ import typer
 
 import edgesim
 from edgesim.scenario import (
+    Folder,
     Fresh,
     Jobs,
     Seeds,
