@@ -8,6 +8,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tomli_w
 from typer.testing import CliRunner
@@ -249,6 +250,18 @@ def test_a_predictor_of_ones_own_is_asked_and_stays_with_the_run(own):
     assert run.config["selection"]["predictor_options"] == {"value": 0.25}
 
 
+def test_refl_asks_a_predictor_of_ones_own_where_it_goes_by_the_log(own):
+    """Devices that are least likely to come are first: the predictor decides, and nothing else does."""
+    given = with_predictor("np.where(ids == 3, 0.1, np.where(ids == 1, 0.2, 0.9))")
+    given |= {"selection.policy": "refl", "selection.forecast": "log", "selection.cool_down": 0}
+    run = edgesim.run(SMALL, "run", given)
+    assert (run.folder / "code/own_half.py").is_file()
+    assert {*run.updates["device"]} == {1, 3}
+    del given["selection.forecast"]
+    with pytest.raises(EdgesimError, match=r'the oracle takes no predictor; add selection.forecast = "log"'):
+        edgesim.run(SMALL, "other", given)
+
+
 def test_a_run_without_a_predictor_has_the_config_that_it_had(own):
     run = edgesim.run(SMALL, "run", LEARNS | {"selection.policy": "feddance"})
     assert not {"predictor", "predictor_options"} & {*run.config["selection"]}
@@ -281,6 +294,43 @@ def test_metrics_are_rows_of_each_test(own):
     assert rows["value"][rows["key"] == "worst-class"].tolist() == by_class.tolist()
     assert (run.folder / "code/own_metric.py").is_file()
     assert run.config["evaluation"]["metrics"] == {"own_metric.Own": {"scale": 2.0}, "worst-class": {}}
+
+
+UNDEFINED = """from edgesim.learning.measures import UndefinedError
+        if len(tested.labels) == 40:
+            raise UndefinedError("forty are too few")
+        return 1.0"""
+
+
+def test_metrics_are_columns_of_the_summary_and_compared(own):
+    settings = with_metric("self.scale * tested.losses.mean()", scale=2.0)
+    axes = {"selection.policy": ["random", "best-channel"]}
+    study = edgesim.study(SMALL, axes, seeds=2, out="study", set=settings, jobs=1, quiet=True)
+    table = study.table().set_index("policy")
+    expected = [2 * run.rounds["test_loss"].mean() for run in study.runs.values()]
+    assert table["own_metric.Own"].tolist() == pytest.approx([np.mean(expected[:2]), np.mean(expected[2:])])
+    assert {"own_metric.Own_low", "worst-class"} <= {*table}
+    told = study.compare("own_metric.Own").table.iloc[0]
+    assert told["difference"] == pytest.approx(np.mean(expected[2:]) - np.mean(expected[:2]))
+
+
+def test_a_metric_that_is_undefined_is_null_with_its_reason(own, capsys):
+    Path("own_metric.py").write_text(OWN_METRIC.replace("return ANSWER", UNDEFINED))
+    settings = LEARNS | {"evaluation.metrics": {"own_metric.Own": {}, "worst-class": {}}, "evaluation.samples": 40}
+    axes = {"selection.policy": ["random", "best-channel"]}
+    study = edgesim.study(SMALL, axes, seeds=2, out="study", set=settings, jobs=1, quiet=True)
+    assert study.table()["own_metric.Own"].isna().all()
+    assert study.table()["worst-class"].notna().all()
+    for run in study.runs.values():
+        assert run.metrics["key"].eq("worst-class").sum() == 3
+        assert not run.metrics["key"].eq("own_metric.Own").any()
+    study.show()
+    next(iter(study.runs.values())).show()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No own_metric.Own of random-s0 and 3 others: forty are too few." in said
+    assert "undefined: forty are too few" in said
+    with pytest.raises(EdgesimError, match=r"--metric own_metric\.Own: no run has it \(forty are too few\)"):
+        study.compare("own_metric.Own", by="policy")
 
 
 @pytest.mark.parametrize("answer", ["None", "float('nan')", "'high'", "True"])

@@ -86,15 +86,24 @@ NAMES = tuple(name for names in SOURCES for name in names)
 """Names of all measures, but for the forgetting of single classes, in the order of a summary's columns."""
 
 
+def own_metrics(run: Run) -> Measures:
+    """Of each metric that the run's config adds to its tests, the mean of the last five that have a value, by name."""
+    if not run.own_metrics:
+        return {}
+    rows = run.metrics[(run.metrics["name"] == "metric") & (run.metrics["round"] > 0)].sort_values("round")
+    found = {str(name): values.tail(metrics.FINAL_EVALUATIONS).mean() for name, values in rows.groupby("key")["value"]}
+    return {name: float(found[name]) for name in run.own_metrics if name in found}
+
+
 def measure(run: Run, target: float | None) -> Measures:
-    """All measures of one run by name, as `SOURCES` has them; measures that the run does not have are absent.
+    """All measures of one run by name, as `SOURCES` and `own_metrics` have them; absent where it has none.
 
     Raises as `to_target`.
     """
     values: Measures = {}
     for source in SOURCES.values():
         values |= source(run, target)
-    return _defined(values)
+    return _defined(values | own_metrics(run))
 
 
 def measure_rounds(run: Run, target: float | None) -> Measures:
@@ -112,4 +121,4 @@ def why_without(run: Run, name: str) -> str:
         return convergence.why_without_peak(run)
     if name in _OF_COURSE and name != "best_accuracy":
         return why_undefined(run)
-    return run.why_without_roc_auc if name == "final_roc_auc" else ""
+    return run.why_without_roc_auc if name == "final_roc_auc" else run.why_without_metric(name)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from edgesim.analysis.measures import NAMES, SOURCES, TO_STAY, TO_TARGET, Measures, why_without
+from edgesim.analysis.measures import NAMES, SOURCES, TO_STAY, TO_TARGET, Measures, own_metrics, why_without
 from edgesim.analysis.metrics import FINAL_EVALUATIONS
 from edgesim.analysis.participation import BY_CLASS
 from edgesim.analysis.runs import Run
@@ -24,8 +24,9 @@ def outcomes(runs: Sequence[Run], names: Sequence[str], target: float | None) ->
 
     The static runs that IDP is told against have none themselves, and lack nothing.
 
-    Names are those of a summary's columns, forgetting of single classes among them, of `_COLUMNS`, and of rows of
-    ``metrics`` without keys: of the latter two the mean over the last five rounds that have them.
+    Names are those of a summary's columns, forgetting of single classes and a config's own metrics among them, of
+    `_COLUMNS`, and of rows of ``metrics`` without keys: of the latter two the mean over the last five rounds that have
+    them.
 
     Raises `EdgesimError` for a measure that no run has, or that some lack, and for one to a target without a target.
     """
@@ -73,4 +74,5 @@ def _rows(run: Run) -> dict[str, float]:
     metrics = run.metrics[(run.metrics["key"] == "") & (run.metrics["round"] > 0)].sort_values("round", kind="stable")
     series = {str(name): rows["value"] for name, rows in metrics.groupby("name")}
     series |= {name: run.rounds.sort_values("round")[name].dropna() for name in _COLUMNS}
-    return {name: float(rows.tail(FINAL_EVALUATIONS).mean()) for name, rows in series.items() if len(rows)}
+    found = {name: float(rows.tail(FINAL_EVALUATIONS).mean()) for name, rows in series.items() if len(rows)}
+    return found | own_metrics(run)

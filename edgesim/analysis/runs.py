@@ -170,6 +170,21 @@ class Run:
         return str(read_run(self.folder).get("roc_auc_notice", ""))
 
     @property
+    def own_metrics(self) -> list[str]:
+        """Names of the metrics that the run's config adds to each test (``evaluation.metrics``)."""
+        evaluation = self.config.get("evaluation")
+        asked = evaluation.get("metrics") if isinstance(evaluation, dict) else None
+        return sorted(asked) if isinstance(asked, dict) else []
+
+    def why_without_metric(self, name: str) -> str:
+        """Why the last model tested has no value of one of `own_metrics`; empty if it has one, and for other names."""
+        if name not in self.own_metrics:
+            return ""
+        told = read_run(self.folder).get("metric_notices")
+        why = told.get(name, "") if isinstance(told, dict) else ""
+        return str(why) or ("no model was tested" if self.tests.empty else "")
+
+    @property
     def epsilon(self) -> float:
         """Epsilon of the privacy of updates; NaN where the run has none."""
         told = read_run(self.folder).get("privacy")

@@ -33,8 +33,9 @@ def summarise(study_folder: Path) -> pd.DataFrame:
 
     The others stand in the order of `edgesim.analysis.measures.NAMES`; ``idp_points`` have runs under dynamic
     participation with a static run in the study (`edgesim.analysis.static_pairs.pairs`). Before
-    `edgesim.analysis.convergence.MEASURES`, which are last, ``id_degree`` and ``id_rounds`` (such as 51-100) say what
-    ID was fitted to, and the forgetting of each class follows.
+    `edgesim.analysis.convergence.MEASURES` ``id_degree`` and ``id_rounds`` (such as 51-100) say what ID was fitted to,
+    and the forgetting of each class follows. Last are the metrics that configs add (``evaluation.metrics``), empty
+    where they have no value.
     """
     study = read_study(study_folder)
     names = study.knob_names
@@ -55,6 +56,7 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     present = {name for group in groups.values() for values in group.values() for name in values}
     apart = (*TO_TARGET, *TO_STAY, *convergence.MEASURES)
     averaged = [name for name in NAMES if name in present and name not in apart]
+    own = sorted({name for run in study.finished for name in run.own_metrics})
     rows = []
     for key, group in groups.items():
         row: dict[str, object] = dict(zip(names, key, strict=True))
@@ -67,7 +69,8 @@ def summarise(study_folder: Path) -> pd.DataFrame:
             row |= _averages(group, name)
         if "id_points" in present:
             row |= _window(group)
-        for name in (*forgetting_names(present), *(name for name in convergence.MEASURES if name in present)):
+        last = [name for name in convergence.MEASURES if name in present] + own
+        for name in (*forgetting_names(present), *last):
             row |= _averages(group, name)
         rows.append(row)
     return _whole_knobs(pd.DataFrame(rows), names)
@@ -130,6 +133,7 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     idle = [run for run in study.finished if not run.rounds["arrived"].any()]
     if idle:
         notes.append(f"No update arrived in any round of {_some(idle)}: the model never changed.")
+    notes += _notes_of_metrics(study)
     notes += _notes_of_convergence(study) + _notes_of_participation(study, summary) + _notes_of_runs(study)
     replaced = [run for run in study.finished if "back_end_notice" in read_run(run.folder)]
     if replaced:
@@ -139,6 +143,15 @@ def footnotes(summary: pd.DataFrame, study_folder: Path) -> list[str]:
     lost = sum(entry.status not in ("finished", "pruned") for entry in study.planned)
     if lost:
         notes.append(f"{lost} failed or unfinished {'run is' if lost == 1 else 'runs are'} left out.")
+    return notes
+
+
+def _notes_of_metrics(study: Study) -> list[str]:
+    """Which runs lack a metric that their configs add, and why."""
+    notes = []
+    for name in sorted({name for run in study.finished for name in run.own_metrics}):
+        without = [run for run in study.finished if run.why_without_metric(name)]
+        notes += [f"No {name} of {_some(without)}: {without[0].why_without_metric(name)}."] if without else []
     return notes
 
 

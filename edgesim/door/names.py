@@ -42,7 +42,7 @@ def path_loss_laws() -> list[str]:
 
 
 def predictors() -> list[str]:
-    """Names of forecasts of availability, for ``selection.predictor`` of FedDance."""
+    """Names of forecasts of availability, for ``selection.predictor`` of FedDance and REFL."""
     return KINDS["predictors"].names
 
 

@@ -51,7 +51,7 @@ class StudyResult:
     def table(self) -> pd.DataFrame:
         """The summary: a row for each combination of knobs, with means over seeds and 95 % intervals."""
         if summary_is_current(self.folder):
-            return pd.read_csv(self.folder / "summary.csv", float_precision="round_trip")
+            return pd.read_csv(self.folder / "summary.csv")
         return summarise(self.folder)
 
     def compare(

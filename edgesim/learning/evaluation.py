@@ -87,10 +87,15 @@ def evaluation_of(
     class_accuracy = {int(label): float(hit[labels == label].mean()) for label in classes}
     f1 = class_f1(labels, predicted, classes)
     scores = accuracy(hit, domains), float(np.mean([*f1.values()]))
-    further = measured(metrics, Tested(labels, predicted, losses)) if metrics else {}
-    domain_accuracy = by_domain(hit, domains)
+    further, undefined = measured(metrics, Tested(labels, predicted, losses))
     return Evaluation(
-        float(losses.mean()), *scores, class_accuracy, domain_accuracy=domain_accuracy, metrics=further, class_f1=f1
+        float(losses.mean()),
+        *scores,
+        class_accuracy,
+        domain_accuracy=by_domain(hit, domains),
+        metrics=further,
+        undefined=undefined,
+        class_f1=f1,
     )
 
 

@@ -52,7 +52,9 @@ class Evaluation:
     roc_auc: float | None = None
     """`edgesim.learning.ranking.roc_auc`; None where it is undefined or not asked for."""
     metrics: dict[str, float] = field(default_factory=dict)
-    """`edgesim.learning.measures`, by name."""
+    """`edgesim.learning.measures`, by name; without those that are undefined."""
+    undefined: dict[str, str] = field(default_factory=dict)
+    """By name why a metric has no value."""
     class_f1: dict[int, float] = field(default_factory=dict)
     """Of each class tested; empty where it is not asked for."""
     models: int | None = None

@@ -56,6 +56,7 @@ class Judge:
                 together += probabilities
         if together.any():
             further["ensemble"] = [self._accuracy(together.argmax(axis=1))]
+        undefined = {name: why for one in found for name, why in one.undefined.items()}
         return Evaluation(
             float(np.mean([one.loss for one in found])),
             float(np.mean([one.accuracy for one in found])),
@@ -63,7 +64,12 @@ class Judge:
             {label: float(np.mean([one.class_accuracy[label] for one in found])) for label in found[0].class_accuracy},
             {name: float(np.mean(values)) for name, values in further.items() if values},
             {name: float(np.mean([one.domain_accuracy[name] for one in found])) for name in found[0].domain_accuracy},
-            metrics={name: float(np.mean([one.metrics[name] for one in found])) for name in self.metrics},
+            metrics={
+                name: float(np.mean([one.metrics[name] for one in found]))
+                for name in self.metrics
+                if name not in undefined
+            },
+            undefined=undefined,
             class_f1={label: float(np.mean([one.class_f1[label] for one in found])) for label in found[0].class_f1},
             models=len(found),
         )

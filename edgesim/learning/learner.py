@@ -65,7 +65,8 @@ class TorchLearner:
 
     LASTING: ClassVar = (
         "global_weights", "states", "kept", "first_kept", "velocities", "carried", "jobs_trained", "_counted",
-        "_merged", "_start", "_in_frame", "_round", "_made_in", "_last_merged", "_best", "_without_auc", "_last_change",
+        "_merged", "_start", "_in_frame", "_round", "_made_in", "_last_merged", "_best", "_without_auc", "_undefined",
+        "_last_change",
     )  # fmt: skip
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams, cores: int) -> None:
@@ -145,6 +146,8 @@ class TorchLearner:
         self._best: tuple[float, Tensor] | None = None
         self._without_auc: str | None = None
         """Why the last model tested has no ROC-AUC."""
+        self._undefined: dict[str, str] = {}
+        """Why metrics have no value of the last model tested, by name."""
         self._last_change: Tensor | None = None
         """How the last merge moved the trainable part of the model, [trainable]; kept for `update_cosine` alone."""
 
@@ -440,6 +443,7 @@ class TorchLearner:
             self.model.load(self.global_weights)
             samples = self._test_samples()
             evaluation = self._evaluation(samples, self.dataset.test_labels[samples])
+            self._undefined = evaluation.undefined
             if self.config.evaluation.measures == "all":
                 evaluation = replace(evaluation, roc_auc=self._roc_auc(samples))
             else:
@@ -530,6 +534,8 @@ class TorchLearner:
             facts["test_loss"] = "cross-entropy of the logits, which do not decide the class that is predicted"
         if self._without_auc is not None:
             facts["roc_auc_notice"] = self._without_auc
+        if self._undefined:
+            facts["metric_notices"] = self._undefined
         if self._notice is not None:
             facts["back_end_notice"] = self._notice
         if self._start is not None:

@@ -11,7 +11,7 @@ import numpy as np
 from edgesim.arrays import Floats, Integers
 from edgesim.config import EvaluationConfig, Section
 from edgesim.errors import EdgesimError
-from edgesim.registry import Registry
+from edgesim.registry import Registry, first_line
 from edgesim.validation import options_of
 
 
@@ -27,12 +27,16 @@ class Tested:
     """Cross-entropy of each."""
 
 
+class UndefinedError(Exception):
+    """Raised by a metric that cannot be computed from what was tested; its text says why."""
+
+
 class Metric(Section, ABC):
     """A measure of a model; its fields are its options."""
 
     @abstractmethod
     def measure(self, tested: Tested) -> float:
-        """The value, a finite number."""
+        """The value, a finite number; raises `UndefinedError` where there is none."""
 
 
 class BalancedAccuracy(Metric):
@@ -77,15 +81,19 @@ def make(evaluation: EvaluationConfig) -> dict[str, Metric]:
     return found
 
 
-def measured(metrics: Mapping[str, Metric], tested: Tested) -> dict[str, float]:
-    """Values by name; raises `EdgesimError` for one that is no finite number."""
-    values = {}
+def measured(metrics: Mapping[str, Metric], tested: Tested) -> tuple[dict[str, float], dict[str, str]]:
+    """Values by name, and why others have none; raises `EdgesimError` for a value that is no finite number."""
+    values, undefined = {}, {}
     for name, metric in metrics.items():
-        value = metric.measure(tested)
+        try:
+            value = metric.measure(tested)
+        except UndefinedError as why:
+            undefined[name] = first_line(why)
+            continue
         if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise EdgesimError(
                 f"evaluation.metrics {name!r}: measure answered {value!r}, expected a finite number",
                 "evaluation.metrics",
             )
         values[name] = float(value)
-    return values
+    return values, undefined

@@ -6,13 +6,13 @@ What late updates count is for `edgesim.learning.algorithms.staleness`.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgesim.arrays import Booleans, Floats, Integers
-from edgesim.prediction import CheckInLog, poisson
+from edgesim.prediction import CheckInLog, make_predictor
 from edgesim.selection import view
 from edgesim.selection.stateless import walk
 from edgesim.selection.ties import by_falling
@@ -31,11 +31,23 @@ class ReflOptions(view.Options):
     in the next round by the check-in log: least likely first."""
     oracle_accuracy: float = Field(0.9, gt=0, le=1)
     """Share of the candidates about which the oracle speaks; the others are left out."""
+    predictor: str | None = None
+    """With ``forecast = "log"``: a name of `edgesim.prediction.PREDICTORS`, or the dotted path of another; ``poisson``
+    when absent. REFL's devices forecast themselves; here the server does by its log, whichever the predictor is."""
+    predictor_options: dict[str, Any] | None = None
+    """Options of the predictor."""
     history_rounds: int = Field(50, ge=1, le=100_000)
     """Rounds of the log that the forecast looks back on."""
     window: Literal["deadline", "rounds"] = "deadline"
     """How long the slot is that the oracle is asked about: the deadline, or REFL's estimate of a round, which follows
     the lengths of the rounds (`round_estimate_s`). They are one where every round lasts to its deadline."""
+
+    @model_validator(mode="after")
+    def _predicts(self) -> Self:
+        if self.forecast == "oracle" and (self.predictor or self.predictor_options):
+            raise ValueError('the oracle takes no predictor; add selection.forecast = "log" or leave predictor out')
+        make_predictor(self.predictor or "poisson", self.predictor_options)
+        return self
 
 
 def round_estimate_s(length_s: float, estimate_s: float) -> float:
@@ -69,6 +81,7 @@ class Refl(Selector):
 
     def __init__(self, options: ReflOptions, device_count: int, class_count: int) -> None:
         self.options = options
+        self._forecast = make_predictor(options.predictor or "poisson", options.predictor_options)
         self.state = ReflState(
             log=CheckInLog.empty(device_count, options.history_rounds),
             last=np.full(device_count, -options.cool_down - 1, dtype=np.int64),
@@ -83,7 +96,7 @@ class Refl(Selector):
         draw = partial(view.streams.uniform, "selection/refl", round=view.round)
         if self.options.forecast == "log":
             ids = view.ids[rows]
-            return by_falling(ids, -poisson.chances(state.log, ids, 1), draw)
+            return by_falling(ids, -self._forecast(state.log, ids, 1), draw)
         # Asked before the shuffle: a trace answers a little faster in the order of its devices.
         leaving = is_leaving(view.estimates.leaves_s(rows, 2 * state.estimate_s), state.estimate_s)
         order = np.argsort(draw(view.ids[rows]), kind="stable")

@@ -132,7 +132,7 @@ def print_run(folder: Path, console: Console) -> None:
         _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
         _add_cancelled(table, rounds, activities)
         _add_battery(table, metrics)
-        _add_tests(table, rounds, metrics)
+        _add_tests(table, rounds, metrics, run.get("metric_notices", {}))
     if len(rounds):
         _add_course(table, Run(folder, {}, seed))
     console.print(table)
@@ -173,7 +173,7 @@ _OTHER_ACCURACIES = {
 }
 
 
-def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> None:
+def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame, undefined: Mapping[str, str]) -> None:
     """Add a row of the last test, and one of tests of the edge servers' mean model, which no server held."""
     tested = rounds.dropna(subset="test_accuracy")
     if tested.empty:
@@ -192,6 +192,8 @@ def _add_tests(table: Table, rounds: pd.DataFrame, metrics: pd.DataFrame) -> Non
     own = metrics[(metrics["name"] == "metric") & (metrics["round"] == last["round"])]
     for name, value in zip(own["key"], own["value"], strict=True):
         table.add_row(name, f"{value:.4f}")
+    for name, why in undefined.items():
+        table.add_row(name, f"undefined: {why}")
     domains = metrics[(metrics["name"] == "domain_accuracy") & (metrics["round"] == last["round"])]
     if len(domains):
         each = zip(domains["key"], domains["value"], strict=True)
