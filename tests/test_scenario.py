@@ -386,3 +386,43 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
         assert f"No such option: {typed}" in error
         assert "--out" not in error
         assert ("--policies" in error) == suggested
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments", "said"),
+    [
+        (
+            "dpfl.py",
+            ["--set", "algorithm.name=fedavg", "--algorithms", "fedavg,scaffold"],
+            "--set algorithm.name=fedavg: algorithm.name is what tells apart algorithm fedavg, scaffold; leave one of",
+        ),
+        (
+            "feddance_ablation.py",
+            ["--set", "selection.accuracy_window=4"],
+            "selection.accuracy_window is what tells apart variant beta-3, beta-10; leave one of them out",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_tells_labelled_runs_apart_cannot_be_set_for_all_of_them(tmp_path, scenario, script, arguments, said):
+    done = scenario(script, "--quick", *arguments, "--out", "out")
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_labelled_runs_that_what_is_set_makes_the_same_are_refused(tmp_path):
+    base = {"rounds": 1, "learning": {"training": "none"}, "round": {"payload_bits": 1e5}}
+    own = base | {"round": {"payload_bits": 1e5, "tmax_s": 2.0}}
+    runs = [
+        run
+        for name, one in (("short", base), ("long", own))
+        for run in edgesim.grid(one, {}, range(2), ["round.tmax_s=3.0"], labels={"deadline": name})
+    ]
+    with pytest.raises(EdgesimError) as refused:
+        edgesim.study(runs, out=tmp_path / "out")
+    assert str(refused.value) == (
+        "--set of round.tmax_s: deadline short and long would be the same run; leave one of them out"
+    )
+    assert not (tmp_path / "out").exists()

@@ -17,7 +17,7 @@ from edgesim.errors import EdgesimError
 from edgesim.studies import running
 from edgesim.studies.executor import Executor
 from edgesim.studies.ledger import read_ledger
-from edgesim.studies.plan import Knob, PlannedRun, Study, grid
+from edgesim.studies.plan import Knob, PlannedRun, Study, check_labels, grid
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_study
 
@@ -158,6 +158,7 @@ def study(
         if axes is not None or set is not None or labels is not None:
             raise EdgesimError("study: planned runs have axes, set and labels already; give these to edgesim.grid")
         runs = list(base)
+        check_labels(runs)
     else:
         values, _ = values_of(base)
         typed = [] if set is None or isinstance(set, Mapping) else set

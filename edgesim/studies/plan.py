@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,10 @@ class PlannedRun:
     knobs: Mapping[str, Knob]
     seed: int
     config: RunConfig
+    labels: Mapping[str, Knob] = field(default_factory=dict, compare=False)
+    """Those of the knobs that name settings of a grid's base."""
+    overridden: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """By ``section.key=value`` that was set, what the grid's base had there, None where it had nothing."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ def grid(
             raise EdgesimError(f"--set {override}: the study itself varies {key}", key)
     labels = labels or {}
     knob_names = names_of_knobs(axes, labels)
+    overridden = {override: _at(base, override.partition("=")[0]) for override in overrides}
     if not isinstance(seeds, Iterable) or len(seeds) == 0:
         raise EdgesimError(f"seeds: expected a list of at least one seed, such as range(3) (got {seeds!r})")
     runs: list[PlannedRun] = []
@@ -75,8 +80,38 @@ def grid(
             folder = f"{name}s{seed}"
             config = parse_with(partial(_nested, base, cell), overrides, f"run {folder}")
             with named(folder):
-                runs.append(PlannedRun(folder, knobs, seed, simulation.complete(config)))
+                runs.append(PlannedRun(folder, knobs, seed, simulation.complete(config), labels, overridden))
     return runs
+
+
+def check_labels(runs: Sequence[PlannedRun]) -> None:
+    """Raises `EdgesimError` where a key that is set takes away in what runs with other labels differ.
+
+    It does where each value of a label has a value of its own for the key, and where two labelled runs become the same.
+    """
+    for override in dict.fromkeys(override for run in runs for override in run.overridden):
+        key = override.partition("=")[0].strip()
+        for label in dict.fromkeys(name for run in runs for name in run.labels):
+            given: dict[Knob, set[str]] = {}
+            for run in runs:
+                if label in run.labels and (value := run.overridden.get(override)) is not None:
+                    given.setdefault(run.labels[label], set()).add(json.dumps(value, sort_keys=True))
+            if all(len(values) == 1 for values in given.values()) and len(set().union(*given.values())) > 1:
+                told = f"{label} {', '.join(map(str, given))}"
+                raise EdgesimError(f"--set {override}: {key} is what tells apart {told}; leave one of them out", key)
+    seen: dict[str, PlannedRun] = {}
+    for run in runs:
+        if not (run.overridden and run.labels):
+            continue
+        same = seen.setdefault(run.config.model_dump_json(by_alias=True), run)
+        for label, value in run.labels.items():
+            if (other := same.labels.get(label)) != value:
+                keys = [override.partition("=")[0].strip() for override in run.overridden]
+                raise EdgesimError(
+                    f"--set of {', '.join(keys)}: {label} {other} and {value} would be the same run; leave one of them "
+                    "out",
+                    *keys,
+                )
 
 
 @contextmanager
@@ -104,6 +139,14 @@ def _values(key: str, values: Sequence[Knob | None]) -> list[Knob | None]:
                 key,
             )
     return found
+
+
+def _at(nested: Mapping[str, Any], key: str) -> Any:
+    """What a nested mapping has at a dotted key; None where it has nothing."""
+    value: Any = nested
+    for part in key.split("."):
+        value = value.get(part.strip()) if isinstance(value, Mapping) else None
+    return value
 
 
 def _own(value: Any) -> Any:
