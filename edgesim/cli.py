@@ -15,7 +15,6 @@ import edgesim
 from edgesim import simulation
 from edgesim.analysis.runs import is_study
 from edgesim.config import RunConfig
-from edgesim.config_file import load, parse
 from edgesim.door.names import LISTS
 from edgesim.errors import EdgesimError
 from edgesim.files import content
@@ -33,7 +32,9 @@ from edgesim.terminal.report_command import report_command
 from edgesim.terminal.study_command import go_on
 from edgesim.terminal.tune_command import tune_command
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+_ABOUT = "A discrete-event simulator of a wireless edge network whose devices really train."
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
@@ -79,7 +80,11 @@ def run(
     config: Annotated[Path, typer.Argument(help="TOML file of the run; `edgesim explain` tells its keys.")],
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Override, such as round.tmax_s=0.8.", autocompletion=completion.settings),
+        typer.Option(
+            "--set",
+            help="A key and its value, such as round.tmax_s=0.8; may be repeated.",
+            autocompletion=completion.settings,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; runs/<name of the config> when absent.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run from the start, even if it is finished.")] = False,
@@ -134,7 +139,10 @@ def fork(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     at_round: Annotated[int, typer.Option(help="The last round of the common past.")],
     out: Annotated[Path, typer.Option(help="Folder of the fork.")],
-    set_: Annotated[list[str], typer.Option("--set", help="What is other from then on, such as round.tmax_s=0.8.")],
+    set_: Annotated[
+        list[str],
+        typer.Option("--set", help="A key and its value from then on, such as round.tmax_s=0.8; may be repeated."),
+    ],
     no_user_code: NoUserCode = False,
     checkpoint_s: CheckpointS = simulation.CHECKPOINT_S,
     log: Log = None,
@@ -145,7 +153,7 @@ def fork(
 
 @app.command()
 @plain_errors
-def show(run: Annotated[Path, typer.Argument(help="A run folder.")]) -> None:
+def show(run: Annotated[Path, typer.Argument(help="Folder of a run or a study.")]) -> None:
     """Print what a run (or a study) did."""
     edgesim.open(run).show()
 
@@ -181,7 +189,7 @@ def _plot_drift(configs: list[Path], out: Path | None, device: int | None) -> No
     if len(configs) > 1:
         raise EdgesimError(f"--drift: expected one config (got {len(configs)})")
     (path,) = configs
-    config = simulation.complete(load(path))
+    config = simulation.complete(edgesim.load(path))
     found = course(config, device)
     whose = f"all {config.devices.count} devices" if device is None else f"device {device}"
     figure = draw_drift(found.x, found.shares, found.in_seconds, f"{path.stem}, {config.drift.law}, {whose}")
@@ -205,7 +213,7 @@ def migrate(
     old = read_toml(config)
     try:
         values = migrated(old)
-        simulation.complete(parse(values, str(config)))
+        simulation.complete(edgesim.parse(values, str(config)))
     except EdgesimError as error:
         told = str(error).removeprefix(f"{config}: ")
         raise EdgesimError(f"{config}: {in_old_keys(old, error.fields)}{told}") from None
@@ -249,7 +257,7 @@ def explain(
     key: Annotated[
         str | None,
         typer.Argument(
-            help="Such as round.tmax_s, tmax_s, or round for all of its keys; all when absent.",
+            help="Such as round.tmax_s, tmax_s, or round for all of its keys; the tables are listed when absent.",
             autocompletion=completion.keys,
         ),
     ] = None,

@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any, TypeVar
 
 from edgesim.errors import EdgesimError
+from edgesim.files.plain_text import printable
 
 Entry = TypeVar("Entry")
 Kind = TypeVar("Kind", bound=type)
@@ -108,7 +109,8 @@ def blamed(error: BaseException) -> str | None:
         code = trace.tb_frame.f_code
         if code.co_filename in _files:
             where = f"{code.co_filename}, line {trace.tb_lineno}, in {code.co_name}"
-            said = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {first_line(error)}"
+            what = printable(first_line(error), keep="")
+            said = f"{_files[code.co_filename]}: {where}: {type(error).__name__}: {what}"
         trace = trace.tb_next
     return said
 

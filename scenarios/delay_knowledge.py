@@ -1,7 +1,7 @@
-"""What is the genie of the paper worth?
+"""What is it worth to know this round's compute delays before they are over?
 
-Who gets through when the scheduler knows the compute delays beforehand (known), waits for reports (reported) or
-plans on a quantile of their law (planned); with --learn also the seconds, joules and accuracy that it is worth.
+Which devices get through when the scheduler knows the compute delays beforehand (known), waits for reports (reported)
+or plans on a quantile of their law (planned); with --learn also the seconds, joules and accuracy that it is worth.
 """
 
 from pathlib import Path

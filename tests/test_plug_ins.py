@@ -23,6 +23,7 @@ from edgesim.runs import named_code
 from edgesim.runs.kinds import KINDS
 from edgesim.runs.records import read_run, read_table
 from edgesim.runs.sources import digest_when_loaded
+from edgesim.scenario import start
 from edgesim.selection import SELECTORS
 from edgesim.selection.view import Selector
 from edgesim.templates.policy import LongestWait
@@ -442,3 +443,22 @@ def test_the_page_shows_the_templates_as_they_are():
     skeleton = (Path(__file__).parents[1] / "docs/algorithms.md").read_text()
     assert f"```python\n{(folder / 'algorithm.py').read_text()}```" in skeleton
     assert max(map(len, page.splitlines())) <= 120
+
+
+def test_a_server_that_is_no_algorithm_is_told_by_its_own_key(own):
+    with pytest.raises(EdgesimError, match=r"^algorithm\.server: 'own_helper\.ANSWER' is of type int, expected a sub"):
+        edgesim.run(SMALL, "run", {"algorithm.server": "own_helper.ANSWER"})
+
+
+def test_what_a_plug_in_says_steers_no_terminal(own):
+    Path("own_metric.py").write_text(OWN_METRIC.replace("return ANSWER", 'raise ValueError("\\x1b[31mred")'))
+    with pytest.raises(EdgesimError, match=r"ValueError: \\x1b\[31mred$"):
+        edgesim.run(SMALL, "run", LEARNS | {"evaluation.metrics": {"own_metric.Own": {}}})
+
+
+def test_a_scenario_finds_plug_ins_of_the_current_folder(monkeypatch):
+    monkeypatch.setattr(sys, "path", ["/nowhere"])
+    monkeypatch.setattr(sys, "argv", ["scenario"])
+    with pytest.raises(SystemExit):
+        start(lambda: None)
+    assert sys.path == ["/nowhere", ""]

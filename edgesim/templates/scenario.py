@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import edgesim
-from edgesim.scenario import Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
+from edgesim.scenario import Folder, Fresh, Jobs, Out, Seeds, Set, conclude, names, plain_errors, quick_option, start
 
 QUICK = quick_option(rounds=3, seeds=1, out="runs/mine-quick")
 
@@ -16,6 +16,7 @@ def main(
     policies: Annotated[str, typer.Option(help="Policies to compare.")] = "random,best-channel",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each run.")] = 30,
     seeds: Seeds = 5,
+    folder: Folder = Path("data"),
     set_: Set = None,
     quick: Annotated[bool, QUICK] = False,
     jobs: Jobs = None,
@@ -26,7 +27,7 @@ def main(
     base = {
         "rounds": rounds,
         "radio": {"bandwidth_hz": 2e6},
-        "data": {"dataset": "none"},
+        "data": {"dataset": "none", "folder": str(folder)},
         "learning": {"training": "none"},
         "round": {"payload_bits": 1e6},
     }

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import edgesim
-from edgesim.analysis.compare import Compared, knobs_text
+from edgesim.analysis.compare import knobs_text
 from edgesim.analysis.variance import SHARED_SEEDS
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
@@ -67,7 +67,7 @@ def compare_command(
     _print(made, headings, rows, difference)
 
 
-def _print(made: Compared, headings: list[str], rows: list[list[str]], difference: float | None) -> None:
+def _print(made: edgesim.Compared, headings: list[str], rows: list[list[str]], difference: float | None) -> None:
     console = PlainConsole()
     texts = headings.index("pairs")
     shown = bare_table("", headings[:texts], headings[texts:])
@@ -85,13 +85,13 @@ def _print(made: Compared, headings: list[str], rows: list[list[str]], differenc
         console.print(note, highlight=False)
 
 
-def _varying(made: Compared, place: Any) -> dict[str, Any]:
+def _varying(made: edgesim.Compared, place: Any) -> dict[str, Any]:
     """The knobs of a place in which places differ."""
     places = [one.pairing.place for one in made.found]
     return {name: value for name, value in place.items() if any(other.get(name) != value for other in places)}
 
 
-def _cells(made: Compared) -> tuple[list[str], list[list[str]]]:
+def _cells(made: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of the table that is read: knobs in which all agree are left out."""
     knobs = list(dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place)))
     headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+import edgesim
 from edgesim.analysis.runs import is_study, runs_of
 from edgesim.errors import EdgesimError
-from edgesim.runs.records import read_run
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.plain import plain_errors, say
 
@@ -22,12 +22,12 @@ def export_command(
         str | None, typer.Option(help="Tracking URI of MLflow: sqlite:///FILE, or the address of a server.")
     ] = None,
 ) -> None:
-    """Write a run in the form of other tools; all but CSV need an extra, such as pip install 'edgesim[perfetto]'."""
+    """Write a run in the form of other tools; all but CSV need an extra, such as pip install 'edgesim\\[perfetto]'."""
     if perfetto is None and csv is None and tensorboard is None and mlflow is None:
         raise EdgesimError("nothing to write: give --perfetto FILE, --csv FOLDER, --tensorboard FOLDER or --mlflow URI")
     if is_study(run):
         raise EdgesimError(f"{run}: is a study; export one of its run folders")
-    read_run(run)
+    edgesim.read_run(run)
     (found,) = runs_of([run])
     with PlainConsole(stderr=True).status("writing"):
         if perfetto is not None:

@@ -1,5 +1,6 @@
 """Command-line options: the message for an option that a command does not have."""
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,6 +40,8 @@ class Command(TyperCommand):
 
 def start(main: Callable[..., Any]) -> None:
     """Run a script's command with the options of its command line."""
+    # Plug-ins given by dotted path usually lie in the current folder; modules beside the script come first.
+    sys.path.append("")
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command(cls=Command)(main)
     with ends_with_its_reader():

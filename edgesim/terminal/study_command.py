@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import edgesim
 from edgesim.analysis.summary import write_summary
 from edgesim.door.run import tell_user_code
 from edgesim.runs import named_code
@@ -13,14 +14,13 @@ from edgesim.runs.lease import LEASE_S
 from edgesim.studies import slurm
 from edgesim.studies.ledger import STATUSES, State, read_ledger
 from edgesim.studies.plan_file import read_plan
-from edgesim.studies.running import run_study
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.executor_options import with_executor
 from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.show import print_study
 from edgesim.terminal.table_text import bare_table, print_whole
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = typer.Typer(no_args_is_help=True, help="Say how far a study is, do what is missing of it, or print its table.")
 
 Folder = Annotated[Path, typer.Argument(help="Folder of the study.")]
 
@@ -75,7 +75,7 @@ def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool
     study = read_plan(folder)
     for settings in {str(named_code.foreign(run.config)): run.config for run in study.runs}.values():
         tell_user_code(settings, str(folder), no_user_code, PlainConsole())
-    run_study(study, folder, jobs, retry_failed=retry_failed)
+    edgesim.run_study(study, folder, jobs, retry_failed=retry_failed)
     ledger = read_ledger(folder)
     print_ledger(folder, ledger)
     if any(state.status not in ("finished", "pruned") for state in ledger.values()):

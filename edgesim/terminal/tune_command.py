@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+import edgesim
 from edgesim.terminal.plain import plain_errors
 from edgesim.tuning.knobs import parse_knobs
 from edgesim.tuning.objectives import OBJECTIVES
-from edgesim.tuning.tune import tune
 
 
 @plain_errors
@@ -28,7 +28,9 @@ def tune_command(
     prune: Annotated[
         bool, typer.Option("--prune/--no-prune", help="Give up trials that can no longer be among the best.")
     ] = True,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override, such as rounds=50.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A key and its value, such as rounds=50; may be repeated.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time; one per processor core when absent.")] = None,
     out: Annotated[Path | None, typer.Option(help="Study folder; runs/<name of the config>-tune when absent.")] = None,
     no_user_code: Annotated[
@@ -36,7 +38,7 @@ def tune_command(
     ] = False,
 ) -> None:
     """Find the values of knobs that are best by an objective, with an optimiser instead of a grid."""
-    tune(
+    edgesim.tune(
         config,
         parse_knobs(knob),
         objective,

@@ -1,14 +1,18 @@
 """Lists of names: what they hold can be named, and one place knows them all."""
 
+import ast
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import edgesim
 from edgesim.cli import app
+from edgesim.config import RunConfig
 from edgesim.door.names import LISTS
 from edgesim.runs.kinds import KINDS
 
@@ -28,6 +32,19 @@ def test_every_list_has_its_names_once_and_sorted():
         assert EXAMPLES[names.__name__] in found
         assert found == sorted({*found})
         assert getattr(edgesim, names.__name__) is names
+
+
+@pytest.mark.parametrize("names", LISTS, ids=lambda names: names.__name__)
+def test_every_list_is_called_by_a_word_of_the_project_and_says_the_key_that_takes_it(names):
+    one = (
+        names.__name__.replace("_", " ").removesuffix("s").replace("policie", "policy").replace("topologie", "topology")
+    )
+    words = (Path(__file__).parents[2] / "docs/words.md").read_text()
+    listed = [word for line in words.splitlines() for word in line.split("|")[1:2] for word in word.split(",")]
+    assert one.replace("path loss", "path-loss") in [word.strip() for word in listed]
+    keys = re.findall(r"``([a-z_.]+)``", names.__doc__)
+    sections = RunConfig().model_dump() | {"joining": {"law": None}}
+    assert names is edgesim.scenarios or any(key.partition(".")[0] in {*sections, "law"} for key in keys)
 
 
 def test_every_kind_of_plug_in_has_a_list():
@@ -70,3 +87,19 @@ print("torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.split()[-1] == "False"
+
+
+COMMANDS = [
+    Path(edgesim.__file__).parent / "cli.py",
+    *(Path(edgesim.__file__).parent / "terminal").glob("*_command.py"),
+]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+def test_commands_call_what_the_door_offers_through_the_door(path):
+    """What `edgesim` itself offers is taken from there; its error is the one thing that all modules raise."""
+    offered = {(f"edgesim.{module}", name) for module, names in edgesim._HOMES.items() for name in names}
+    tree = ast.parse(path.read_text())
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    found = {(node.module, name.name) for node in imported for name in node.names}
+    assert found & offered <= {("edgesim.errors", "EdgesimError"), ("edgesim.config", "RunConfig")}

@@ -98,3 +98,8 @@ def test_a_scenario_is_started_with_its_options(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert "nix" in done.stderr
+
+
+def test_help_shows_the_extra_that_an_export_needs():
+    told = " ".join(CliRunner().invoke(app, ["export", "--help"]).stdout.replace("│", " ").split())
+    assert "pip install 'edgesim[perfetto]'" in told

@@ -258,8 +258,12 @@ def _halves(config: AlgorithmConfig) -> tuple[type[Algorithm], type[Algorithm]]:
     if config.server in ("own", config.name):
         return local, local
     halves = {name: kind for name, kind in ALGORITHMS.items() if "server" in kind.halves}
-    if config.server in ALGORITHMS:
-        halves[config.server] = ALGORITHMS[config.server]
+    try:
+        if config.server in ALGORITHMS:
+            halves[config.server] = ALGORITHMS[config.server]
+    except EdgesimError as error:
+        told = str(error).removeprefix("algorithm.name: ")
+        raise EdgesimError(f"algorithm.server: {told}", "algorithm.server") from None
     server = look_up({"own": local} | halves, config.server, "algorithm.server")
     for half, key, name in (("local", "name", config.name), ("server", "server", config.server)):
         if half not in ALGORITHMS[name].halves:
