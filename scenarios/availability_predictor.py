@@ -78,7 +78,9 @@ def row_of(trace: str, predictor: str, result: forecasts.Backtest, devices: int)
 
 @plain_errors
 def main(
-    traces: Annotated[str, typer.Option(help="FILEs, synthetic.")] = "synthetic,sample-week",
+    traces: Annotated[
+        str, typer.Option(help="Recordings, by path or name, or synthetic for generated phones.")
+    ] = "synthetic,sample-week",
     predictors: Annotated[
         str, typer.Option(help=f"{', '.join(edgesim.predictors())}, or package.module.Class.")
     ] = "poisson,persistence",

@@ -52,7 +52,9 @@ def ways_to_know(
 def main(
     learn: Annotated[bool, typer.Option("--learn", help="Train on digits, and race to a target accuracy.")] = False,
     policies: Annotated[str | None, typer.Option(help="random when absent, fedteddi with --learn.")] = None,
-    knowledge: Annotated[str, typer.Option(help="What the scheduler knows.")] = "known,reported,planned",
+    knowledge: Annotated[
+        str, typer.Option(help="What the scheduler knows of delays: known, reported or planned.")
+    ] = "known,reported,planned",
     quantiles: Annotated[str, typer.Option(help="Quantiles that `planned` plans on.")] = "0.8,0.95,0.99",
     tmax: Annotated[str, typer.Option(help="Deadlines in seconds.")] = "0.8,1.0,1.2",
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds; 12 when absent, 5 with --learn.")] = None,

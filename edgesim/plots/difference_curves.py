@@ -11,9 +11,9 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.pairing import Pairing
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
-from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.plots.accuracy import HOUR_S, LABELS, Over, curve, longest_s
+from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
 
@@ -59,7 +59,7 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
         for axes in axes_of[-across:]:
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         axes_of[0].set_xlim(left=0)
-        figure.suptitle(f"against {figure_text(reference)}", fontsize=8)
+        figure.suptitle(against(found, reference), fontsize=8)
         if legend:
             style.legend_below(figure, [*handles, *([Line2D([], [], linestyle="none")] if note else ())], legend)
     return figure

@@ -10,7 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.differences import WORDS, summarise_differences
-from edgesim.analysis.pairing import Comparison
+from edgesim.analysis.pairing import Comparison, Pairing
+from edgesim.analysis.runs import value_text
 from edgesim.files.plain_text import figure_text
 from edgesim.plots import style
 from edgesim.plots.groups import labels_of, panels_of, quantity
@@ -75,11 +76,18 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
         every[0].set_yticks(range(len(rows)), names)
         every[0].set_ylim(len(rows) - 0.5, -0.5)
         for axes in every[:: style.abreast(len(every))]:
-            axes.set_ylabel(f"against {figure_text(reference)}")
+            axes.set_ylabel(against([one.pairing for one in found], reference))
         marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles if several]
         looks = [Line2D([], [], color=style.PALETTE["slate"], **look) for look in _LOOKS.values()]
         style.legend_below(figure, [*marks, *looks], legend)
     return figure
+
+
+def against(found: Sequence[Pairing], reference: str) -> str:
+    """What is compared: ``against REFERENCE``, and before it the other value where there is only one."""
+    others = {value_text(value) for one in found for value in one.choice.values()}
+    other = f"{others.pop()} " if len(others) == 1 else ""
+    return figure_text(f"{other}against {reference}")
 
 
 def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: style.LineStyle) -> None:

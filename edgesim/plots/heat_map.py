@@ -130,7 +130,10 @@ def _text(row: Mapping[Hashable, Any], column: str) -> str:
     if _is_censored(row, column):
         runs, bound = int(row["seeds"]), f"> {_number(row[f'{column}_bound'])} {quantity(column).unit}"
         return f"{bound}\n{runs - int(row['not_reached'])} of {runs}"
-    return "" if pd.isna(row[column]) else _number(row[column])
+    if pd.isna(value := row[column]):
+        return ""
+    # As many digits in every cell, but for whole numbers: 0.930 beside 0.929.
+    return f"{value:#.3g}".rstrip(".") if value % 1 and abs(value) < 999.5 else _number(value)
 
 
 def _number(value: float) -> str:

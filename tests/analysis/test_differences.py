@@ -10,7 +10,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from edgesim.analysis.differences import differences, differences_table, summarise_differences
-from edgesim.plots.differences import draw_differences
+from edgesim.analysis.pairing import Pairing
+from edgesim.plots.differences import against, draw_differences
 from edgesim.terminal.show_differences import print_differences
 
 KNOWN = {"policy": "random", "tmax_s": 2.0, "delay_knowledge": "known"}
@@ -215,6 +216,15 @@ def test_the_figure_has_a_panel_per_measure_that_differs_and_a_bar_for_every_dea
     means = [line.get_xdata()[0] for line in accuracy.get_lines() if line.get_marker() != "None"]
     assert means == pytest.approx([np.mean([0.7 - 0.8, 0.6 - 2 / 3]), 0.65 - 0.7])
     assert figure.axes[0].get_ylabel() == "against known"
+
+
+def test_a_figure_names_the_other_value_where_there_is_only_one():
+    def fading(**choice):
+        return Pairing({"policy": "random"}, choice, {"fading": "none"}, (), ((), ()))
+
+    assert against([fading(fading="rayleigh")] * 2, "none") == "rayleigh against none"
+    assert against([fading(fading="rayleigh"), fading(fading="rice")], "none") == "against none"
+    assert against([fading(fading="$x$")], "none") == r"\$x\$ against none"
 
 
 def test_measures_in_which_no_pair_differs_are_named_below_the_table_instead(participation, capsys):

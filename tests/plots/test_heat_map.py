@@ -100,3 +100,12 @@ def test_texts_stand_in_the_order_of_the_summary_the_first_at_the_top():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["oort", "afl", "random"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("server", "policy")
     assert axes.images[0].get_array().tolist() == [[0.5, 0.6], [0.3, 0.4], [0.1, 0.2]]
+
+
+def test_cells_have_as_many_digits_as_each_other():
+    table = pd.DataFrame(
+        [{"policy": "random", "server": name, "final_accuracy": value} for name, value in
+         {"own": 0.93, "mifa": 0.929, "afl": 0.8, "kpfl": 12.0}.items()]
+    )  # fmt: skip
+    axes = draw_heat_map(table.assign(seeds=5), "server", "policy", "final_accuracy").axes[0]
+    assert [text.get_text() for text in axes.texts] == ["0.930", "0.929", "0.800", "12"]
