@@ -638,3 +638,18 @@ def test_every_scenario_has_its_own_help(script, scenario):
     assert done.exit_code == 0
     assert "--out" in done.stdout
     assert "--seed" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_script_from_standard_input_runs_a_study(tmp_path):
+    """Processes of a study read the script that started them, which here is nowhere to be read."""
+    script = (
+        "import edgesim\n"
+        "base = {'rounds': 1, 'learning': {'training': 'none'}, 'data': {'dataset': 'none'},\n"
+        "        'round': {'payload_bits': 1e5}}\n"
+        "print(len(edgesim.study(base, seeds=2, out='out', jobs=1, quiet=True).runs))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-"], input=script, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("2\n", "")

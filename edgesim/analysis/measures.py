@@ -82,6 +82,8 @@ SOURCES: Mapping[tuple[str, ...], Callable[[Run, float | None], Measures]] = {
 `course_measures` has the forgetting of each class as well, and ``idp_points``, which takes two runs, comes from
 `edgesim.analysis.static_pairs.pairs`.
 """
+_OF_TESTS = {*TO_TARGET, *TO_STAY, *_OF_COURSE, "final_accuracy", "final_macro_f1", *convergence.OF_ONE_FRAME}
+"""Measures that are worked out of tests."""
 NAMES = tuple(name for names in SOURCES for name in names)
 """Names of all measures, but for the forgetting of single classes, in the order of a summary's columns."""
 
@@ -117,6 +119,8 @@ def _defined(values: Measures) -> Measures:
 
 def why_without(run: Run, name: str) -> str:
     """Why a run has no measure of this name, as far as it is known; empty otherwise."""
+    if name in _OF_TESTS and run.tests.empty:
+        return "no model was tested"
     if name in convergence.OF_ONE_FRAME:
         return convergence.why_without_peak(run)
     if name in _OF_COURSE and name != "best_accuracy":

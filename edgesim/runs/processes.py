@@ -226,13 +226,30 @@ def start_process(
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
         try:
-            process.start()
+            with _main_that_can_be_read():
+                process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
     else:
-        process.start()
+        with _main_that_can_be_read():
+            process.start()
     there.close()
     return process, here
+
+
+@contextmanager
+def _main_that_can_be_read() -> Iterator[None]:
+    """A new interpreter reads the script that was started; it cannot where that came from standard input."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is None or os.path.isfile(file):
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = file
 
 
 def hear_parent() -> None:

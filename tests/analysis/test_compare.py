@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import edgesim
 from edgesim.analysis.compare import compare
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
@@ -97,7 +98,7 @@ def test_a_measure_that_no_run_has_and_one_that_some_lack_are_refused_with_their
             for policy in ("random", "oort") for seed in range(2)]  # fmt: skip
     partial = study_writer(tmp_path / "partial", runs)
     told = refused([partial], ["final_accuracy"], "policy")
-    assert told == f"--metric final_accuracy: null in 2 of 4 runs: {partial}/run2, {partial}/run3"
+    assert told == f"--metric final_accuracy: null in 2 of 4 runs (no model was tested): {partial}/run2, {partial}/run3"
 
 
 def test_seeds_that_are_missing_are_named(tmp_path, study_writer):
@@ -161,3 +162,14 @@ def test_measures_of_tables_and_of_a_runs_own_scale_are_found(study):
     assert energy["difference"] == pytest.approx(6 * np.mean(np.subtract(ROUNDS["fedteddi"], ROUNDS["random"])))
     peak = made.table[made.table["measure"] == "rounds_to_own_peak"]
     assert peak["difference"].tolist() == pytest.approx([-5.8, 0.0])
+
+
+def test_a_measure_of_tests_says_that_nothing_was_tested(tmp_path):
+    base = {"rounds": 1, "learning": {"training": "none"}, "round": {"payload_bits": 1e5}, "data": {"dataset": "none"}}
+    paths = [
+        edgesim.run(base, tmp_path / f"{policy}{seed}", {"seed": seed, "selection.policy": policy}, quiet=True).folder
+        for policy in ("random", "best-channel")
+        for seed in range(2)
+    ]
+    with pytest.raises(EdgesimError, match=r"--metric final_accuracy: no run has it \(no model was tested\)"):
+        edgesim.compare(paths, "final_accuracy")

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,7 @@ def test_every_run_of_a_study_has_a_status_that_its_folder_tells(tmp_path, studi
         assert status == 0
         assert f"{tmp_path}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed" in said
         assert f"{OTHER} running process {os.getpid()} on" in said
-        assert "last heard of 0 s ago" in said
+        assert re.search(r"last heard of \d s ago", said)
         assert f"{BAD} failed round.tmax_s = 0.01" in said
     # As SIGKILL leaves a run.
     path = tmp_path / LAST / "run.json"
