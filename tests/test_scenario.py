@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import math
 import pickle
 import re
 import subprocess
@@ -21,7 +22,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.runs.records import read_run
-from edgesim.scenario import plain_errors, quick_option, start
+from edgesim.scenario import plain_errors, quick_option, start, work
 from edgesim.scenario.options import _OPTIONS
 from edgesim.traces.models.table import Table
 
@@ -426,3 +427,46 @@ def test_labelled_runs_that_what_is_set_makes_the_same_are_refused(tmp_path):
         "--set of round.tmax_s: deadline short and long would be the same run; leave one of them out"
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_what_was_worked_out_of_recordings_is_kept_until_something_changes(tmp_path, scenario, monkeypatch):
+    typed = ("trace_anatomy.py", "--quick", "--devices", "20", "--out", "out")
+    first = scenario(*typed)
+    assert first.exit_code == 0, first.output
+    table = pd.read_csv(tmp_path / "out/trace_anatomy.csv")
+
+    def again(recording):
+        raise EdgesimError(f"{recording} is read again")
+
+    monkeypatch.setattr("edgesim.scenario.recordings.anatomy_of", again)
+    assert scenario(*typed).output == first.output
+    for other in (["--fresh"], ["--seeds", "2"], ["--set", "availability.online_share=0.5"], ["--no-published"]):
+        assert "is read again" in scenario(*typed, *other).stderr
+    (tmp_path / "out/trace_anatomy.png").unlink()
+    assert "is read again" in scenario(*typed).stderr
+    assert {*table.columns[1:]} == {"sample-week", "generated (20 devices)"}
+
+
+@pytest.mark.slow
+def test_generated_weeks_follow_what_is_set_and_their_seeds(tmp_path, scenario):
+    typed = ("trace_anatomy.py", "--devices", "50", "--seeds", "2", "--jobs", "1", "--set")
+    done = scenario(*typed, "availability.online_share=0.6", "--out", "out")
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(tmp_path / "out/trace_anatomy.csv", index_col=0)
+    assert [*table.columns] == ["generated (50 devices)", "generated, seed 1"]
+    online = table.loc["online, of all time"].str.rstrip("%").astype(float)
+    assert ((online > 40) & (online < 80)).all()
+    assert online.nunique() == 2
+    for given, said in (
+        ("rounds=3", "--set rounds=3: no run is made here; expected a key of [availability]"),
+        ("availability.model=markov", "--set availability.model: expected 'renewal' here (got 'markov')"),
+        ("availability.online_shar=0.6", "online_shar"),
+    ):
+        refused = scenario(*typed, given, "--out", "other")
+        assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+        assert said in refused.stderr
+
+
+def test_work_in_several_processes_is_answered_in_order():
+    assert work.in_processes(math.factorial, [(5,), (3,), (4,)], 2) == [120, 6, 24]

@@ -14,10 +14,11 @@ from edgesim.files.content import find
 from edgesim.streams import Streams
 from edgesim.traces.convert import settle
 from edgesim.traces.interval_file import read_intervals
-from edgesim.traces.models import make_availability
+from edgesim.traces.models import MODELS, make_availability
 from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import RecordedAvailability, read_recording
 from edgesim.traces.session_statistics import Anatomy, anatomy
+from edgesim.validation import options_of
 
 __all__ = ["Anatomy", "anatomy_of", "anatomy_of_generated", "check_ins", "device_count", "has_links", "path_of"]
 
@@ -56,7 +57,9 @@ def anatomy_of_generated(devices: int, seed: int, set_: Sequence[str] | None = N
     section = _phones({"model": "renewal"}, set_)
     if section.model != "renewal":
         raise EdgesimError(f"--set availability.model: expected 'renewal' here (got {section.model!r})")
-    return anatomy(Renewal(**section.options).intervals(devices, Streams(seed)))
+    made = options_of(MODELS, section.model, section.options, "availability.model", "availability")
+    assert isinstance(made, Renewal)
+    return anatomy(made.intervals(devices, Streams(seed)))
 
 
 def check_ins(
