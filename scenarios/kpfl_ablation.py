@@ -26,7 +26,6 @@ from dpfl import (
     Comparison,
     DatasetName,
     Model,
-    Participation,
     Rounds,
     Settings,
     has_kpfl,
@@ -68,7 +67,9 @@ QUICK = quick_option(bases="fedprox", participation="static,markov", rounds=6, s
 @plain_errors
 def main(
     bases: Annotated[str, typer.Option(help="Algorithms that KPFL is put around.")] = "fedprox,moon",
-    participation: Participation = BY_DEFAULT,
+    participation: Annotated[
+        str, typer.Option(help="Laws: static, random, markov, arrival, departure, round-robin.")
+    ] = BY_DEFAULT,
     alpha: Alpha = "heavy",
     clients: Clients = "10",
     seeds: Seeds = 5,
