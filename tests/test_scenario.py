@@ -334,20 +334,23 @@ def imports(tree):
 PUBLIC = {path.stem for path in Path(edgesim.scenario.__file__).parent.glob("*.py")} - {"__init__"}
 
 
-@pytest.mark.parametrize("path", [*SCENARIOS.glob("*.py"), TEMPLATE], ids=lambda path: path.stem)
-def test_a_scenario_imports_the_door_and_what_scenarios_share_and_nothing_beside(path):
-    tree = ast.parse(path.read_text())
-    for module, name in imports(tree):
-        if module.partition(".")[0] == "edgesim":
-            assert module in ("edgesim", "edgesim.scenario")
-            assert not name or name in {*edgesim.scenario.__all__, *PUBLIC}
-    # What is used of these modules is what they offer.
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if node.value.id == "edgesim":
-                assert node.attr in edgesim.__all__
-            elif node.value.id in PUBLIC and ("edgesim.scenario", node.value.id) in imports(tree):
-                assert node.attr in importlib.import_module(f"edgesim.scenario.{node.value.id}").__all__
+def test_scenarios_import_the_door_and_what_they_share_and_nothing_beside():
+    for path in [*SCENARIOS.glob("*.py"), TEMPLATE]:
+        tree = ast.parse(path.read_text())
+        imported = [*imports(tree)]
+        for module, name in imported:
+            if module.partition(".")[0] == "edgesim":
+                assert module in ("edgesim", "edgesim.scenario"), f"{path.name}: imports {module}"
+                assert not name or name in {*edgesim.scenario.__all__, *PUBLIC}, f"{path.name}: imports {name}"
+        # What is used of these modules is what they offer.
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                module = node.value.id
+                if module == "edgesim":
+                    assert node.attr in edgesim.__all__, f"{path.name}: {ast.unparse(node)}"
+                elif ("edgesim.scenario", module) in imported:
+                    offered = importlib.import_module(f"edgesim.scenario.{module}").__all__
+                    assert node.attr in offered, f"{path.name}: {ast.unparse(node)}"
 
 
 def test_the_page_of_the_interface_has_all_that_scenarios_share():
