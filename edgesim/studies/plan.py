@@ -104,6 +104,8 @@ def check_labels(runs: Sequence[PlannedRun]) -> None:
         if not (run.overridden and run.labels):
             continue
         same = seen.setdefault(run.config.model_dump_json(by_alias=True), run)
+        if same.overridden == run.overridden:
+            continue  # alike in what was set, too: they would be the same without it
         for label, value in run.labels.items():
             if (other := same.labels.get(label)) != value:
                 keys = [override.partition("=")[0].strip() for override in run.overridden]
