@@ -68,8 +68,13 @@ def own(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_helper.py").write_text("ANSWER = 42\n")
     (tmp_path / "own_plug_in.py").write_text("import own_helper\n" + POLICY)
-    digest_when_loaded.cache_clear()
+    # Tests of other files have modules of these names, too.
+    _forget_own()
     yield tmp_path
+    _forget_own()
+
+
+def _forget_own():
     for module in ("own_plug_in", "own_helper", "own_half", "own_metric"):
         sys.modules.pop(module, None)
     digest_when_loaded.cache_clear()
