@@ -31,6 +31,7 @@ from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 from edgesim.terminal.report_command import report_command
 from edgesim.terminal.study_command import go_on
 from edgesim.terminal.tune_command import tune_command
+from edgesim.terminal.watch_command import watch_command
 
 _ABOUT = "A discrete-event simulator of a wireless edge network whose devices really train."
 
@@ -40,6 +41,7 @@ app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
 app.command("report")(report_command)
 app.command("export")(export_command)
+app.command("watch")(watch_command)
 app.command("tune")(tune_command)
 
 

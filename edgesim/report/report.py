@@ -22,8 +22,10 @@ MOST_RUNS = 12
 """Runs of a study of which the page holds every bar."""
 
 
-def report_html(folder: Path, refresh_s: int | None = None) -> str:
+def report_html(folder: Path, refresh_s: int | None = None, now: str = "") -> str:
     """The page of a run, also of one that goes on or was killed, or of a study.
+
+    With ``refresh_s`` the page loads itself again; ``now`` is HTML for its top.
 
     Raises `EdgesimError` for a folder that is neither, a run without a finished round, and a study without a finished
     run.
@@ -32,20 +34,20 @@ def report_html(folder: Path, refresh_s: int | None = None) -> str:
         what = "is a file" if folder.is_file() else "no such folder"
         raise EdgesimError(f"{folder}: {what}; give a run folder or a study folder")
     if is_study(folder):
-        return _of_study(read_study(folder), refresh_s)
-    return _of_run(folder, refresh_s)
+        return _of_study(read_study(folder), refresh_s, now)
+    return _of_run(folder, refresh_s, now)
 
 
-def _of_run(folder: Path, refresh_s: int | None) -> str:
+def _of_run(folder: Path, refresh_s: int | None, now: str) -> str:
     read_run(folder)
     (run,) = runs_of([folder])
     console = Collector()
     print_run(folder, console)
     data = _data([Series(str(run.knobs["policy"]), (run,))], [run], None, folder.resolve().name)
-    return page(folder.resolve().name, about_run(run), html_of(console.printed), data, refresh_s)
+    return page(folder.resolve().name, now + about_run(run), html_of(console.printed), data, refresh_s)
 
 
-def _of_study(study: Study, refresh_s: int | None) -> str:
+def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
     console = Collector()
     print_study(study.folder, console)
     series = series_of(study.finished)
@@ -64,7 +66,7 @@ def _of_study(study: Study, refresh_s: int | None) -> str:
             break
         shown.append(run)
     data = _data(series, shown, study.target, study.name)
-    return page(f"study {study.name}", about, tables, data, refresh_s)
+    return page(f"study {study.name}", now + about, tables, data, refresh_s)
 
 
 def _data(series: Sequence[Series], shown: Sequence[Run], target: float | None, name: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """``edgesim study``: how far a study is, doing what is missing of it, and its table at any time."""
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +9,14 @@ import edgesim
 from edgesim.analysis.summary import write_summary
 from edgesim.door.run import tell_user_code
 from edgesim.runs import named_code
-from edgesim.runs.lease import LEASE_S
 from edgesim.studies import slurm
-from edgesim.studies.ledger import STATUSES, State, read_ledger
+from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import read_plan
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.executor_options import with_executor
 from edgesim.terminal.plain import plain_errors, say
 from edgesim.terminal.show import print_study
-from edgesim.terminal.table_text import bare_table, print_whole
+from edgesim.terminal.show_ledger import print_ledger
 
 app = typer.Typer(no_args_is_help=True, help="Say how far a study is, do what is missing of it, or print its table.")
 
@@ -80,28 +78,3 @@ def go_on(folder: Path, retry_failed: bool, jobs: int | None, no_user_code: bool
     print_ledger(folder, ledger)
     if any(state.status not in ("finished", "pruned") for state in ledger.values()):
         raise typer.Exit(1)
-
-
-def print_ledger(folder: Path, ledger: dict[str, State]) -> None:
-    """Print how many runs have each status, and a line for each of those that runs, failed or stopped."""
-    console = PlainConsole()
-    counts = Counter(state.status for state in ledger.values())
-    told = ", ".join(f"{counts[each]} {each}" for each in STATUSES if counts[each])
-    console.print(f"{folder}: {len(ledger)} runs: {told}", highlight=False, soft_wrap=True)
-    rows = [(name, state) for name, state in ledger.items() if state.status not in ("finished", "planned", "pruned")]
-    if rows:
-        shown = bare_table("", ["run", "", "what"], [])
-        for name, state in rows:
-            shown.add_row(name, state.status, _what(state))
-        print_whole(console, shown)
-
-
-def _what(state: State) -> str:
-    """What is known of a run beside its status."""
-    if state.holder is None:
-        return state.reason
-    who = f"process {state.holder.pid} on {state.holder.host}"
-    if state.silent_s is None:
-        return f"{who} is gone"
-    unsure = f"; lost after {LEASE_S:g} s" if state.silent_s > LEASE_S / 3 else ""
-    return f"{who}, last heard of {max(0.0, state.silent_s):.0f} s ago{unsure}"

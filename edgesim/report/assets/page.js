@@ -60,6 +60,8 @@ async function main() {
   by("untested").hidden = "accuracy-rounds" in DATA.charts;
   DATA.runs.forEach((run, i) => by("run").append(new Option(run.name, i)));
   by("run-label").hidden = DATA.runs.length < 2;
+  const kept = location.protocol === "file:" ? null : keptPlace();
+  choice.run = by("run").selectedIndex = kept ? Math.max(0, DATA.runs.findIndex((run) => run.name === kept.run)) : 0;
   await prepare(RUN());
   const showRun = async () => {
     const run = RUN();
@@ -84,6 +86,8 @@ async function main() {
   await showRun();
   await embedCharts();
   fillCharts(RUN());
+  if (kept) backToPlace(timeline, kept);
+  if (location.protocol !== "file:") keepPlace(timeline);
   // For tests, and for whoever looks into the page with a browser's tools.
   window.edgesim = { timeline, who, choice, choose, charts, data: DATA };
   document.documentElement.dataset.ready = performance.now().toFixed(0);

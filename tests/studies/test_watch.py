@@ -1,0 +1,265 @@
+"""``edgesim watch``: what it shows of a study that other processes work on, and what it serves."""
+
+import io
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from http.client import HTTPConnection
+
+import pytest
+from rich.console import Console
+from stopped_runs import stop_at
+from test_lease import leave
+from two_processes import ENVIRONMENT
+from typer.testing import CliRunner
+
+from edgesim import Study, grid, run_study
+from edgesim.cli import app
+from edgesim.errors import EdgesimError
+from edgesim.report.server import LOOPBACK, served
+from edgesim.runs.lease import leased
+from edgesim.runs.records import read_run, read_table
+from edgesim.studies.plan_file import grow
+from edgesim.studies.watch import Watch, is_over
+from edgesim.terminal import watch_command
+from edgesim.terminal.table_text import print_whole
+from edgesim.terminal.watch_table import headline, table
+
+TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
+# Of these tmax_s nobody meets the first.
+STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.01, 0.8, 1.0, 1.2]}, [0]))
+BAD, SOME, OTHER, LAST = (run.folder for run in STUDY.runs)
+
+
+@pytest.fixture
+def study(tmp_path, studies_here):
+    """One run failed, one finished, two planned."""
+    run_study(replace(STUDY, runs=STUDY.runs[:2]), tmp_path / "s", console=Console(file=io.StringIO()))
+    grow(STUDY, tmp_path / "s")
+    return tmp_path / "s"
+
+
+def watch(*words):
+    done = CliRunner().invoke(app, ["watch", *map(str, words)], env={"COLUMNS": "200"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
+    return done
+
+
+def shown(runs, **options):
+    console = Console(file=io.StringIO(), record=True, width=200)
+    print_whole(console, table(runs, **options))
+    return [line.split() for line in console.export_text().splitlines()]
+
+
+def test_every_run_has_a_row_with_its_status_its_progress_and_what_is_known_of_its_process(study):
+    with leased(study / OTHER):
+        stop_at(STUDY.runs[3].config, study / LAST, 2)
+        runs = Watch(study).look()
+        rows = {line[0]: line[1:] for line in shown(runs) if line}
+        end_s = read_table(study / SOME, "rounds")["t_end_s"].max()
+        assert rows[SOME] == ["finished", "3/3", f"{end_s:,.1f}", "all", "rounds", "done"]
+        assert rows[BAD][:4] == ["failed", "0/3", "round.tmax_s", "="]
+        assert rows[LAST][:2] == ["stopped", "2/3"]
+        assert rows[OTHER][:2] == ["running", "0/3"]
+        assert " ".join(rows[OTHER][2:]).startswith(
+            f"process {os.getpid()} on {socket.gethostname()}, last heard of 0 s"
+        )
+        told = headline(Watch(study), runs)
+        assert told == f"{study}: 4 runs: 1 finished, 1 running, 1 stopped, 1 failed; 5 of 12 rounds"
+    assert not is_over(runs)
+
+
+def test_rounds_of_a_run_are_counted_while_it_goes_on(study):
+    """The second look reads the table again, since it has grown."""
+    seen = Watch(study)
+    stop_at(STUDY.runs[3].config, study / LAST, 1)
+    before = {run.name: run.done for run in seen.look()}[LAST]
+    stop_at(STUDY.runs[3].config, study / LAST, 2)
+    assert (before, {run.name: run.done for run in seen.look()}[LAST]) == (1, 2)
+
+
+def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
+    stop_at(STUDY.runs[3].config, study / LAST, 2)
+    path = study / LAST / "run.json"
+    path.write_text(json.dumps(read_run(study / LAST) | {"status": "running"}))
+    leave(study / LAST)
+    runs = Watch(study).look()
+    assert [run.state.status for run in runs] == ["failed", "finished", "planned", "lost"]
+    assert f"no process works on it, which `edgesim study run {study}` does" in headline(Watch(study), runs)
+    assert not is_over(runs), "another process may go on with it"
+
+
+def test_where_there_is_little_room_the_runs_that_matter_now_are_shown(study):
+    with leased(study / OTHER):
+        rows = shown(Watch(study).look(), room=3)
+    assert [row[0] for row in rows if row][2:] == [OTHER, BAD, "and"]
+    assert rows[-1] == ["and", "2", "more", "1", "finished,", "1", "planned"]
+
+
+def test_a_study_that_has_ended_ends_the_watch_with_its_table(study):
+    shutil.rmtree(study / BAD)
+    run_study(replace(STUDY, runs=STUDY.runs[:2]), study, console=Console(file=io.StringIO()))
+    plan = json.loads((study / "plan.json").read_text())
+    plan["runs"] = plan["runs"][1:2]
+    (study / "plan.json").write_text(json.dumps(plan))
+    done = watch(study)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[0] == f"{study}: 1 runs: 1 finished; 3 of 3 rounds"
+    assert done.stdout.splitlines()[-1].startswith(f"{SOME} finished")
+    done = watch(study / SOME)
+    assert done.stdout.startswith(f"{study / SOME}: 1 finished; 3 of 3 rounds\n")
+
+
+def test_a_study_with_a_failed_run_ends_with_status_1(study):
+    plan = json.loads((study / "plan.json").read_text())
+    plan["runs"] = plan["runs"][:2]
+    (study / "plan.json").write_text(json.dumps(plan))
+    done = watch(study, "--log")
+    assert done.exit_code == 1
+    assert "round.tmax_s = 0.01: no device can compute and upload" in done.stdout
+
+
+def test_bad_input_is_one_line(study, tmp_path):
+    facts = json.loads((study / SOME / "run.json").read_text())
+    (study / SOME / "run.json").write_text(json.dumps(facts | {"schema_version": 99}))
+    assert {run.name: run.state.status for run in Watch(study).look()}[SOME] == "damaged"
+    (tmp_path / "empty").mkdir()
+    for words, told in (
+        ([tmp_path / "absent"], "no such folder"),
+        ([tmp_path / "empty"], "holds neither plan.json nor run.json"),
+        ([study / "plan.json"], "is a file"),
+        ([study / SOME], "schema_version is 99, made by a newer edgesim"),
+        ([study, "--port", 8000], "--port: is for --web"),
+    ):
+        done = watch(*words)
+        assert done.exit_code == 2
+        assert told in done.stderr
+        assert done.stderr.count("\n") == 1
+    (study / "plan.json").write_text("{")
+    assert "plan.json: not valid JSON" in watch(study).stderr
+
+
+def fetch(port, path="/", host=None):
+    connection = HTTPConnection(LOOPBACK, port, timeout=60)
+    connection.request("GET", path, headers={} if host is None else {"Host": host})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+def test_the_page_alone_is_served_and_on_the_loopback_address_alone():
+    with served(lambda: "<p>é", 0) as url:
+        port = int(re.fullmatch(rf"http://{LOOPBACK}:(\d+)/", url)[1])
+        assert fetch(port) == (200, "<p>é")
+        assert fetch(port, "/?again", f"localhost:{port}") == (200, "<p>é")
+        for path in ("/plan.json", "/../", "/%2e%2e/"):
+            assert fetch(port, path)[0] == 404
+        assert fetch(port, host="a-site.example")[0] == 403
+        # The whole of 127.0.0.0/8 is this machine's, so another address of it stands for another interface.
+        with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", port), timeout=5):
+            pass
+        with pytest.raises(EdgesimError, match=rf"--port: port {port} of 127.0.0.1 is in use; give another one"):
+            served(lambda: "", port).__enter__()
+    with pytest.raises(ConnectionRefusedError):
+        fetch(port)
+
+
+@pytest.mark.slow
+def test_the_page_has_the_runs_that_go_on_and_the_report_of_those_that_are_finished(study):
+    page = watch_command._LivePage(Watch(study))()
+    assert '<meta http-equiv="refresh" content="10">' in page
+    assert f'<th scope="row">{OTHER}</th><td>planned</td><td class=number>0/3</td>' in page
+    assert 'id="timeline"' in page
+    shutil.rmtree(study / SOME)
+    page = watch_command._LivePage(Watch(study))()
+    assert "No report yet: " in page
+    assert "no run of the study is finished" in page
+    assert '<meta http-equiv="refresh" content="10">' in page
+
+
+def test_a_port_in_use_is_refused_in_one_line(study):
+    with socket.create_server((LOOPBACK, 0)) as taken:
+        port = taken.getsockname()[1]
+        done = watch(study, "--web", "--port", port)
+    assert done.exit_code == 2
+    assert (
+        done.stderr == f"error: --port: port {port} of 127.0.0.1 is in use; give another one, or 0 for any free one\n"
+    )
+
+
+GROWING = """
+from edgesim import Study, grid, run_study
+from pathlib import Path
+
+if __name__ == "__main__":
+    base = {"rounds": 1500, "learning": {"training": "none"}, "data": {"dataset": "none"},
+            "round": {"payload_bits": 1e7}}
+    run_study(Study("s", grid(base, {"round.tmax_s": [0.01, 0.8]}, [0, 1])), Path("out"), jobs=1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs interrupts")
+def test_a_study_of_another_process_is_watched_to_its_end_in_terminal_and_browser(tmp_path, monkeypatch):
+    (tmp_path / "growing.py").write_text(GROWING)
+    started = subprocess.Popen([sys.executable, "growing.py"], cwd=tmp_path, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
+    monkeypatch.setattr(watch_command, "_BETWEEN_LINES_S", 0.2)
+    monkeypatch.setattr(watch_command, "_BETWEEN_LOOKS_S", 0.1)
+    monkeypatch.setattr(watch_command, "_REFRESH_S", 0.4)
+    monkeypatch.setattr(watch_command, "_PORT", 0)
+    said = io.StringIO()
+    monkeypatch.setattr(watch_command, "say", lambda line: print(line, file=said))
+    out, pages, found = tmp_path / "out", [], []
+    try:
+        while not (out / "plan.json").is_file():
+            assert started.poll() is None
+            time.sleep(0.05)
+
+        def browse():
+            while "http" not in said.getvalue():
+                time.sleep(0.05)
+            port = int(said.getvalue().split(":")[2].split("/")[0])
+            while True:
+                try:
+                    pages.append(fetch(port)[1])
+                except OSError:
+                    return
+                time.sleep(1)
+
+        browser = threading.Thread(target=browse)
+        browser.start()
+        found.append(watch(out, "--web"))
+        browser.join()
+    finally:
+        started.kill()
+        started.wait()
+    (done,) = found
+    assert done.exit_code == 1, "two runs failed"
+    lines = [line for line in done.stdout.splitlines() if line.startswith(f"{out}: 4 runs")]
+    assert any("1 running" in line for line in lines)
+    assert lines[-1] == f"{out}: 4 runs: 2 finished, 2 failed; 3,000 of 6,000 rounds"
+    rounds = [int(re.search(r"; ([\d,]+) of", line)[1].replace(",", "")) for line in lines]
+    assert rounds == sorted(rounds)
+    assert len(set(rounds)) > 3, rounds
+    assert any("last heard of" in page for page in pages)
+    assert 'http-equiv="refresh"' in pages[0]
+    assert 'http-equiv="refresh"' not in pages[-1], "the last page stays as it is"
+    assert pages[-1].count("<td>finished</td>") == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs interrupts")
+def test_ctrl_c_ends_the_watch_without_a_word(study):
+    command = [sys.executable, "-m", "edgesim", "watch", str(study)]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(f"{study}: 4 runs: 1 finished, 2 planned, 1 failed")
+    process.send_signal(2)
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
