@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from edgesim.plots.style import PALETTE
+from edgesim.plots.palette import PALETTE
 
 FIGURES = Path(__file__).parent / "figures"
 _TINTS = (1.0, 0.75, 0.5, 0.3, 0.16)

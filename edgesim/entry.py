@@ -6,8 +6,11 @@ import sys
 def main() -> None:
     """Run the command line."""
     try:
-        from edgesim.cli import main as run
-
+        if sys.argv[1:2] == ["report"]:
+            # It only reads, and what the other commands load takes longer than a report.
+            from edgesim.terminal.report_command import main as run
+        else:
+            from edgesim.cli import main as run
         run()
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

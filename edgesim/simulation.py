@@ -37,6 +37,7 @@ from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
 from edgesim.registry import blamed, plug_ins_named
 from edgesim.runs import feasibility, named_code, processes, records, resumption
+from edgesim.runs.absence_file import forget_absences, write_absences
 from edgesim.runs.inputs import VERSION, input_digests
 from edgesim.runs.lease import Lease, Taken, is_of_lease, leased
 from edgesim.runs.notes import Notes, end_notes, start_notes
@@ -47,6 +48,7 @@ from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
 from edgesim.streams import Streams
 from edgesim.traces import models
+from edgesim.traces.absences import absences
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.slots import Slots
 
@@ -55,6 +57,9 @@ UNFINISHED, SHORTER = "was unfinished", "was shorter"
 
 CHECKPOINT_S = 10.0
 """Least wall time between two checkpoints of a run."""
+
+_MOST_SHOWN = 10_000
+"""Devices from which on pictures show groups of them, and nothing is written of the absences of each."""
 
 Status = Literal["finished", "failed", "interrupted"]
 
@@ -231,6 +236,15 @@ class _Begin:
     until: int | None
 
 
+def _write_absences(folder: Path, world: World, end_s: float) -> None:
+    """Write when devices were absent, where they come and go and the table is small enough to be looked at."""
+    count = world.config.devices.count
+    if world.config.availability.model != "always" and count < _MOST_SHOWN:
+        found = absences(world.availability, count, end_s)
+        if found is not None:
+            write_absences(folder, *found)
+
+
 def _reused(folder: Path) -> Result:
     with suppress(OSError):
         # Of a process that was killed when the run had just finished.
@@ -268,6 +282,7 @@ def _simulated(
         signals = held.enter_context(processes.uninterrupted())
         writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
+        forget_absences(folder)
         server, report = Server(parts, calls.on_round), parts.report
         if config.privacy.mechanism != "none":
             report.totals.uploads = {}
@@ -295,6 +310,7 @@ def _simulated(
                 if not report.totals.rounds:
                     raise EdgesimError(f"no {_MODEL[config.round.protocol]}: {reason}")
                 learner.save(folder)
+                _write_absences(folder, world, parts.clock.now)
                 status = "finished"
         except EdgesimError as error:
             reason = str(error)

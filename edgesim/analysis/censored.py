@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from edgesim.arrays import Floats, Integers
 
@@ -39,7 +39,7 @@ def order(first: Outcomes, second: Outcomes) -> Integers:
 def sign_test_p(signs: Integers) -> float:
     """Two-sided p of the paired sign test; pairs of sign 0 are left out, and without any other p is 1."""
     below, above = int((signs < 0).sum()), int((signs > 0).sum())
-    return float(stats.binomtest(below, below + above).pvalue) if below + above else 1.0
+    return float(scipy.stats.binomtest(below, below + above).pvalue) if below + above else 1.0
 
 
 def log_rank_p(first: Outcomes, second: Outcomes) -> float:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import linregress, t
+import scipy
 
 from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, evaluations, like_the_last
 from edgesim.analysis.runs import Run
@@ -54,9 +54,9 @@ def growth(devices: Floats, seconds: Floats) -> Growth:
         raise EdgesimError("growth: expected numbers of devices and seconds above 0")
     if len(np.unique(devices)) < 2:
         raise EdgesimError("growth: expected runs of two numbers of devices or more")
-    fit = linregress(np.log(devices), np.log(seconds))
+    fit = scipy.stats.linregress(np.log(devices), np.log(seconds))
     freedom = len(devices) - 2
-    reach = float(t.ppf(0.975, freedom)) * float(fit.stderr) if freedom else np.nan
+    reach = float(scipy.stats.t.ppf(0.975, freedom)) * float(fit.stderr) if freedom else np.nan
     return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach)
 
 

@@ -228,6 +228,15 @@ class Study:
         """Names of all knobs, in order of first appearance."""
         return list(dict.fromkeys(name for entry in self.planned for name in entry.run.knobs))
 
+    @property
+    def compared_knob(self) -> tuple[str, Knob] | None:
+        """The policy with the study's reference, or the first knob whose values are texts with the first of these."""
+        values = {name: [run.knobs[name] for run in self.finished if name in run.knobs] for name in self.knob_names}
+        if self.reference in values.get("policy", []) and len(set(values["policy"])) > 1:
+            return "policy", self.reference
+        texts = [name for name, found in values.items() if len(set(found)) > 1 and isinstance(found[0], str)]
+        return (texts[0], values[texts[0]][0]) if texts else None
+
 
 Status = Callable[[Path, Mapping[str, Any]], str]
 """Says how far the run of a folder is that is to have a config."""

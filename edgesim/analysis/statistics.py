@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from edgesim.arrays import Floats
 from edgesim.streams import Streams
@@ -41,7 +41,7 @@ def mean_interval(values: ArrayLike, least: int = 2, level: float = LEVEL) -> In
     mean = float(sample.mean()) if sample.size else np.nan
     if sample.size < least:
         return Interval(mean, np.nan, np.nan)
-    half = float(stats.t.ppf(0.5 + level / 2, sample.size - 1) * spread(sample) / np.sqrt(sample.size))
+    half = float(scipy.stats.t.ppf(0.5 + level / 2, sample.size - 1) * spread(sample) / np.sqrt(sample.size))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -69,7 +69,7 @@ def paired_t_p(first: ArrayLike, second: ArrayLike) -> float:
     mean, deviation = differences.mean(), spread(differences)
     if deviation == 0.0:
         return 1.0 if mean == 0.0 else 2.0 ** (1 - count)
-    return float(2 * stats.t.sf(abs(mean) / (deviation / np.sqrt(count)), count - 1))
+    return float(2 * scipy.stats.t.sf(abs(mean) / (deviation / np.sqrt(count)), count - 1))
 
 
 def wilcoxon_p(differences: ArrayLike) -> float:
@@ -83,10 +83,12 @@ def wilcoxon_p(differences: ArrayLike) -> float:
     if not sample.any():
         return 1.0
     if sample.size > _ENUMERATED:
-        return float(stats.wilcoxon(sample).pvalue)
+        return float(scipy.stats.wilcoxon(sample).pvalue)
     # SciPy's own enumeration of signs, for differences with ties, takes most of a second.
-    ranks = np.sign(sample) * stats.rankdata(np.abs(sample[sample != 0]))[np.cumsum(sample != 0) - 1]
-    found = stats.permutation_test((ranks,), np.sum, permutation_type="samples", vectorized=True, n_resamples=np.inf)
+    ranks = np.sign(sample) * scipy.stats.rankdata(np.abs(sample[sample != 0]))[np.cumsum(sample != 0) - 1]
+    found = scipy.stats.permutation_test(
+        (ranks,), np.sum, permutation_type="samples", vectorized=True, n_resamples=np.inf
+    )
     return float(found.pvalue)
 
 
@@ -125,7 +127,7 @@ def bootstrap_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
     if np.ptp(sample) == 0.0:
         return Interval(mean, mean, mean)
     draws = Streams(0).generator("bootstrap")
-    found = stats.bootstrap((sample,), np.mean, n_resamples=RESAMPLES, confidence_level=level, random_state=draws)
+    found = scipy.stats.bootstrap((sample,), np.mean, n_resamples=RESAMPLES, confidence_level=level, random_state=draws)
     return Interval(mean, float(found.confidence_interval.low), float(found.confidence_interval.high))
 
 

@@ -86,3 +86,10 @@ def _used_over_rounds(updates: pd.DataFrame) -> Integers:
 def _keys(number: pd.Series | Integers, device: pd.Series | Integers) -> Integers:
     """One integer per (number, device), both below 2^31 as in the tables."""
     return np.asarray(number, dtype=np.int64) * 2**32 + np.asarray(device, dtype=np.int64)
+
+
+def shares(work: pd.DataFrame, amount: str) -> dict[str, float]:
+    """Share of each kind in an amount of all work, as `work_by_kind` gives it; zeros if there was no work."""
+    of_kinds = totals(work)[amount]
+    whole = float(of_kinds.sum()) or 1.0
+    return {str(kind): float(part) / whole for kind, part in of_kinds.items()}

@@ -8,14 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from edgesim.analysis.metrics import final_accuracy, start_accuracy
-from edgesim.analysis.runs import Run
-from edgesim.arrays import Floats
+from edgesim.analysis.courses import Over, accuracy_course
+from edgesim.analysis.metrics import final_accuracy
 from edgesim.plots.groups import Panel, Series, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
 from edgesim.plots.panel_figures import line_panels
-
-Over = Literal["rounds", "seconds"]
 
 _MOST_BANDS = 3
 """Most series that all get a band; of more, two are compared and the others are thin lines."""
@@ -45,7 +42,7 @@ def draw_accuracy(
         foremost = compared(panels, reference)
         for axes, panel in drawn.each:
             for series in panel.series:
-                places, values = curve(series, over)
+                places, values = accuracy_course(series.runs, over)
                 places = places / HOUR_S if in_hours else places
                 bands = [drawn_interval(column).within(0, 1) for column in values.T]
                 look, thick = drawn.styles[series.label], series.label in foremost
@@ -112,27 +109,3 @@ def longest_s(panels: Sequence[Panel]) -> float:
     """Simulated seconds of the longest run."""
     runs = (run for panel in panels for series in panel.series for run in series.runs)
     return max(float(run.rounds["t_end_s"].iloc[-1]) for run in runs)
-
-
-def curve(series: Series, over: Over) -> tuple[Floats, Floats]:
-    """Positions on the x axis [p] and the accuracy of every seed there [seeds, p]."""
-    paths = [_path(run, over) for run in series.runs]
-    if over == "rounds":
-        places = paths[0][0]
-        for other, _ in paths[1:]:
-            places = np.intersect1d(places, other)
-        return places, np.stack([values[np.searchsorted(at, places)] for at, values in paths])
-    first, last = max(at[0] for at, _ in paths), min(at[-1] for at, _ in paths)
-    places = np.unique(np.concatenate([at for at, _ in paths]))
-    places = places[(places >= first) & (places <= last)]
-    return places, np.stack([values[np.searchsorted(at, places, side="right") - 1] for at, values in paths])
-
-
-def _path(run: Run, over: Over) -> tuple[Floats, Floats]:
-    tests = run.tests.drop_duplicates("round") if over == "rounds" else run.tests
-    at = tests["round" if over == "rounds" else "t_s"].to_numpy(dtype=np.float64)
-    values = tests["accuracy"].to_numpy(dtype=np.float64)
-    start = start_accuracy(run.metrics)
-    if start is None:
-        return at, values
-    return np.concatenate([[0.0], at]), np.concatenate([[start], values])

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from edgesim.analysis.band_use import Steps, band_use
 from edgesim.analysis.runs import Run
 from edgesim.files.plain_text import figure_text
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.gantt import round_drawn
 
 MOST_ROUNDS = 10
@@ -52,9 +52,9 @@ def _uploads(run: Run) -> pd.DataFrame:
 def _draw(axes: Axes, use: Steps, rounds: pd.DataFrame, mean: float) -> None:
     begin_s, end_s = float(rounds["t_start_s"].iloc[0]), float(rounds["t_end_s"].iloc[-1])
     t_s, share = np.append(0.0, use.t_s), np.append(0.0, use.share)
-    axes.fill_between(t_s, share, step="post", color=style.PALETTE["sky"], alpha=0.4, linewidth=0)
-    axes.step(t_s, share, where="post", color=style.PALETTE["blue"], linewidth=0.8)
+    axes.fill_between(t_s, share, step="post", color=palette.PALETTE["sky"], alpha=0.4, linewidth=0)
+    axes.step(t_s, share, where="post", color=palette.PALETTE["blue"], linewidth=0.8)
     for t_s in rounds["t_end_s"]:
         axes.axvline(t_s, color="black", linestyle=":", linewidth=0.6)
-    axes.axhline(mean, color=style.PALETTE["vermilion"], linestyle="--", linewidth=0.9)
+    axes.axhline(mean, color=palette.PALETTE["vermilion"], linestyle="--", linewidth=0.9)
     axes.set(xlim=(begin_s, end_s), ylim=(0, 1.04))

@@ -3,9 +3,12 @@
 from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
-from edgesim.plots import style
+from edgesim.plots import palette, style
 
-_LINES = {"mean": ("mean", style.PALETTE["blue"], "-"), "least": ("least charged device", style.PALETTE["orange"], "-")}
+_LINES = {
+    "mean": ("mean", palette.PALETTE["blue"], "-"),
+    "least": ("least charged device", palette.PALETTE["orange"], "-"),
+}
 
 
 def has_batteries(run: Run) -> bool:

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 from edgesim.analysis.metrics import scheduled_share
 from edgesim.analysis.runs import Run
 from edgesim.files.plain_text import figure_text
-from edgesim.plots import style
+from edgesim.plots import palette, style
 
 _MARKS = ("o", "s", "D", "v", "P", "X", "^")
 """Marker shapes of the devices, one per station; further stations use the same shapes again."""
@@ -56,13 +56,13 @@ def draw_cell_map(run: Run) -> Figure:
                     bbox={"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.7},
                 )
         axes.scatter(
-            stations["x_m"], stations["y_m"], marker="^", s=55, c=style.PALETTE["vermilion"],
+            stations["x_m"], stations["y_m"], marker="^", s=55, c=palette.PALETTE["vermilion"],
             edgecolors="white", linewidths=0.7, zorder=3,
         )  # fmt: skip
         style.name_run(figure, run.folder.name)
         axes.set(aspect="equal", xlabel="east of the centre (m)", ylabel="north of the centre (m)")
         figure.colorbar(dots, ax=axes, label="share of rounds scheduled", shrink=0.85)
-        marks = [_mark("^", style.PALETTE["vermilion"])]
+        marks = [_mark("^", palette.PALETTE["vermilion"])]
         marks += [_mark(_MARKS[station % len(_MARKS)], "#666666") for station in with_devices["station"]]
         style.legend_below(figure, marks, labels)
     return figure

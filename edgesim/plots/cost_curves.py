@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from edgesim.analysis.runs import Run
 from edgesim.analysis.spending import COSTS, Cost, accuracy_over, spending
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.groups import knob_text
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
@@ -41,7 +41,7 @@ def draw_cost_curves(runs: Sequence[Run], row: str, series: str, foremost: Colle
         tables.setdefault((run.knobs[row], str(run.knobs[series])), []).append(spending(run))
     rows = {value: knob_text(row, value) for value in dict.fromkeys(run.knobs[row] for run in runs)}
     labels = list(dict.fromkeys(name for _, name in tables))
-    styles = style.line_styles(labels)
+    styles = palette.line_styles(labels)
     lines: dict[str, Line2D] = {}
     titles = [text for text in rows.values() for _ in COSTS]
     banded = bool(foremost) and max(map(len, tables.values())) >= LEAST_SEEDS
@@ -77,7 +77,7 @@ def _scale_accuracy(axes: Axes, least: float, most: float) -> None:
 
 
 def _draw_line(
-    axes: Axes, tables: Sequence[pd.DataFrame], cost: Cost, look: style.LineStyle, thick: bool, first_mark: int
+    axes: Axes, tables: Sequence[pd.DataFrame], cost: Cost, look: palette.LineStyle, thick: bool, first_mark: int
 ) -> Line2D:
     places, values = accuracy_over(tables, cost, _POINTS)
     bands = [drawn_interval(column).within(0, 1) for column in values.T]

@@ -10,7 +10,7 @@ from scipy import stats
 
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Booleans, Floats
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, Series, labels_of
 
 KINDS = ("compute", "upload", "round")
@@ -24,7 +24,7 @@ def draw_delay_cdf(panels: Sequence[Panel]) -> Figure:
     the Kaplan-Meier estimate, whose curve ends below 1 if the longest durations were all cut short.
     """
     labels = labels_of(panels)
-    styles = style.line_styles(labels)
+    styles = palette.line_styles(labels)
     legend = labels if len(labels) > 1 else []
     with style.figure(style.PAGE_IN, 1.75 * len(panels), legend) as figure:
         grid = figure.subplots(len(panels), len(KINDS), squeeze=False, sharey=True, sharex="col")

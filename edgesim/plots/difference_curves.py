@@ -1,18 +1,18 @@
 """Paired differences of accuracy over time: what a choice is ahead of the reference, seed by seed."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.pairing import Pairing
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
-from edgesim.plots import style
-from edgesim.plots.accuracy import HOUR_S, LABELS, Over, curve, longest_s
+from edgesim.plots import palette, style
+from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
@@ -28,7 +28,7 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
     partner = {run.folder: other for one in found for run, other in one.runs}
     labels, titles = labels_of(lines), [line.title for line in lines]
     several = len(lines) > 1
-    styles = style.line_styles(titles)
+    styles = palette.line_styles(titles)
     in_hours = over == "seconds" and longest_s(lines) >= HOUR_S
     width, height = style.panel_size(len(labels), 1.55 if len(labels) > 3 else 2.0)
     note = spread_note(lines, "95 % bands of the paired differences").removeprefix("\n")
@@ -67,6 +67,6 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
 
 def _ahead(series: Series, partners: Sequence[Run], over: Over) -> tuple[Floats, Floats]:
     """Positions on the x axis [p] and by how much each seed's run is ahead of its partner there [seeds, p]."""
-    places, values = curve(Series("", (*series.runs, *partners)), over)
+    places, values = accuracy_course((*series.runs, *partners), over)
     mine, theirs = np.split(values, 2)
     return places, mine - theirs

@@ -13,7 +13,7 @@ from edgesim.analysis.differences import WORDS, summarise_differences
 from edgesim.analysis.pairing import Comparison, Pairing
 from edgesim.analysis.runs import value_text
 from edgesim.files.plain_text import figure_text
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.groups import labels_of, panels_of, quantity
 from edgesim.plots.intervals import LEAST_SEEDS
 
@@ -47,7 +47,7 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
     differing = {one.measure for one, row in zip(found, table, strict=True) if row["below"] or row["above"]}
     measures = [name for name in present if name in differing] or present
     titles = [panel.title for panel in panels]
-    styles = style.line_styles(titles)
+    styles = palette.line_styles(titles)
     several = len(panels) > 1
     names = [style.folded(row, _NAMES_IN) for row in rows]
     row_in = max(0.09 + 0.115 * max(name.count("\n") + 1 for name in names), 0.09 * len(panels) + 0.05)
@@ -78,7 +78,7 @@ def draw_differences(found: Sequence[Comparison], reference: str) -> Figure:
         for axes in every[:: style.abreast(len(every))]:
             axes.set_ylabel(against([one.pairing for one in found], reference))
         marks = [Line2D([], [], color=styles[name].color, marker=styles[name].marker) for name in titles if several]
-        looks = [Line2D([], [], color=style.PALETTE["slate"], **look) for look in _LOOKS.values()]
+        looks = [Line2D([], [], color=palette.PALETTE["slate"], **look) for look in _LOOKS.values()]
         style.legend_below(figure, [*marks, *looks], legend)
     return figure
 
@@ -90,7 +90,7 @@ def against(found: Sequence[Pairing], reference: str) -> str:
     return figure_text(f"{other}against {reference}")
 
 
-def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: style.LineStyle) -> None:
+def _draw_row(axes: Axes, place: float, row: Mapping[str, Any], look: palette.LineStyle) -> None:
     told = row["p_holm"] < 0.05
     if row["never"]:
         below, above = WORDS.get(row["measure"], ("lower", "higher"))

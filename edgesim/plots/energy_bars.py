@@ -7,16 +7,16 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.energy_use import IDLE, energy_by_activity_j
 from edgesim.analysis.runs import Run
-from edgesim.plots import style
+from edgesim.plots import palette
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 
 _LABEL = "energy (J per round)"
 _PARTS = {
-    "compute": Part("compute", style.PALETTE["orange"]),
-    "upload": Part("upload", style.PALETTE["blue"], "////"),
-    "download": Part("download", style.PALETTE["sky"], "...."),
-    IDLE: Part("idle", style.PALETTE["grey"], "xxxx"),
+    "compute": Part("compute", palette.PALETTE["orange"]),
+    "upload": Part("upload", palette.PALETTE["blue"], "////"),
+    "download": Part("download", palette.PALETTE["sky"], "...."),
+    IDLE: Part("idle", palette.PALETTE["grey"], "xxxx"),
 }
 
 

@@ -11,6 +11,7 @@ from typing import get_args
 import pandas as pd
 from matplotlib.figure import Figure
 
+from edgesim.analysis.courses import Over
 from edgesim.analysis.differences import differences
 from edgesim.analysis.made import Made, digest_of, digest_of_study
 from edgesim.analysis.measures import TO_TARGET
@@ -24,7 +25,7 @@ from edgesim.analysis.waste import AMOUNTS
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import refuse_link
 from edgesim.plots import heat_map, style
-from edgesim.plots.accuracy import Over, draw_accuracy
+from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.album import Album, Pictures
 from edgesim.plots.band_use import draw_band_use
 from edgesim.plots.battery import draw_battery, has_batteries
@@ -135,7 +136,7 @@ def of_study(study: Study) -> Pictures:
     _of_one_run(runs[0], pictures)
     _of_series(runs, pictures, study)
     _of_losses(runs, pictures)
-    if compared := compared_knob(study):
+    if compared := study.compared_knob:
         add_paired(study, *compared, pictures)
     first_on = {run.knobs.get("topology"): run for run in reversed(runs)}
     for topology, run in first_on.items():
@@ -205,15 +206,6 @@ def _of_losses(runs: Sequence[Run], pictures: Pictures) -> None:
     found = pairs(runs)[0]
     if found and len(panels_of_pairs(found)) <= MOST_PANELS:
         pictures.add("participation_loss", lambda: draw_participation_loss(found), runs)
-
-
-def compared_knob(study: Study) -> tuple[str, Knob] | None:
-    """The policy with the study's reference, or the first knob whose values are texts with the first of these."""
-    values = {name: [run.knobs[name] for run in study.finished if name in run.knobs] for name in study.knob_names}
-    if study.reference in values.get("policy", []) and len(set(values["policy"])) > 1:
-        return "policy", study.reference
-    texts = [name for name, found in values.items() if len(set(found)) > 1 and isinstance(found[0], str)]
-    return (texts[0], values[texts[0]][0]) if texts else None
 
 
 def draw_against(study: Study, knob: str, reference: Knob, out: Path, called: str | None = None) -> None:

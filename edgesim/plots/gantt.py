@@ -9,14 +9,14 @@ from matplotlib.patches import Patch
 from edgesim.analysis.metrics import scheduled_devices
 from edgesim.analysis.runs import Run
 from edgesim.errors import EdgesimError
-from edgesim.plots import style
+from edgesim.plots import palette, style
 
 MOST_DEVICES = 60
 
 _COLORS = {
-    "download": style.PALETTE["sky"],
-    "compute": style.PALETTE["orange"],
-    "upload": style.PALETTE["blue"],
+    "download": palette.PALETTE["sky"],
+    "compute": palette.PALETTE["orange"],
+    "upload": palette.PALETTE["blue"],
 }
 _HATCHES = {
     "late": "////",
@@ -60,7 +60,7 @@ def draw_gantt(run: Run, round: int | None = None) -> Figure:
                 edgecolor="white" if _HATCHES.get(outcome) else "none",
                 linewidth=0,
             )
-        axes.axvline(run.tmax_s, color=style.PALETTE["vermilion"], linestyle="--", linewidth=1)
+        axes.axvline(run.tmax_s, color=palette.PALETTE["vermilion"], linestyle="--", linewidth=1)
         end_s = float(facts["t_end_s"] - facts["t_start_s"])
         axes.axvline(end_s, color="black", linestyle=":", linewidth=1)
         axes.set(xlim=(0, 1.04 * max(run.tmax_s, end_s)), ylim=(max(len(shown), 1) - 0.4, -0.6))
@@ -107,6 +107,6 @@ def _handles(rows: pd.DataFrame) -> list[Patch | Line2D]:
             handles.append(Patch(color=_COLORS["compute"], alpha=0.3, linewidth=0, label="not scheduled"))
         elif outcome in outcomes:
             handles.append(Patch(facecolor="#777777", edgecolor="white", hatch=hatch, linewidth=0, label=outcome))
-    handles.append(Line2D([], [], color=style.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline"))
+    handles.append(Line2D([], [], color=palette.PALETTE["vermilion"], linestyle="--", linewidth=1, label="deadline"))
     handles.append(Line2D([], [], color="black", linestyle=":", linewidth=1, label="round's end"))
     return handles

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from edgesim.analysis.metrics import final_accuracy
 from edgesim.analysis.runs import Run
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.intervals import drawn_interval
 
 _PANELS = {"noise": "noise multiplier z (1)", "epsilon": "epsilon (1)"}
@@ -25,7 +25,7 @@ def draw_noise(runs: Sequence[Run]) -> Figure:
     for run in runs:
         groups.setdefault((str(run.knobs["mechanism"]), float(run.knobs.get("noise", 0))), []).append(run)
     noisy = list(dict.fromkeys(name for name, noise in groups if noise))
-    styles = style.line_styles(noisy)
+    styles = palette.line_styles(noisy)
     clipped = [run for (_, noise), group in groups.items() if not noise for run in group]
     texts = [*noisy, *(["clipping alone"] if clipped else [])]
     with style.figure(style.PAGE_IN, 2.2, texts) as figure:

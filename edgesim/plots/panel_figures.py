@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from edgesim.analysis.statistics import Interval
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, labels_of
 
 _NAMES_IN = 1.25
@@ -24,7 +24,7 @@ class PanelFigure:
     figure: Figure
     labels: list[str]
     """The series of all panels; where they are rows, row i of every panel is that of label i, the first one on top."""
-    styles: dict[str, style.LineStyle]
+    styles: dict[str, palette.LineStyle]
     """Line style of each series, by its label."""
     each: list[tuple[Axes, Panel]]
     lines: dict[str, Line2D] = field(default_factory=dict)
@@ -93,4 +93,4 @@ def _frame(panels: Sequence[Panel], panel_in: float, legend: Sequence[str]) -> I
         grid = style.panel_grid(figure, [panel.title for panel in panels])
         for axes in grid[1:]:
             axes.sharex(grid[0])
-        yield PanelFigure(figure, labels, style.line_styles(labels), list(zip(grid, panels, strict=True)))
+        yield PanelFigure(figure, labels, palette.line_styles(labels), list(zip(grid, panels, strict=True)))

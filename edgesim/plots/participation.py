@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator, MultipleLocator
 
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval
 
 DAY_S = 86_400.0
@@ -29,7 +29,7 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
     lower axis does not begin at 0, since arrivals differ little from selected devices.
     """
     tables = [by_hour(run.rounds) for run in runs]
-    styles = style.line_styles(list(_COLUMNS.values()))
+    styles = palette.line_styles(list(_COLUMNS.values()))
     with style.figure(style.COLUMN_IN, 2.9) as figure:
         above, below = figure.subplots(2, 1, sharex=True)
         for axes, names in ((above, ["candidates"]), (below, ["selected", "arrived"])):
@@ -46,7 +46,7 @@ def draw_participation(runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _draw_hours(axes: Axes, seeds: Sequence[Floats], label: str, look: style.LineStyle) -> None:
+def _draw_hours(axes: Axes, seeds: Sequence[Floats], label: str, look: palette.LineStyle) -> None:
     """Draw the mean over seeds of a quantity by hour, [24] per seed, with its interval for three seeds or more."""
     bands = [drawn_interval(column[~np.isnan(column)]).within(0) for column in np.array(seeds).T]
     hours = np.arange(24) + 0.5

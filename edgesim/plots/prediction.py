@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, PercentFormatter
 
 from edgesim.arrays import Floats
-from edgesim.plots import style
+from edgesim.plots import palette, style
 
 
 class Score(NamedTuple):
@@ -26,7 +26,7 @@ def draw_sensitivity(
 
     ``scores`` are by trace and by (K_h, K).
     """
-    styles = style.line_styles(list(scores))
+    styles = palette.line_styles(list(scores))
     with style.figure(style.PAGE_IN, 3.4, list(scores)) as figure:
         grid = figure.subplots(2, 2, sharey="row", sharex="col")
         for trace, found in scores.items():
@@ -49,13 +49,13 @@ def draw_sensitivity(
 def draw_over_time(t_h: Floats, online_share: Floats, accuracy: Mapping[str, tuple[Floats, Floats]]) -> Figure:
     """Accuracy of each predictor over time in hours (above) and the share of devices online at ``t_h``, [n] (below)."""
     names = list(accuracy)
-    styles = style.line_styles(names)
+    styles = palette.line_styles(names)
     with style.figure(style.COLUMN_IN, 2.8, names) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
         for name, (at_h, values) in accuracy.items():
             above.plot(at_h, values, **styles[name].line())
         above.set_ylabel("accuracy (1)")
-        below.plot(t_h, online_share, color=style.PALETTE["grey"], linewidth=0.8)
+        below.plot(t_h, online_share, color=palette.PALETTE["grey"], linewidth=0.8)
         below.set(ylim=(0, None), xlabel="simulated time (h)", ylabel="online")
         below.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         for axes in (above, below):
@@ -70,7 +70,7 @@ def draw_costs(prediction_s: Mapping[str, Floats], overhead_s: Mapping[str, Floa
     Selectors ``without`` such work are only named, since the logarithmic axis has no 0.
     """
     names = [*prediction_s, *overhead_s]
-    styles = style.line_styles(names)
+    styles = palette.line_styles(names)
     with style.figure(style.PAGE_IN, 2.15, names) as figure:
         left, right = figure.subplots(1, 2, sharey=True)
         lines = [

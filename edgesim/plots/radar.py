@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from edgesim.arrays import Floats
 from edgesim.files.plain_text import figure_text
-from edgesim.plots import style
+from edgesim.plots import palette, style
 
 AXES = {
     "final_accuracy": ("accuracy", True),
@@ -46,7 +46,7 @@ def draw_radar(summary: pd.DataFrame, panel: str, series: str) -> Figure:
     """
     names = [name for name in AXES if name in summary and summary[name].notna().any()]
     labels = list(dict.fromkeys(summary[series]))
-    styles = style.line_styles(labels)
+    styles = palette.line_styles(labels)
     panels = list(summary.groupby(panel, sort=False))
     angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
     across, lines = style.abreast(len(panels)), style.rows_of(len(panels))

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from edgesim.analysis.metrics import start_accuracy, to_target
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, spread_note
 
@@ -39,7 +39,7 @@ def draw_rounds_to_target(panels: Sequence[Panel], levels: Sequence[float]) -> F
     the other runs count with the last round that they tested. Every level must lie above every run's start accuracy.
     """
     labels = labels_of(panels)
-    styles = style.line_styles(labels)
+    styles = palette.line_styles(labels)
     width, height = style.panel_size(len(panels), 2.0)
     with style.figure(width, height, [*labels, _NEVER]) as figure:
         grid = style.panel_grid(figure, [panel.title for panel in panels])

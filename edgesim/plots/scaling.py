@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from edgesim.analysis.convergence import CLOCKS, growth
 from edgesim.analysis.runs import Run
-from edgesim.plots import style
+from edgesim.plots import palette, style
 
 _TITLES = {"simulated": "simulated time", "wall": "wall time"}
 
@@ -23,7 +23,7 @@ def draw_scaling(runs: Sequence[Run], series: str) -> Figure:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         groups.setdefault(str(run.knobs[series]), []).append(run)
-    styles = style.line_styles(list(groups))
+    styles = palette.line_styles(list(groups))
     devices = {name: np.array([run.device_count for run in group], dtype=np.float64) for name, group in groups.items()}
     seconds = {
         clock: {name: np.array([of(run) for run in group]) for name, group in groups.items()}

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, PercentFormatter
 
 from edgesim.arrays import Floats
 from edgesim.files.plain_text import figure_text
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.traces.session_statistics import Anatomy
 
 ONLINE_SHARE = 0.2026
@@ -40,7 +40,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
     ``published`` marks what FedDance reports.
     """
     labels, texts = list(traces), list(map(figure_text, traces))
-    styles = style.line_styles(labels)
+    styles = palette.line_styles(labels)
     over_time = {label: _over_time(trace) for label, trace in traces.items()}
     apart = [label for label, (*_, recorded) in over_time.items() if recorded[-1] < 0.99]
     notes = {"(c): mean of each device": _WIDE} | ({"(e): still recorded": _THIN} if apart else {})
@@ -84,7 +84,7 @@ def draw_anatomy(traces: Mapping[str, Anatomy], published: bool = False) -> Figu
         for axes in (sessions, durations, gaps):
             axes.set_ylim(0, 1.02)
         handles = [Line2D([], [], **styles[label].line()) for label in labels]
-        handles += [Line2D([], [], color=style.PALETTE["black"], **look) for look in notes.values()]
+        handles += [Line2D([], [], color=palette.PALETTE["black"], **look) for look in notes.values()]
         style.legend_below(figure, handles, [*texts, *notes])
     return figure
 
@@ -111,11 +111,11 @@ def _mark_published(sessions: Axes, durations: Axes, gaps: Axes, hours: Axes) ->
     ):
         axes.axvspan(low, high, color="#EEEEEE", zorder=0)
         axes.annotate(text, (low, 0.98), xytext=(2, 0), textcoords="offset points", va="top", fontsize=7)
-    gaps.plot(_HOUR_S, 1 - LONG_GAP_SHARE, marker="v", color=style.PALETTE["black"], linestyle="none")
+    gaps.plot(_HOUR_S, 1 - LONG_GAP_SHARE, marker="v", color=palette.PALETTE["black"], linestyle="none")
     text = f"over {LONG_GAP_SHARE:.0%}\nof the devices\nabove 1 h"
-    arrow = {"arrowstyle": "-", "linewidth": 0.6, "color": style.PALETTE["grey"]}
+    arrow = {"arrowstyle": "-", "linewidth": 0.6, "color": palette.PALETTE["grey"]}
     gaps.annotate(text, (_HOUR_S, 1 - LONG_GAP_SHARE), (2, 0.95), fontsize=7, va="top", arrowprops=arrow)
-    hours.axhline(ONLINE_SHARE, color=style.PALETTE["black"], linewidth=0.8, linestyle=":")
+    hours.axhline(ONLINE_SHARE, color=palette.PALETTE["black"], linewidth=0.8, linestyle=":")
     hours.annotate(f"{ONLINE_SHARE:.2%} of all time", (16, ONLINE_SHARE), ha="center", va="bottom", fontsize=7)
 
 
@@ -125,7 +125,7 @@ def draw_capacity(tables: Mapping[str, tuple[Floats, Floats]]) -> Figure:
     with style.figure(*style.panel_size(len(names), 1.6)) as figure:
         for axes, name in zip(style.panel_grid(figure, list(map(figure_text, names))), names, strict=True):
             t_s, bps = _by_second(*tables[name])
-            axes.step(t_s, bps / 1e6, where="post", color=style.PALETTE["blue"], linewidth=0.6)
+            axes.step(t_s, bps / 1e6, where="post", color=palette.PALETTE["blue"], linewidth=0.6)
             axes.set(xlabel="time (s)", ylabel="capacity (Mbit/s)")
         # Not before all is drawn: the panels share their scale.
         axes.set_ylim(bottom=0)
@@ -140,7 +140,7 @@ def draw_profile(s_per_sample: Floats, link_bps: Floats | None) -> Figure:
     with style.figure(*style.panel_size(len(panels), 2.0)) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False)
         for axes, (values, what) in zip(grid[0], panels, strict=True):
-            _cdf(axes, values, color=style.PALETTE["blue"])
+            _cdf(axes, values, color=palette.PALETTE["blue"])
             axes.set(xscale="log", ylim=(0, 1.02), xlabel=what, ylabel="share of devices (1)")
             axes.grid()
     return figure

@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from edgesim.arrays import Floats
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.plots.groups import quantity
 from edgesim.plots.intervals import LEAST_SEEDS
 
-_COLOR, _BEST, _OTHER = style.PALETTE["blue"], style.PALETTE["vermilion"], style.PALETTE["grey"]
+_COLOR, _BEST, _OTHER = palette.PALETTE["blue"], palette.PALETTE["vermilion"], palette.PALETTE["grey"]
 _COUNTS, _BOUND, _SO_FAR = "trial, mean over seeds", "given up, or target not reached: at least this", "best so far"
 _LEAST_POINTS = 6
 """Trials from which contours are drawn between them."""
@@ -95,7 +95,7 @@ def draw_contour(trials: pd.DataFrame, x: str, y: str, measures: Sequence[str], 
             if len(values) >= _LEAST_POINTS and _spans_a_plane(*places):
                 shown = axes.tricontourf(*places, values, levels=10, cmap="viridis", alpha=0.8)
             dots = axes.scatter(*places, c=values, cmap="viridis", edgecolors="black", linewidths=0.4, s=16, zorder=3)
-            axes.plot(rest[x] * across.factor, rest[y] * up.factor, "x", color=style.PALETTE["black"], markersize=3)
+            axes.plot(rest[x] * across.factor, rest[y] * up.factor, "x", color=palette.PALETTE["black"], markersize=3)
             figure.colorbar(shown or dots, ax=axes, label=quantity(measure).axis)
             axes.grid(visible=False)
             axes.set(xlabel=across.axis, ylabel=up.axis)

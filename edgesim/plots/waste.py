@@ -6,19 +6,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
-from edgesim.analysis.waste import totals
-from edgesim.plots import style
+from edgesim.analysis.waste import shares
+from edgesim.plots import palette
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 from edgesim.runs.work_kinds import KINDS
 
 _LABELS = {"seconds": "share of device time (1)", "bits": "share of bits (1)", "joules": "share of energy (1)"}
 _PARTS = {
-    "useful": Part("useful", style.PALETTE["green"]),
-    "late": Part("late", style.PALETTE["orange"], "////"),
-    "dropped": Part("dropped", style.PALETTE["vermilion"], "xxxx"),
-    "unscheduled": Part("unscheduled", style.PALETTE["grey"]),
-    "unused": Part("unused", style.PALETTE["purple"], "...."),
+    "useful": Part("useful", palette.PALETTE["green"]),
+    "late": Part("late", palette.PALETTE["orange"], "////"),
+    "dropped": Part("dropped", palette.PALETTE["vermilion"], "xxxx"),
+    "unscheduled": Part("unscheduled", palette.PALETTE["grey"]),
+    "unused": Part("unused", palette.PALETTE["purple"], "...."),
 }
 
 
@@ -27,7 +27,7 @@ def draw_waste(panels: Sequence[Panel], amount: str) -> Figure:
 
     Means over seeds, a bar per series.
     """
-    return draw_stacks(panels, _PARTS, lambda run: shares(run, amount), _LABELS[amount], most=1.0)
+    return draw_stacks(panels, _PARTS, lambda run: shares(run.work_by_kind, amount), _LABELS[amount], most=1.0)
 
 
 def draw_waste_over_rounds(run: Run, amount: str) -> Figure:
@@ -35,10 +35,3 @@ def draw_waste_over_rounds(run: Run, amount: str) -> Figure:
     work = run.work_by_kind.pivot(index="round", columns="kind", values=amount)
     table = work.reindex(index=pd.Index(run.rounds["round"]), columns=list(KINDS)).fillna(0.0)
     return draw_stacks_over_rounds(table, _PARTS, _LABELS[amount], share=True)
-
-
-def shares(run: Run, amount: str) -> dict[str, float]:
-    """Share of an amount of the run's work by kind; zeros if there was no work."""
-    of_kinds = totals(run.work_by_kind)[amount]
-    whole = float(of_kinds.sum()) or 1.0
-    return {str(kind): float(part) / whole for kind, part in of_kinds.items()}

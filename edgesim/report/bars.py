@@ -1,4 +1,4 @@
-"""The timeline's bars: every row of ``activities``, and the time that devices were away with work of theirs."""
+"""The timeline's bars: every row of ``activities``, and the time in which devices were away."""
 
 from typing import Any
 
@@ -13,11 +13,38 @@ _MOST_TICKS = 2**30
 _BAND_STEPS = 10_000
 
 
-def with_away(activities: pd.DataFrame) -> pd.DataFrame:
-    """The rows by device and time, and one of ``away`` between each paused row and the next one of its device.
+def with_away(activities: pd.DataFrame, absences: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The rows by device and time, and ``away`` between each paused row and the next one of its device.
 
+    ``absences`` (`edgesim.runs.absence_file`) are away, too, where the device does nothing then; their round is 0.
     Columns ``round``, ``device``, ``activity``, ``outcome``, ``t_start_s``, ``t_end_s``, ``bandwidth_hz``.
     """
+    rows = _with_pauses(activities)
+    if absences is None or absences.empty:
+        return rows
+    away = _idle(absences, rows).assign(round=0, activity="away", outcome="done", bandwidth_hz=0.0)
+    both = pd.concat([rows, away[rows.columns]])
+    return both.sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
+
+
+def _idle(absences: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The parts of absences in which no row of the same device lies, by a sweep over the ends of both."""
+    parts = [
+        pd.DataFrame({"device": of["device"], "t_s": of[edge], "absent": absent * sign, "busy": (1 - absent) * sign})
+        for of, absent in ((absences, 1), (rows, 0))
+        for edge, sign in (("t_start_s", 1), ("t_end_s", -1))
+    ]
+    edges = pd.concat(parts).sort_values(["device", "t_s"], kind="stable", ignore_index=True)
+    # All that begins for a device ends, so that the sums are 0 where the next device begins.
+    free = (edges["absent"].cumsum() > 0) & (edges["busy"].cumsum() == 0)
+    found = pd.DataFrame({"device": edges["device"], "t_start_s": edges["t_s"], "t_end_s": edges["t_s"].shift(-1)})[
+        free
+    ]
+    return found[found["t_end_s"] > found["t_start_s"]]
+
+
+def _with_pauses(activities: pd.DataFrame) -> pd.DataFrame:
+    """The rows by device and time, and one of ``away`` between each paused row and the next one of its device."""
     columns = ["round", "device", "activity", "outcome", "t_start_s", "t_end_s", "bandwidth_hz"]
     rows = activities[columns].sort_values(["device", "t_start_s", "t_end_s"], kind="stable", ignore_index=True)
     follows = rows["device"].eq(rows["device"].shift(-1))

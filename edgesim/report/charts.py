@@ -24,14 +24,14 @@ from bokeh.models import (
 from bokeh.palettes import Viridis256
 from bokeh.plotting import figure
 
+from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.metrics import evaluations, start_accuracy
 from edgesim.analysis.spending import Cost, accuracy_over, spending
+from edgesim.analysis.waste import shares
 from edgesim.arrays import Floats
-from edgesim.plots.accuracy import Over, curve
 from edgesim.plots.groups import Series
 from edgesim.plots.intervals import drawn_interval
-from edgesim.plots.style import PALETTE, line_styles
-from edgesim.plots.waste import shares
+from edgesim.plots.palette import PALETTE, line_styles
 from edgesim.runs.work_kinds import KINDS
 
 Item = dict[str, Any]
@@ -115,7 +115,7 @@ def _course(one: Series, over: str) -> tuple[Floats, Floats] | None:
     """Amounts of a cost [p] and accuracies [runs, p]; None where the runs' costs are not known."""
     if over == "rounds" or over == "seconds":
         found: Over = "rounds" if over == "rounds" else "seconds"
-        return curve(one, found)
+        return accuracy_course(one.runs, found)
     cost: Cost = "bits" if over == "bits" else "joules"
     if any(start_accuracy(run.metrics) is None for run in one.runs):
         return None
@@ -126,7 +126,8 @@ def _course(one: Series, over: str) -> tuple[Floats, Floats] | None:
 def waste_chart(series: Sequence[Series]) -> Item:
     """Mean share of the joules by what came of the work, a bar per series."""
     labels = [one.label for one in series]
-    table = [[float(np.mean([shares(run, "joules")[kind] for run in one.runs])) for one in series] for kind in KINDS]
+    of = [[shares(run.work_by_kind, "joules") for run in one.runs] for one in series]
+    table = [[float(np.mean([each[kind] for each in runs])) for runs in of] for kind in KINDS]
     source = ColumnDataSource({"label": labels, **dict(zip(KINDS, table, strict=True))})
     plot = _chart("waste", "share of energy (1)", "", 60 + 34 * len(labels), y_range=FactorRange(*labels[::-1]))
     bars = plot.hbar_stack(

@@ -7,7 +7,6 @@ from typing import Any
 from edgesim.analysis.differences import differences_table
 from edgesim.analysis.runs import Run, Study, is_study, read_study, runs_of
 from edgesim.errors import EdgesimError
-from edgesim.plots.gallery import compared_knob
 from edgesim.plots.groups import Series
 from edgesim.report import charts
 from edgesim.report.about import about_run, about_study
@@ -52,7 +51,7 @@ def _of_study(study: Study, refresh_s: int | None, now: str) -> str:
     print_study(study.folder, console)
     series = series_of(study.finished)
     tables = html_of(console.printed)
-    if compared := compared_knob(study):
+    if compared := study.compared_knob:
         found = differences_html(differences_table(study.folder, compared[0], str(compared[1])), str(compared[1]))
         tables += f"<details><summary>all differences, with corrected intervals</summary>{found}</details>" * bool(
             found

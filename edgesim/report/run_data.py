@@ -11,6 +11,7 @@ from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
 from edgesim.report import bars, groups
 from edgesim.report.columns import apart, exact, whole
+from edgesim.runs.absence_file import read_absences
 from edgesim.runs.work_kinds import KINDS
 
 AGGREGATED_FROM = 10_000
@@ -33,7 +34,7 @@ def run_data(run: Run, name: str) -> dict[str, Any]:
     count = int(devices["device"].max()) + 1
     _check(run, activities, count)
     end_s = float(max(rounds["t_end_s"].max(), activities["t_end_s"].max() if len(activities) else 0.0))
-    rows = bars.with_away(activities)
+    rows = bars.with_away(activities, _absences(run, count, end_s))
     many = count >= AGGREGATED_FROM or len(rows) > MOST_BARS
     stations = run.stations
     timeline: dict[str, Any] = (
@@ -69,6 +70,16 @@ def _check(run: Run, activities: pd.DataFrame, devices: int) -> None:
     ):
         if bad.any():
             raise EdgesimError(f"{run.folder}: table activities: row {int(bad.idxmax()) + 1}: its {told}")
+
+
+def _absences(run: Run, devices: int, end_s: float) -> pd.DataFrame | None:
+    """When devices were absent until ``end_s``; raises `EdgesimError` for devices that the run does not have."""
+    found = read_absences(run.folder)
+    if found is None:
+        return None
+    if found["device"].max() >= devices:
+        raise EdgesimError(f"{run.folder}: table absences: its device {found['device'].max()} is not in devices")
+    return found[found["t_start_s"] < end_s].assign(t_end_s=found["t_end_s"].clip(upper=end_s))
 
 
 def _rounds(rounds: pd.DataFrame) -> dict[str, Any]:

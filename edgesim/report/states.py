@@ -8,7 +8,7 @@ import pandas as pd
 from edgesim.arrays import Integers
 
 ACTIVITIES = ("download", "compute", "upload", "away")
-"""What a bar is; ``away`` spans the time between a row that was paused and the next one of the same device."""
+"""What a bar is; ``away`` is a device that is absent, also between a row that was paused and the next one."""
 OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
 

@@ -1,5 +1,6 @@
 """``edgesim report``: one page for a browser about a run or a study."""
 
+import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.runs.records import write_whole
 from edgesim.terminal.console import PlainConsole
-from edgesim.terminal.plain import plain_errors, say
+from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 
 
 @plain_errors
@@ -33,3 +34,11 @@ def report_command(
     say(file)
     if open_:
         webbrowser.open(file.resolve().as_uri())
+
+
+def main() -> None:
+    """The command as it is typed, without those beside it."""
+    app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
+    app.command()(report_command)
+    with ends_with_its_reader():
+        app(sys.argv[2:], prog_name="edgesim report")

@@ -30,7 +30,6 @@ from edgesim.analysis.static_pairs import is_static
 from edgesim.analysis.summary import notes, summarise, summary_is_current
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
-from edgesim.learning.algorithms import kpfl_settings
 from edgesim.migration import migrated
 from edgesim.runs import records
 from edgesim.terminal.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
@@ -80,6 +79,9 @@ def _how_it_learnt(config: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     options = _told({key: value for key, value in algorithm.items() if key not in told_apart})
     halves = [f"{name} ({options})" if options else str(name)] + [f"server {server}"] * (server not in ("own", name))
     if "kpfl" in algorithm:
+        # All algorithms come with it.
+        from edgesim.learning.algorithms import kpfl_settings
+
         halves.append(f"kpfl ({_told(kpfl_settings.effective(algorithm['kpfl']))})")
     return ", ".join([*halves, str(round_.get("protocol", "synchronous"))])
 

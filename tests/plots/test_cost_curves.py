@@ -4,7 +4,7 @@ import pytest
 
 from edgesim.analysis.runs import Run, read_study
 from edgesim.plots.cost_curves import draw_cost_curves
-from edgesim.plots.style import line_styles
+from edgesim.plots.palette import line_styles
 
 
 def runs_of(study_writer, folder, seeds=3):

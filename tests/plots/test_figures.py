@@ -10,10 +10,11 @@ from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from edgesim import load, simulation
+from edgesim.analysis.courses import accuracy_course
 from edgesim.analysis.runs import Run, runs_of
 from edgesim.analysis.summary import summarise
 from edgesim.errors import EdgesimError
-from edgesim.plots.accuracy import curve, draw_accuracy
+from edgesim.plots.accuracy import draw_accuracy
 from edgesim.plots.delay_cdf import cdf, draw_delay_cdf
 from edgesim.plots.energy_bars import draw_energy
 from edgesim.plots.fairness import draw_fairness
@@ -21,9 +22,9 @@ from edgesim.plots.final_accuracy import draw_final_accuracy
 from edgesim.plots.gantt import draw_gantt
 from edgesim.plots.groups import Panel, Series, beyond_labels, knob_text, labels_of, panels_of, quantity
 from edgesim.plots.heat_map import draw_heat_map
+from edgesim.plots.palette import PALETTE
 from edgesim.plots.rounds_to_target import draw_rounds_to_target, levels_around
 from edgesim.plots.scheduled import draw_scheduled, mean_by_class
-from edgesim.plots.style import PALETTE
 from edgesim.plots.training_loss import draw_training_loss
 
 
@@ -190,7 +191,7 @@ def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluatio
     # Rounds of 1.0 and of 0.8 s: at 1.0 s the first seed has one round behind it, the second its first too.
     slow = runs_of([run_writer(tmp_path / "slow", tmax_s=1.0, rounds=3)])[0]
     fast = runs_of([run_writer(tmp_path / "fast", tmax_s=0.8, rounds=3)])[0]
-    places, values = curve(Series("both", (slow, fast)), "seconds")
+    places, values = accuracy_course((slow, fast), "seconds")
     assert places == pytest.approx([0.0, 0.8, 1.0, 1.6, 2.0, 2.4])
     first, second = slow.rounds["test_accuracy"].tolist(), fast.rounds["test_accuracy"].tolist()
     assert values[0].tolist() == [0.5, 0.5, first[0], first[0], first[1], first[1]]
@@ -199,7 +200,7 @@ def test_the_curve_over_seconds_keeps_the_last_accuracy_until_the_next_evaluatio
 
 def test_the_curve_over_rounds_starts_at_round_zero_and_ends_where_the_shortest_run_does(tmp_path, run_writer):
     series = Series("x", tuple(runs_of([run_writer(tmp_path / str(n), rounds=n) for n in (4, 6)])))
-    places, values = curve(series, "rounds")
+    places, values = accuracy_course(series.runs, "rounds")
     assert places.tolist() == [0, 1, 2, 3, 4]
     assert values[:, 0].tolist() == [0.5, 0.5]
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from edgesim.plots import style
+from edgesim.plots import palette, style
 from edgesim.selection import SELECTORS
 
 EIGHT = (
@@ -38,7 +38,7 @@ def lab(color: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("names", [EIGHT, FEDDANCES])
 def test_the_policies_of_a_comparison_differ_pairwise_in_colour_marker_and_dash(names):
-    styles = style.line_styles(names)
+    styles = palette.line_styles(names)
     for one, other in itertools.combinations(styles.values(), 2):
         assert one.color != other.color
         assert one.marker != other.marker
@@ -47,7 +47,7 @@ def test_the_policies_of_a_comparison_differ_pairwise_in_colour_marker_and_dash(
 
 def test_any_two_registered_policies_differ_in_colour_and_marker():
     """Selectors of both papers stand in one figure, as bars too, which have nothing but their colour."""
-    styles = style.line_styles(list(SELECTORS))
+    styles = palette.line_styles(list(SELECTORS))
     assert len({look.color for look in styles.values()}) == len(SELECTORS)
     assert len({look.marker for look in styles.values()}) == len(SELECTORS)
     for one, other in itertools.combinations(styles.values(), 2):
@@ -66,22 +66,22 @@ def test_a_long_title_stays_within_its_panel():
 
 
 def test_every_policy_line_stands_out_from_white_paper():
-    for name, look in style.line_styles([*EIGHT, *FEDDANCES]).items():
+    for name, look in palette.line_styles([*EIGHT, *FEDDANCES]).items():
         assert 1.05 / (luminance(look.color) + 0.05) > 2, name
 
 
 def test_a_policy_looks_the_same_whoever_else_is_in_the_figure():
-    assert style.line_styles(["mine", "fedteddi"])["fedteddi"] == style.line_styles(EIGHT)["fedteddi"]
+    assert palette.line_styles(["mine", "fedteddi"])["fedteddi"] == palette.line_styles(EIGHT)["fedteddi"]
 
 
 def test_an_unknown_name_gets_a_style_that_no_policy_of_the_figure_has():
-    styles = style.line_styles(["random", "mine", "fedteddi", "yours"])
+    styles = palette.line_styles(["random", "mine", "fedteddi", "yours"])
     assert len({look.color for look in styles.values()}) == 4
 
 
 def test_more_unknown_names_than_colours_still_differ_from_each_other():
     names = [f"policy {i}" for i in range(20)]
-    assert len(set(style.line_styles(names).values())) == 20
+    assert len(set(palette.line_styles(names).values())) == 20
 
 
 def test_a_legend_takes_as_few_rows_as_the_width_allows():

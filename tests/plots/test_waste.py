@@ -3,9 +3,10 @@ import pandas as pd
 import pytest
 
 from edgesim.analysis.runs import Run, runs_of
+from edgesim.analysis.waste import shares
 from edgesim.plots.groups import panels_of
 from edgesim.plots.stacks import MOST_BARS, Part, draw_stacks_over_rounds
-from edgesim.plots.waste import draw_waste, draw_waste_over_rounds, shares
+from edgesim.plots.waste import draw_waste, draw_waste_over_rounds
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def test_the_shares_of_a_run_are_those_counted_in_its_activities(run):
     rows = run.activities
     assert len(rows) == 42
     useful = rows.merge(run.updates, on=["round", "device"])
-    found = shares(run, "joules")
+    found = shares(run.work_by_kind, "joules")
     assert found["useful"] == pytest.approx(len(useful) / 42)
     assert found == pytest.approx(
         {"useful": 12 / 42, "late": 6 / 42, "dropped": 6 / 42, "unscheduled": 18 / 42, "unused": 0}

@@ -78,3 +78,20 @@ def test_every_outcome_has_a_colour_that_tells_what_was_lost():
     assert shown["compute", "late"] == shown["upload", "late"] == "late"
     assert shown["download", "dropped"] == "dropped"
     assert {shown["away", outcome] for outcome in states.OUTCOMES} == {"away"}
+
+
+def test_a_device_that_is_absent_is_away_where_it_does_nothing():
+    """Device 0 works from 2 to 3 s of its absence; device 1 pauses while it is absent; device 2 is there."""
+    absences = pd.DataFrame({"device": [0, 0, 1], "t_start_s": [1.0, 6.0, 2.0], "t_end_s": [4.0, 7.0, 5.0]})
+    columns = ["round", "device", "activity", "t_start_s", "t_end_s", "outcome", "bandwidth_hz"]
+    work = [
+        (1, 0, "compute", 2.0, 3.0, "done", np.nan),
+        (1, 1, "compute", 0.0, 2.0, "paused", np.nan),
+        (1, 1, "compute", 5.0, 6.0, "done", np.nan),
+        (1, 2, "compute", 0.0, 8.0, "done", np.nan),
+    ]
+    rows = with_away(pd.DataFrame(work, columns=columns), absences)
+    away = rows[rows["activity"] == "away"][["device", "t_start_s", "t_end_s", "round"]]
+    assert away.to_numpy().tolist() == [[0, 1, 2, 0], [0, 3, 4, 0], [0, 6, 7, 0], [1, 2, 5, 1]]
+    assert rows["device"].is_monotonic_increasing
+    assert len(rows) == len(work) + len(away)

@@ -6,6 +6,8 @@ import json
 import math
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -274,3 +276,44 @@ def test_a_study_that_edgesim_has_just_run_has_a_report_and_no_export(tmp_path):
     done = CliRunner().invoke(app, ["export", str(tmp_path / "study"), "--csv", str(tmp_path / "csv")])
     assert done.exit_code == 2
     assert "is a study; export one of its run folders" in done.output
+
+
+@pytest.mark.slow
+def test_a_report_as_typed_loads_nothing_that_simulates_or_draws_figures(any_run, tmp_path):
+    """What it loads is most of the time that it takes."""
+    script = (
+        "import sys; from edgesim.entry import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print(sorted(sys.modules.keys() & {'edgesim.simulation', 'matplotlib', 'networkx', 'scipy.stats', 'torch'}))"
+    )
+    command = [sys.executable, "-c", script, "report", str(any_run), "--out", str(tmp_path / "page.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == [str(tmp_path / "page.html"), "[]"], done.stderr
+
+
+def test_the_timeline_has_when_devices_that_come_and_go_were_absent(tmp_path, page_of, decoded):
+    """Each of two halves of the devices is there for 2 s in turn."""
+    config = {
+        "stop_at_s": 12.0,
+        "devices": {"count": 8},
+        "availability": {"model": "round_robin", "turn_s": 2.0, "groups": 2},
+        "round": {"admission": "count", "count": 2, "payload_bits": 1e6},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    page = page_of(report_html(tmp_path / "run"))
+    (run,) = page.data["runs"]
+    code, tick = decoded(run["bars"]["code"]), run["bars"]["tick_s"]
+    away = code // len(page.data["outcomes"]) == page.data["activities"].index("away")
+    length_s = decoded(run["bars"]["length"])[away] * tick
+    device = decoded(run["bars"]["device"])[away]
+    per_device = [length_s[device == one].sum() for one in range(8)]
+    acts = read_table(tmp_path / "run", "activities")
+    assert per_device == pytest.approx([6.0] * 8, abs=0.05 + 1.0 * acts["outcome"].eq("dropped").any())
+    fresh = Path(shutil.copytree(tmp_path / "run", tmp_path / "older"))
+    (fresh / "absences.parquet").unlink()
+    (older,) = page_of(report_html(fresh)).data["runs"]
+    assert len(decoded(older["bars"]["code"])) == len(acts), "the folder of an older edgesim"
+    (fresh / "absences.parquet").write_bytes(b"no table")
+    assert "absences.parquet: cannot be read" in refusal(fresh)

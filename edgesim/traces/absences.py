@@ -1,0 +1,78 @@
+"""When each device was absent in a run, for pictures of it: what its availability says from 0 to its end."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.traces.availability import Availability
+from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.slots import Slots
+
+MOST_DRAWS = 2**22
+"""Devices times slots, above which a run's absences are not worth the time that they take to look up."""
+_MOST_STAYS = 5_000
+"""Of one device."""
+_AT_ONCE = 2**18
+
+
+class Absences(NamedTuple):
+    """Spans of time without a device, by device and start."""
+
+    device: Integers
+    t_start_s: Floats
+    t_end_s: Floats
+
+
+def absences(availability: Availability, device_count: int, end_s: float) -> Absences | None:
+    """The spans within 0 and ``end_s`` in which devices are absent; None where these would take long to find.
+
+    Availability by rounds must know all slots that have begun. Raises `EdgesimError` as the availability does.
+    """
+    if isinstance(availability, ByRounds):
+        edges_s = np.append(availability.starts_s, end_s)
+    elif isinstance(availability, Slots):
+        # At least one draw is made for each device.
+        count = min(np.ceil(end_s / availability.slot_s), MOST_DRAWS)
+        edges_s = np.minimum(availability.slot_s * np.arange(int(count) + 1), end_s)
+    else:
+        return _by_stays(availability, device_count, end_s)
+    slots = len(edges_s) - 1
+    if slots * device_count > MOST_DRAWS:
+        return None
+    block, ids = max(1, _AT_ONCE // device_count), np.arange(device_count, dtype=np.int64)
+    found = [
+        availability.in_slot(np.tile(ids, len(some)), np.repeat(some, device_count)).reshape(len(some), device_count)
+        for some in np.split(np.arange(slots), range(block, slots, block))
+    ]
+    return _spans(~np.concatenate(found), edges_s)
+
+
+def _spans(absent: Booleans, edges_s: Floats) -> Absences:
+    """The spans of True of a matrix [slots, devices], whose slots lie between edges [slots + 1]."""
+    none = np.zeros((1, absent.shape[1]), dtype=np.int8)
+    change = np.diff(absent.astype(np.int8), axis=0, prepend=none, append=none)
+    # Transposed, so that starts and ends are sorted by device and match.
+    device, start = np.nonzero(change.T == 1)
+    _, end = np.nonzero(change.T == -1)
+    return Absences(device, edges_s[start], edges_s[end])
+
+
+def _by_stays(availability: Availability, device_count: int, end_s: float) -> Absences | None:
+    """From one stay of each device to its next, all devices at once."""
+    ids, t_s = np.arange(device_count, dtype=np.int64), np.zeros(device_count)
+    found: list[tuple[Integers, Floats, Floats]] = []
+    for _ in range(_MOST_STAYS):
+        back_s = np.minimum(availability.next_available(ids, t_s), end_s)
+        gone = back_s > t_s
+        found.append((ids[gone], t_s[gone], back_s[gone]))
+        here = back_s < end_s
+        ids, back_s = ids[here], back_s[here]
+        t_s = availability.available_until(ids, back_s, end_s)
+        on = t_s < end_s
+        ids, t_s = ids[on], t_s[on]
+        if not len(ids):
+            device, start_s, stop_s = (np.concatenate(column) for column in zip(*found, strict=True))
+            order = np.lexsort((start_s, device))
+            return Absences(device[order], start_s[order], stop_s[order])
+    return None

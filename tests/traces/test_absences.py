@@ -1,0 +1,53 @@
+"""Absences: the complement of what an availability answers at any instant."""
+
+import numpy as np
+import pytest
+
+from edgesim.config import AvailabilityConfig
+from edgesim.streams import Streams
+from edgesim.traces import absences as module
+from edgesim.traces.absences import absences
+from edgesim.traces.by_rounds import ByRounds
+from edgesim.traces.models import make_availability, resolve_options
+
+END_S = 97.3
+MODELS = {
+    "round_robin": {"turn_s": 4.0, "overlap_s": 1.0},
+    "renewal": {"sessions_per_week": 90_000.0, "online_share": 0.5, "rhythm": 0.0, "length_s": 300.0},
+    "markov": {"slot_s": 1.5},
+    "bernoulli": {"slots": "rounds", "probability": 0.6},
+    "always": {},
+}
+
+
+def made(name):
+    config = AvailabilityConfig.model_validate({"model": name, **MODELS[name]})
+    config = config.with_options(resolve_options(name, config.options, 1.0, True))
+    found = make_availability(config, 9, Streams(3), END_S)
+    if isinstance(found, ByRounds):
+        for t_s in np.cumsum([0.0, *np.linspace(0.5, 2.0, 60)]):
+            found.begin_slot(float(t_s))
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_at_any_instant_the_devices_in_a_span_are_those_that_are_not_available(name):
+    availability, ids = made(name), np.arange(9)
+    found = absences(availability, 9, END_S)
+    assert found is not None
+    assert (found.t_start_s < found.t_end_s).all()
+    assert (np.lexsort((found.t_start_s, found.device)) == np.arange(len(found.device))).all()
+    assert (found.t_end_s <= END_S).all()
+    seen = 0
+    for t_s in np.random.default_rng(0).uniform(0, END_S, 300):
+        inside = found.device[(found.t_start_s <= t_s) & (t_s < found.t_end_s)]
+        absent = ids[~availability.available(ids, t_s)]
+        assert inside.tolist() == absent.tolist(), t_s
+        seen += len(absent)
+    assert (seen == 0) == (name == "always")
+
+
+def test_what_would_take_long_to_find_is_not_looked_for(monkeypatch):
+    monkeypatch.setattr(module, "MOST_DRAWS", 100)
+    monkeypatch.setattr(module, "_MOST_STAYS", 3)
+    assert all(absences(made(name), 9, END_S) is None for name in ("markov", "bernoulli", "renewal"))
