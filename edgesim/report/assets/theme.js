@@ -16,6 +16,12 @@ function setTheme(dark) {
   system.addEventListener("change", () => setTheme(system.matches));
   document.getElementById("theme").addEventListener("click", () => setTheme(!theme.dark));
   let before = false;
-  addEventListener("beforeprint", () => { before = theme.dark; setTheme(false); });
-  addEventListener("afterprint", () => setTheme(before));
+  // Bokeh paints in the next frame, which paper does not wait for.
+  const paint = (tools) => {
+    for (const view of [...window.Bokeh?.index.roots ?? []].filter((one) => one.model.toolbar)) {
+      view.model.toolbar.visible = tools; view.invalidate_painters(); view.repaint();
+    }
+  };
+  addEventListener("beforeprint", () => { before = theme.dark; setTheme(false); paint(false); });
+  addEventListener("afterprint", () => { setTheme(before); paint(true); });
 }
