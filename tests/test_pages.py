@@ -203,29 +203,8 @@ def test_how_time_works_tells_the_run_of_its_config(one_round):
     assert late["staleness"].tolist() == [1]
 
 
-@pytest.mark.slow
-def test_the_scenario_shown_runs(tmp_path):
-    script = block("docs/studies.md", "python", "BASE = {")
-    assert script.count("\n") <= 45
-    shorter = script.replace('"rounds": 40', '"rounds": 8').replace("seeds=3", "seeds=1").replace("0.7,", "0.55,")
-    assert shorter != script
-    (tmp_path / "mine.py").write_text(shorter)
-    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "fed-cbs" in done.stdout
-    assert (tmp_path / "runs/my-study/summary.csv").exists()
-
-
-@pytest.mark.slow
-def test_the_python_shown_runs(tmp_path):
-    script = block("docs/python.md", "python", "run.seconds_to").replace('"rounds": 20', '"rounds": 6')
-    (tmp_path / "mine.py").write_text(script.replace("seeds=3", "seeds=2"))
-    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "gantt.png").stat().st_size > 10_000
-    assert (tmp_path / "runs/mine/summary.csv").exists()
-    assert "test_accuracy" in done.stdout
-    assert "fedteddi" in done.stdout
+def test_the_scenario_shown_is_short():
+    assert block("docs/studies.md", "python", "BASE = {").count("\n") <= 45
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.report import run_data
 from edgesim.report.report import report_html
+from edgesim.report.tables import differences_html
 from edgesim.runs.records import read_table
 
 LEARNING = {
@@ -156,6 +157,12 @@ def test_a_studys_curves_are_means_with_t_intervals(study, study_page):
         for source in bokeh_columns(charts[f"accuracy-{over}"]):
             spent = [read_table(study / f"{source['of'][0]}-s{seed}", "rounds")[column].sum() for seed in range(3)]
             assert source["x"][-1] == pytest.approx(last * min(spent))
+
+
+def test_p_values_stand_in_the_column_of_theirs(study):
+    table = differences_table(study, "policy", "random").head(1).assign(p=0.011, p_holm=0.044)
+    html = differences_html(table, "random")
+    assert re.search(r">0\.011</td><td[^>]*>0\.044</td></tr>", html)
 
 
 def test_a_studys_page_has_its_corrected_p_values_and_intervals(study, study_page):

@@ -1,0 +1,126 @@
+"""Every Python program and every config of the README and the handbook runs, page by page, as Sybil finds them.
+
+Programs run in this process, a few rounds and seeds long; the classes that they show are run by the tests of templates
+(`test_plug_ins`, `algorithms/test_handbook`) too. A config is made a world of, as ``edgesim run --dry-run`` does.
+"""
+
+import re
+import shutil
+import sys
+import tomllib
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sybil import Example, Sybil
+from sybil.parsers.markdown import CodeBlockParser
+
+import edgesim
+from edgesim.config import RunConfig
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def shorter(program: str) -> str:
+    """A few rounds, seeds and trials, and for the trials a target that they can reach."""
+    for written, few in (
+        (r'"rounds": \d+', '"rounds": 6'),
+        (r"seeds=\d+", "seeds=2"),
+        (r"seeds=range\(\d+\)", "seeds=range(2)"),
+        (r"trials=\d+", "trials=3"),
+        (r"target=0\.75", "target=0.3"),
+    ):
+        program = re.sub(written, few, program)
+    return program
+
+
+def run(example: Example) -> None:
+    source = "\n" * (example.line + example.parsed.line_offset) + shorter(example.parsed)
+    exec(compile(source, example.path, "exec"), sys.modules["__main__"].__dict__)
+
+
+def check(example: Example) -> None:
+    settings = tomllib.loads(example.parsed)
+    if not settings or not settings.keys() <= RunConfig.model_fields.keys():
+        return
+    settings = tomllib.loads(re.sub(r"(recording|availability)\.parquet", "sample-week", example.parsed))
+    # What a part of a config leaves out, such as the deadline of phones, need not fit it.
+    outlook = edgesim.dry_run(settings, "out", {} if "round" in settings else {"round.tmax_s": 10.0})
+    assert not outlook.refused
+    assert outlook.facts["payload"]
+
+
+def examples(page: Path, language: str) -> list[Example]:
+    parser = CodeBlockParser(language, run if language == "python" else check)
+    return list(Sybil([parser], path=str(ROOT)).parse(page).examples())
+
+
+def pages(language: str) -> Any:
+    # The README's program is run as it is typed, in `test_pages`.
+    shown = [page for page in PAGES if examples(page, language) and (language, page) != ("python", PAGES[0])]
+    return pytest.mark.parametrize("page", shown, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, studies_here, figures_as_text):
+    """An empty folder with what the pages take for granted: a config, a study that was run, recordings of one's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "CONFIG.toml").write_text(
+        'rounds = 3\n[data]\ndataset = "digits"\n[learning]\nmodel = "mlp"\nlr = 0.1\npretrain = false\n'
+        "[round]\npayload_bits = 1e6\n"
+    )
+    links = {"device": np.arange(100), "t_s": np.zeros(100), "bps": np.full(100, 1e7), "end_s": np.full(100, 60.0)}
+    pd.DataFrame(links).to_parquet("links.parquet")
+    # Speeds of phones, as `edgesim trace convert` leaves them.
+    shutil.copy(ROOT / "traces/sample-phones.parquet", "phones.parquet")
+    yield tmp_path
+    sys.modules.pop("my_policy", None)
+
+
+def past(page: str) -> None:
+    """What was run before the reader comes to a page."""
+    if page == "gallery.md":
+        timing = {"rounds": 3, "learning": {"training": "none"}, "round": {"payload_bits": 1e7}}
+        axes = {"selection.policy": ["random", "best-channel"]}
+        edgesim.study(timing, axes, seeds=1, out="runs/my-study", jobs=1, quiet=True)
+    if page == "run-folder.md":
+        config = {"rounds": 2, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e7}}
+        edgesim.run(config, "runs/demo/fedteddi-tmax0.8-known-s0", quiet=True)
+
+
+LEFT = {
+    "docs/gallery.md": "figures/scheduled.png",
+    "docs/python.md": "runs/mine/summary.csv",
+    "docs/studies.md": "runs/my-study/differences-policy.csv",
+    "docs/tuning.md": "runs/CONFIG-tune/summary.csv",
+}
+"""A file that the programs of a page leave."""
+
+
+@pytest.mark.slow
+@pages("python")
+def test_every_program_shown_runs(page, here, monkeypatch):
+    found = examples(page, "python")
+    past(page.name)
+    # Classes look for their module by name, and programs ask whether they are the one that was started.
+    main = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    main.__dict__["present"] = np.random.default_rng(0).random((120, 20)) < 0.4
+    for example in found:
+        if "class LeastBand" in example.parsed:
+            Path("my_policy.py").write_text(example.parsed)
+        example.evaluate()
+    assert (here / LEFT.get(str(page.relative_to(ROOT)), ".")).exists()
+
+
+@pytest.mark.slow
+@pages("toml")
+def test_every_config_shown_can_be_run(page, here):
+    for example in examples(page, "toml"):
+        example.evaluate()
