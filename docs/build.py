@@ -1,16 +1,22 @@
 """Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` anew and the site into ``site/``.
 
-Nothing is fetched: pages, figures and docstrings of this checkout are all that is read.
+Figures of a quick run (``docs/gallery.toml``) are drawn into ``docs/figures/built``, which git leaves out. Nothing is
+fetched: pages, figures and docstrings of this checkout are all that is read.
 """
 
 import subprocess
 import sys
+import tempfile
 from itertools import groupby
 from pathlib import Path
 
+import edgesim
 from edgesim.terminal.explain import Key, explained, sections
 
 DOCS = Path(__file__).parent
+
+BUILT = ("gantt", "band_use", "delay_cdf", "partition", "energy", "battery")
+"""Figures of `draw`, those of them that the gallery shows from a single run."""
 
 _INTRODUCTION = """# Every knob
 
@@ -49,8 +55,18 @@ def _row(key: Key) -> str:
     return f"| `{key.name.rpartition('.')[2]}` | {facts} | {told} |"
 
 
+def draw(out: Path) -> None:
+    """Draw the figures `BUILT` at 150 dpi, from a run that is simulated for them."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        run = edgesim.run(DOCS / "gallery.toml", Path(folder) / "gallery", quiet=True)
+        for name in BUILT:
+            run.plot(name, round=3).savefig(out / f"{name}.png", dpi=150)
+
+
 def main() -> None:
-    """Write the page of knobs and build the site; ends with zensical's status."""
+    """Write the page of knobs, draw the figures and build the site; ends with zensical's status."""
+    draw(DOCS / "figures/built")
     (DOCS / "knobs.md").write_text(knobs())
     sys.exit(subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=DOCS.parent).returncode)
 
