@@ -104,8 +104,8 @@ def lay_out(past: Path, page: str) -> None:
     for name in ("CONFIG.toml", "mine.toml"):
         Path(name).write_text(SMALL)
     Path("OLD.toml").write_text("rounds = 3\n[learning]\nproximal = 0.1\n")
-    for name in ("STUDY", "demo"):
-        shutil.copytree(past / "study", Path("runs") / name)
+    for name, source in (("demo", "study"), ("STUDY", "my_study")):
+        shutil.copytree(past / source, Path("runs") / name)
     for name in ("one-study", "other-study"):
         shutil.copytree(past / name, Path("runs") / name)
     if page in ("docs/report.md", LIST):
