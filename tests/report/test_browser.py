@@ -17,6 +17,7 @@ from edgesim.analysis.runs import runs_of
 from edgesim.config_file import parse
 from edgesim.report import run_data
 from edgesim.report.report import report_html
+from edgesim.report.server import served
 
 pytestmark = pytest.mark.slow
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -242,3 +243,32 @@ def test_names_with_markup_do_nothing(any_run, tmp_path, open_page):
     page = open_page(folder)
     assert page.inner_text("h1") == folder.name
     assert page.locator("img").count() == 0
+
+
+def test_a_page_that_is_loaded_again_comes_back_with_what_was_chosen(any_run, browser):
+    """As `edgesim watch --web` serves it; the second page, of the end, no longer loads itself."""
+    pages = [report_html(any_run), report_html(any_run, refresh_s=600)]
+    with served(lambda: pages[-1], 0) as url:
+        page = browser.new_page(viewport={"width": 1200, "height": 800})
+        told: list[str] = []
+        page.on("pageerror", lambda error: told.append(str(error)))
+        asked: list[str] = []
+        page.on("request", lambda one: None if one.url.startswith("data:") else asked.append(one.url))
+        page.goto(url)
+        page.wait_for_selector(READY, timeout=60_000)
+        assert page.locator("meta[http-equiv=refresh]").count() == 1
+        page.fill("#round", "2")
+        page.fill("#device", "1")
+        page.uncheck("#states input[value=upload]")
+        page.focus("#timeline")
+        page.keyboard.press("+")
+        before = page.evaluate("() => edgesim.timeline.view"), picture(page, "timeline")
+        pages.pop()
+        page.reload()
+        page.wait_for_selector(READY, timeout=60_000)
+        assert chosen(page) == ("2", "1")
+        assert not page.is_checked("#states input[value=upload]")
+        assert (page.evaluate("() => edgesim.timeline.view"), picture(page, "timeline")) == before
+        assert page.locator("meta[http-equiv=refresh]").count() == 0
+        assert (told, set(asked)) == ([], {url})
+        page.close()
