@@ -1,6 +1,7 @@
 """Paired differences of accuracy over time: what a choice is ahead of the reference, seed by seed."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from matplotlib.figure import Figure
