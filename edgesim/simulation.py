@@ -240,9 +240,10 @@ def _write_absences(folder: Path, world: World, end_s: float) -> None:
     """Write when devices were absent, where they come and go and the table is small enough to be looked at."""
     count = world.config.devices.count
     if world.config.availability.model != "always" and count < _MOST_SHOWN:
-        found = absences(world.availability, count, end_s)
-        if found is not None:
-            write_absences(folder, *found)
+        # A table for pictures alone: a model that cannot answer for all of the run does not end it.
+        with suppress(EdgesimError):
+            if (found := absences(world.availability, count, end_s)) is not None:
+                write_absences(folder, *found)
 
 
 def _reused(folder: Path) -> Result:

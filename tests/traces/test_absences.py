@@ -1,9 +1,13 @@
 """Absences: the complement of what an availability answers at any instant."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from edgesim import simulation
 from edgesim.config import AvailabilityConfig
+from edgesim.config_file import parse
+from edgesim.runs.absence_file import read_absences
 from edgesim.streams import Streams
 from edgesim.traces import absences as module
 from edgesim.traces.absences import absences
@@ -51,3 +55,20 @@ def test_what_would_take_long_to_find_is_not_looked_for(monkeypatch):
     monkeypatch.setattr(module, "MOST_DRAWS", 100)
     monkeypatch.setattr(module, "_MOST_STAYS", 3)
     assert all(absences(made(name), 9, END_S) is None for name in ("markov", "bernoulli", "renewal"))
+
+
+def test_a_device_whose_recording_has_no_later_period_is_absent_until_the_run_ends(tmp_path):
+    """Where nothing is known of what follows the recording (``after_end = "raise"``), the run asks no further."""
+    periods = {"device": [0, 0, 1, 1], "start_s": [0.0, 6.0, 0.0, 6.0], "end_s": [4.0, 9.0, 4.0, 7.0]}
+    pd.DataFrame(periods).to_csv(tmp_path / "periods.csv", index=False)
+    config = {
+        "rounds": 6,
+        "devices": {"count": 2},
+        "availability": {"model": "table", "file": str(tmp_path / "periods.csv"), "after_end": "raise"},
+        "round": {"payload_bits": 1e6, "close": "deadline"},
+        "learning": {"training": "none"},
+    }
+    simulation.run(parse(config, "test"), tmp_path / "run")
+    found = read_absences(tmp_path / "run")
+    assert found is not None
+    assert found.to_numpy().tolist() == [[0, 4, 6], [1, 4, 6], [1, 7, 8]]
