@@ -32,6 +32,7 @@ ONLY_PARSED = (
     ("edgesim trace fetch", "needs a download"),
     ("edgesim trace convert", "needs recordings that are downloaded or the user's own"),
     ("edgesim trace show phones.parquet", "of a recording that is downloaded"),
+    ("edgesim scenario fading --quick", "becomes another process, a scenario's: `test_scenario` runs these"),
     ("edgesim study run runs/STUDY --executor ray", "needs a cluster"),
     ("edgesim export runs/mine --mlflow", "needs MLflow, which takes minutes to install"),
 )
