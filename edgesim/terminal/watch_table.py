@@ -22,7 +22,7 @@ def headline(watch: Watch, runs: Sequence[Watched]) -> str:
     if all(run.ended for run in runs) or any(run.state.status == "running" for run in runs):
         return told
     command = "study run" if watch.is_study else "resume"
-    return f"{told}; no process works on it, which `edgesim {command} {shlex.quote(str(watch.folder))}` does"
+    return f"{told}; no process works on it; `edgesim {command} {shlex.quote(str(watch.folder))}` goes on with it"
 
 
 def table(runs: Sequence[Watched], width: int | None = None, room: int | None = None) -> Table:

@@ -92,7 +92,7 @@ def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
     leave(study / LAST)
     runs = Watch(study).look()
     assert [run.state.status for run in runs] == ["failed", "finished", "planned", "lost"]
-    assert f"no process works on it, which `edgesim study run {study}` does" in headline(Watch(study), runs)
+    assert f"no process works on it; `edgesim study run {study}` goes on with it" in headline(Watch(study), runs)
     assert not is_over(runs), "another process may go on with it"
 
 
