@@ -116,15 +116,18 @@ class _LivePage:
         self.made_s = -math.inf
         """When it was made last, by the monotonic clock."""
         self._page = ""
+        self._over = False
+        """Whether the page is the last one."""
 
     def __call__(self) -> str:
         """The page of now."""
         from edgesim.report.live import live_page
 
         with self._lock:
-            if time.monotonic() - self.made_s > _REFRESH_S / 2:
+            if not self._over and time.monotonic() - self.made_s > _REFRESH_S / 2:
                 runs = self._watch.look()
                 told: list[Table | str] = [headline(self._watch, runs), table(runs)]
                 self._page = live_page(self._watch.folder, told, None if is_over(runs) else _REFRESH_S)
+                self._over = is_over(runs)
                 self.made_s = time.monotonic()
             return self._page
