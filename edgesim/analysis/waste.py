@@ -6,7 +6,6 @@ broadcast that takes no time has no row and is not counted.
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from edgesim.arrays import Booleans, Integers
 from edgesim.runs import work_kinds
@@ -15,21 +14,23 @@ from edgesim.runs.work_kinds import KINDS, WASTED
 AMOUNTS = ("seconds", "bits", "joules")
 
 
-def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> NDArray[np.object_]:
+def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.Categorical:
     """What came of each row of ``activities``, one of `KINDS` per row, [rows].
 
     Tables of schema 1 have no task numbers: there, what a device did in one round counts as one task, and the server
     used it if one of the device's updates spans the round (from ``round - staleness`` to ``round``).
     """
     if activities.empty:
-        return np.empty(0, dtype=object)
+        return pd.Categorical([], categories=list(KINDS))
     numbered = all("task" in rows and bool(rows["task"].notna().all()) for rows in (activities, updates))
     rows = _keys(activities["task" if numbered else "round"], activities["device"])
     keys, task = np.unique(rows, return_inverse=True)
     used = np.isin(keys, _keys(updates["task"], updates["device"]) if numbered else _used_over_rounds(updates))
     used |= _used_later(activities, updates, keys)
     is_upload = (activities["activity"] == "upload").to_numpy()
-    return work_kinds.kinds(task, is_upload, activities["outcome"].to_numpy(dtype=object), used)
+    place, outcomes = pd.factorize(activities["outcome"])
+    outcome = np.array([work_kinds.NUMBER[outcome] for outcome in outcomes])[place]
+    return pd.Categorical.from_codes(work_kinds.kinds(task, is_upload, outcome, used), list(KINDS))
 
 
 def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFrame:
@@ -41,7 +42,7 @@ def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFram
     work = pd.DataFrame(
         {
             "round": activities["round"],
-            "kind": pd.Categorical(kinds(activities, updates), categories=list(KINDS)),
+            "kind": kinds(activities, updates),
             "seconds": activities["t_end_s"] - activities["t_start_s"],
             "bits": activities["bits"],
             "joules": activities["energy_j"],

@@ -377,11 +377,12 @@ def _wasted_by_kind(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, s
     kinds = work_kinds.kinds(
         np.repeat(np.arange(len(merged)), [len(task.spans) for task in work.tasks]),
         np.array([span.activity == "upload" for span in work.spans], dtype=bool),
-        np.array(work.outcome, dtype=object),
+        np.array([work_kinds.NUMBER[outcome] for outcome in work.outcome]),
         np.array(merged, dtype=bool),
     )
     amounts: dict[tuple[str, str], float] = {}
-    for kind, span, joules in zip(kinds.tolist(), work.spans, work.energy_j, strict=True):
+    for number, span, joules in zip(kinds.tolist(), work.spans, work.energy_j, strict=True):
+        kind = work_kinds.KINDS[number]
         if kind != work_kinds.USEFUL:
             values = {"wasted_s": span.t_end_s - span.t_start_s, "wasted_bits": span.bits, "wasted_j": joules}
             for name, value in values.items():

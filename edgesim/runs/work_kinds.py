@@ -15,10 +15,7 @@ A *task* is what one device did from receiving a model to sending its update. Th
 Every row has one kind, so the kinds add up to all of ``activities``.
 """
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import NDArray
 
 from edgesim.arrays import Booleans, Integers
 
@@ -29,8 +26,9 @@ KINDS = (USEFUL, *WASTED)
 USABLE = frozenset(("done", "late", "paused", "kept"))
 """Outcomes of rows that are useful in a task that was used."""
 
-#: The kind that an outcome gives to its row and to the other rows of its task; a later entry overrides earlier ones.
-_ENDS: Mapping[str, str] = {
+_ENDS = {
+    "done": "",
+    "paused": "",
     "cancelled": "unused",
     "skipped": "unused",
     "kept": "unused",
@@ -38,21 +36,28 @@ _ENDS: Mapping[str, str] = {
     "late": "late",
     "dropped": "dropped",
 }
+"""The kind that an outcome gives to its row and to the other rows of its task; a later entry overrides earlier ones."""
+
+NUMBER = {outcome: number for number, outcome in enumerate(_ENDS)}
+"""Of each outcome."""
+_KIND_OF = np.array([KINDS.index(kind) if kind else -1 for kind in _ENDS.values()])
+_IS_USABLE = np.array([outcome in USABLE for outcome in _ENDS])
+_DROPPED, _UNUSED = KINDS.index("dropped"), KINDS.index("unused")
 
 
-def kinds(task: Integers, is_upload: Booleans, outcome: NDArray[np.object_], used: Booleans) -> NDArray[np.object_]:
-    """What came of each row, one of `KINDS` per row, [rows].
+def kinds(task: Integers, is_upload: Booleans, outcome: Integers, used: Booleans) -> Integers:
+    """What came of each row, the position in `KINDS`, [rows].
 
-    ``task``, ``is_upload`` and ``outcome`` are [rows]; ``task`` is the position of the row's task in ``used`` [tasks],
-    which says whether the server used the task.
+    ``task``, ``is_upload`` and ``outcome`` (a `NUMBER`) are [rows]; ``task`` is the position of the row's task in
+    ``used`` [tasks], which says whether the server used the task.
     """
-    sent = np.zeros(len(used), dtype=bool)
-    sent[task[is_upload]] = True
-    fate = np.where(sent, "unused", "dropped").astype(object)
-    for end, kind in _ENDS.items():
-        fate[task[outcome == end]] = kind
-    of_row = fate[task]
-    for end, kind in _ENDS.items():
-        of_row[outcome == end] = kind
-    of_row[used[task] & np.isin(outcome, list(USABLE))] = USEFUL
+    fate = np.full(len(used), _DROPPED)
+    fate[task[is_upload]] = _UNUSED
+    last = np.zeros(len(used), dtype=np.int64)
+    np.maximum.at(last, task, outcome)
+    ended = _KIND_OF[last]
+    fate = np.where(ended >= 0, ended, fate)
+    own = _KIND_OF[outcome]
+    of_row = np.where(own >= 0, own, fate[task])
+    of_row[used[task] & _IS_USABLE[outcome]] = KINDS.index(USEFUL)
     return of_row
