@@ -8,7 +8,7 @@ from edgesim.analysis import convergence, metrics
 from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.participation import course_measures, why_undefined
 from edgesim.analysis.runs import Run
-from edgesim.analysis.waste import wasted_share_j
+from edgesim.analysis.waste import wasted_share_j, work_by_kind
 from edgesim.errors import EdgesimError
 
 Measures = dict[str, float]
@@ -16,7 +16,7 @@ Measures = dict[str, float]
 TO_TARGET = ("rounds_to_target", "seconds_to_target", "joules_to_target")
 TO_STAY = ("rounds_to_stay", "seconds_to_stay")
 _OF_ROUNDS = ("final_accuracy", "scheduled", "arrived", "miss_rate")
-_OF_ACTIVITIES = ("spectral_efficiency_bps_per_hz", "simulated_s", "bits_up", "energy_j")
+_OF_ACTIVITIES = ("spectral_efficiency_bps_per_hz", "simulated_s", "bits_up", "energy_j", "wasted_share_j")
 _OF_COURSE = ("best_accuracy", "we_percent", "we_variance", "idp_points", "id_points", "forgetting_points")
 
 
@@ -63,6 +63,8 @@ def _of_activities(run: Run, target: float | None) -> Measures:
         "simulated_s": metrics.simulated_s(rounds),
         "bits_up": metrics.bits_up(activities),
         "energy_j": energy_j(activities, run.metrics),
+        # Not by the run's own table of it, which would read the activities, by far the largest table, once more.
+        "wasted_share_j": wasted_share_j(work_by_kind(activities, run.updates)),
     }
 
 
@@ -70,7 +72,6 @@ SOURCES: Mapping[tuple[str, ...], Callable[[Run, float | None], Measures]] = {
     TO_TARGET + TO_STAY: to_target,
     _OF_ROUNDS: _of_rounds,
     _OF_ACTIVITIES: _of_activities,
-    ("wasted_share_j",): lambda run, target: {"wasted_share_j": wasted_share_j(run.work_by_kind)},
     ("infeasible_share",): lambda run, target: {"infeasible_share": metrics.infeasible_share(run.metrics)},
     ("epsilon",): lambda run, target: {"epsilon": run.epsilon},
     ("noise_to_update",): lambda run, target: {"noise_to_update": metrics.noise_to_update(run.metrics)},

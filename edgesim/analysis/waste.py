@@ -39,22 +39,27 @@ def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFram
     Rows by round, then in the order of `KINDS`; a kind that a round lacks has no row there. Each amount adds up
     to that of ``activities``, round by round. Seconds are device-seconds: two devices at work for 1 s count as 2 s.
     """
-    work = pd.DataFrame(
+    # One number for both, which is grouped several times as fast as two columns.
+    key = activities["round"].to_numpy(dtype=np.int64) * len(KINDS) + kinds(activities, updates).codes
+    amounts = pd.DataFrame(
         {
-            "round": activities["round"],
-            "kind": kinds(activities, updates),
+            "key": key,
             "seconds": activities["t_end_s"] - activities["t_start_s"],
             "bits": activities["bits"],
             "joules": activities["energy_j"],
         }
     )
-    table = work.groupby(["round", "kind"], observed=True, as_index=False, sort=True).sum()
-    return table.astype({"kind": str})
+    sums = amounts.groupby("key").sum()
+    rounds, kind = np.divmod(sums.index.to_numpy(), len(KINDS))
+    columns = {"round": rounds.astype(activities["round"].dtype), "kind": pd.array(np.array(KINDS)[kind], dtype=str)}
+    return pd.DataFrame(columns | {name: sums[name].to_numpy() for name in sums})
 
 
 def totals(work: pd.DataFrame) -> pd.DataFrame:
     """Sums over the rounds of `work_by_kind`: one row per kind of `KINDS`, 0 for kinds that did not occur."""
-    return work.groupby("kind")[list(AMOUNTS)].sum().reindex(list(KINDS), fill_value=0.0)
+    place = pd.Index(KINDS, dtype=object).get_indexer(work["kind"].to_numpy(dtype=object))
+    table = work[list(AMOUNTS)].assign(place=place).groupby("place").sum().reindex(range(len(KINDS)), fill_value=0.0)
+    return table.set_axis(pd.Index(KINDS, dtype=str, name="kind"))
 
 
 def wasted_share_j(work: pd.DataFrame) -> float:

@@ -38,6 +38,9 @@ SCHEMA_VERSION = 2
 _FLUSH_S = 0.5
 """How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
+_MUCH_BYTES = 2**20
+"""Of a table that takes longer to read than to start threads."""
+
 ENDS = ("rounds", "stop_at_s")
 """Keys of a config that say when a run ends; ``ends`` of ``run.json`` has those that the run has."""
 
@@ -316,7 +319,10 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     if not path.is_file():
         raise EdgesimError(_no_run(folder, f"{table}.parquet"))
     try:
-        rows = pq.ParquetFile(path).read() if path.suffix == ".parquet" else _read_stream(path, table)
+        if path.suffix == ".parquet":
+            rows = pq.ParquetFile(path).read(use_threads=path.stat().st_size > _MUCH_BYTES)
+        else:
+            rows = _read_stream(path, table)
         return checked(rows, table, path)
     # A Parquet file with damaged pages can raise any error of the library, MemoryError too.
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:

@@ -1,6 +1,6 @@
 """The tables of a run folder: their columns, and the check of a file against them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from edgesim.arrays import Booleans
 from edgesim.errors import EdgesimError
 
 _I32, _F64, _TEXT, _BOOL = pa.int32(), pa.float64(), pa.string(), pa.bool_()
@@ -68,6 +69,7 @@ _FAR = 1e300
 
 _NOT_NEGATIVE = {"bits", "bits_up", "bits_down", "bandwidth_hz", "energy_j", "away_s", "wall_s", "a_s"}
 _SHARES = {"test_accuracy", "macro_f1", "accuracy"}
+_BOUNDED = _FINITE | _NOT_NEGATIVE | _SHARES
 _ACTIVITIES = ("download", "compute", "upload")
 _OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
@@ -83,13 +85,15 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     Raises `EdgesimError` that names the file and the column if one is missing, given twice, of another type, without a
     value in a row that must have one, or holds a negative count or an instant or position that is not finite.
     """
-    columns = [_column(rows, field, table, f"{path}: column {field.name!r}") for field in SCHEMAS[table]]
-    frame: pd.DataFrame = pa.table(columns, names=SCHEMAS[table].names).to_pandas()
+    names = rows.column_names
+    columns = {field.name: _column(rows, names, field, table, path) for field in SCHEMAS[table]}
+    frame: pd.DataFrame = pa.table(columns, schema=SCHEMAS[table]).to_pandas()
     if table == "metrics":
         _check_idle(frame, path)
     if table == "activities":
         for name, values in (("activity", _ACTIVITIES), ("outcome", _OUTCOMES)):
-            _refuse_value(path, frame[name], ~frame[name].isin(values), ", ".join(values))
+            if not {*pc.unique(columns[name]).to_pylist()} <= {*values}:
+                _refuse_value(path, frame[name], ~frame[name].isin(values), ", ".join(values))
         _check_spans(frame, path, 0.0)
     if table == "updates":
         _refuse_value(path, frame["staleness"], frame["staleness"] > frame["round"], "at most the number of the round")
@@ -97,49 +101,60 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
         _refuse_value(path, frame["device"], frame["device"] >= len(frame), "devices counted from 0")
     if table == "rounds":
         _check_spans(frame, path, np.nextafter(0.0, 1.0))
-    if table in _ONCE:
+    if table in _ONCE and not (len(_ONCE[table]) == 1 and frame[_ONCE[table][0]].is_unique):
         keys = frame[_ONCE[table]]
         _refuse(path, keys.duplicated(), lambda row: ", ".join(f"{key} {keys[key][row]}" for key in keys) + _TWICE)
     return frame
 
 
-def _column(rows: pa.Table, field: pa.Field, table: str, where: str) -> pa.ChunkedArray | pa.Array:
-    """One column of the schema, cast to its type; raises `EdgesimError`."""
-    places = rows.column_names.count(field.name)
-    expected = _named(field.type)
-    if places == 0 and field.name in _ADDED.get(table, ()):
-        return pa.nulls(len(rows), field.type)
+def _column(
+    rows: pa.Table, names: Sequence[str], field: pa.Field, table: str, path: Path
+) -> pa.ChunkedArray | pa.Array:
+    """One column of the schema, cast to its type; ``names`` are those of the rows. Raises `EdgesimError`."""
+    name, kind = field.name, field.type
+    where = f"{path}: column {name!r}"
+    places = names.count(name)
+    if places == 0 and name in _ADDED.get(table, ()):
+        return pa.nulls(len(rows), kind)
     if places != 1:
-        raise EdgesimError(f"{where} is {'given twice' if places else 'missing'}; expected {expected}")
-    column = rows[field.name]
-    if _named(column.type) != expected and not _widens(column.type, field.type):
-        raise EdgesimError(f"{where}: expected {expected} (got {column.type})")
-    try:
-        column = column.cast(field.type)
-    except pa.ArrowException:
-        raise EdgesimError(f"{where}: expected {expected} that fit {field.type}") from None
-    if column.null_count and field.name in _NEVER_NULL[table]:
+        raise EdgesimError(f"{where} is {'given twice' if places else 'missing'}; expected {_named(kind)}")
+    column = rows.column(names.index(name))
+    if column.type != kind:
+        column = _cast(column, kind, where)
+    nulls = column.null_count
+    if nulls and name in _NEVER_NULL[table]:
         row = pc.index(pc.is_null(column), True).as_py() + 1
-        raise EdgesimError(f"{where}: row {row} has no value; expected {expected}")
-    whole = pa.types.is_integer(field.type)
-    if column.null_count < len(column) and (whole or field.name in _FINITE | _NOT_NEGATIVE | _SHARES):
-        least, most = pc.min_max(column).as_py().values()
-        nan = not whole and pc.any(pc.is_nan(column)).as_py()
+        raise EdgesimError(f"{where}: row {row} has no value; expected {_named(kind)}")
+    whole = kind == _I32
+    if nulls < len(column) and (whole or name in _BOUNDED):
+        values = (column.drop_null() if nulls else column).to_numpy()
+        # Both are nan where any value is.
+        least, most = values.min().item(), values.max().item()
         low, high, wanted = -_FAR, _FAR, f"finite numbers, at most {_FAR:g} from 0"
-        if whole or field.name in _NOT_NEGATIVE:
+        if whole or name in _NOT_NEGATIVE:
             low, wanted = 0.0, "0 or more" if whole else "finite numbers, 0 or more"
-        elif field.name in _SHARES:
+        elif name in _SHARES:
             low, high, wanted = 0.0, 1.0, "numbers from 0 to 1"
-        if nan or least < low or most > high:
-            raise EdgesimError(f"{where}: expected {wanted} (got {'nan' if nan else least if least < low else most})")
-    if pa.types.is_list(field.type) and len(set(pc.unique(pc.list_value_length(column)).to_pylist())) > 1:
+        if not low <= least <= most <= high:
+            raise EdgesimError(f"{where}: expected {wanted} (got {most if least >= low else least})")
+    if pa.types.is_list(kind) and len(set(pc.unique(pc.list_value_length(column)).to_pylist())) > 1:
         raise EdgesimError(f"{where}: expected the same number of classes in every row")
     return column
 
 
+def _cast(column: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.ChunkedArray:
+    """A column of another type as one of ``kind``; raises `EdgesimError` where that is not the same values."""
+    if _named(column.type) != _named(kind) and not _widens(column.type, kind):
+        raise EdgesimError(f"{where}: expected {_named(kind)} (got {column.type})")
+    try:
+        return column.cast(kind)
+    except pa.ArrowException:
+        raise EdgesimError(f"{where}: expected {_named(kind)} that fit {kind}") from None
+
+
 def _check_spans(rows: pd.DataFrame, path: Path, least_s: float) -> None:
     """Refuse rows that end before they begin, or before ``least_s``; raises `EdgesimError`."""
-    start_s, end_s = rows["t_start_s"], rows["t_end_s"]
+    start_s, end_s = rows["t_start_s"].to_numpy(), rows["t_end_s"].to_numpy()
     expected = f"expected an instant{' above 0,' if least_s else ''} not before t_start_s"
     bad = (end_s < start_s) | (end_s < least_s)
     _refuse(f"{path}: column 't_end_s'", bad, lambda row: f"{expected} ({start_s[row]:g}) (got {end_s[row]:g})")
@@ -161,10 +176,10 @@ def _refuse_value(path: Path, column: pd.Series, strange: pd.Series, expected: s
     _refuse(f"{path}: column {column.name!r}", strange, lambda row: f"expected {expected} (got {column[row]!r})")
 
 
-def _refuse(where: Path | str, bad: pd.Series, told: Callable[[int], str]) -> None:
-    """Raises `EdgesimError` for the first row that is bad, with what is told of it; the index counts rows from 0."""
+def _refuse(where: Path | str, bad: pd.Series | Booleans, told: Callable[[int], str]) -> None:
+    """Raises `EdgesimError` for the first row that is bad, with what is told of it; rows count from 0."""
     if bad.any():
-        row = int(bad.idxmax())
+        row = int(np.argmax(bad))
         raise EdgesimError(f"{where}: row {row + 1}: {told(row)}")
 
 
