@@ -78,6 +78,11 @@ def digest_of_study(study: Study, *facts: object) -> str:
     return digest_of(study.finished, study.name, study.target, study.reference, plan, *facts)
 
 
+def digest_of_files(folder: Path, *facts: object) -> str:
+    """Digest of the files of one run, of further facts, and of the code that analyses it."""
+    return hashlib.sha256(f"{_code_digest()} {facts!r} {_folder_digest(folder)}".encode()).hexdigest()
+
+
 def _folder_digest(folder: Path) -> str:
     if not folder.is_dir():
         raise EdgesimError(f"{folder}: is not there; run the study again")

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 
 from edgesim.analysis import convergence, metrics
+from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.made import Made, digest_of_study
-from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures, measure
+from edgesim.analysis.measures import NAMES, TO_STAY, TO_TARGET, Measures
 from edgesim.analysis.participation import ID_DEGREE, WE_ROUNDS, forgetting_names, why_undefined
 from edgesim.analysis.runs import Knob, Run, Study, read_study
 from edgesim.analysis.static_pairs import is_static, pairs
@@ -18,8 +19,10 @@ from edgesim.runs.records import read_run, write_whole
 Key = tuple[Knob | None, ...]
 
 
-def summarise(study_folder: Path) -> pd.DataFrame:
-    """One row per combination of knobs, in the plan's order; raises `EdgesimError`.
+def summarise(study_folder: Path, known: KeptMeasures | None = None) -> pd.DataFrame:
+    """One row per combination of knobs, in the plan's order; ``known`` are the runs' measures as far as they are known.
+
+    Raises `EdgesimError`.
 
     Combinations whose runs a tuning pruned have none. Columns: the knobs; ``seeds`` (finished runs) and ``left_out``
     (others); every measure that some run has, as its mean over seeds with ``_low`` and ``_high`` (95 % t interval).
@@ -38,16 +41,20 @@ def summarise(study_folder: Path) -> pd.DataFrame:
     where they have no value.
     """
     study = read_study(study_folder)
+    known = known or KeptMeasures(study_folder, study.target)
+    measured = {run.folder: known.of(run) for run in study.finished}
+    known.keep()
     names = study.knob_names
     groups: dict[Key, dict[int, Measures]] = {}
     left_out: dict[Key, int] = {}
     pruned: dict[Key, int] = {}
-    lost = {paired.run.folder: {"idp_points": paired.idp_points} for paired in pairs(study.finished)[0]}
+    tested = [run for run in study.finished if "best_accuracy" in measured[run.folder]]
+    lost = {paired.run.folder: {"idp_points": paired.idp_points} for paired in pairs(tested)[0]}
     for entry in study.planned:
         key = tuple(entry.run.knobs.get(name) for name in names)
         group = groups.setdefault(key, {})
         if entry.status == "finished":
-            group[entry.run.seed] = measure(entry.run, study.target) | lost.get(entry.run.folder, {})
+            group[entry.run.seed] = measured[entry.run.folder] | lost.get(entry.run.folder, {})
         else:
             left_out[key] = left_out.get(key, 0) + 1
             pruned[key] = pruned.get(key, 0) + (entry.status == "pruned")
@@ -85,12 +92,15 @@ def _whole_knobs(summary: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return summary
 
 
-def write_summary(study_folder: Path) -> Path:
-    """Write the summary as ``summary.csv`` into the study's folder, unless it is current, and return its path."""
+def write_summary(study_folder: Path, known: KeptMeasures | None = None) -> Path:
+    """Write the summary as ``summary.csv`` into the study's folder, unless it is current, and return its path.
+
+    ``known`` as for `summarise`.
+    """
     path = study_folder / "summary.csv"
     made, digest = Made(study_folder), digest_of_study(read_study(study_folder))
     if made.current("summary", digest) is None:
-        write_whole(path, summarise(study_folder).to_csv(index=False, lineterminator="\n"))
+        write_whole(path, summarise(study_folder, known).to_csv(index=False, lineterminator="\n"))
         made.note("summary", digest, [path])
     return path
 

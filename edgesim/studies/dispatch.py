@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +39,9 @@ class Dispatch:
     endings: dict[str, Ending] = field(default_factory=dict)
     elsewhere: set[str] = field(default_factory=set)
     """Folders of the runs that other processes work on."""
+    on_finished: Callable[[Path], None] = lambda _: None
+    """Is called with the folder of each run that finishes, while the next ones are carried out."""
+    _just_finished: deque[Path] = field(default_factory=deque)
 
     def end(self, folder: str, ending: Ending) -> None:
         """Note and show that a run has ended, or that another process works on it."""
@@ -46,6 +49,8 @@ class Dispatch:
             self.elsewhere.add(folder)
             return
         self.endings[folder] = ending
+        if ending.status == "finished" and not ending.reused:
+            self._just_finished.append(self.out / folder)
         self.display.ended(folder, ending.status, ending.reason)
 
     def run_all(self) -> None:
@@ -114,7 +119,9 @@ class Dispatch:
                             run = waiting.popleft()
                             at_work.add(run.folder)
                             workers.hand_out(self._order(run))
-                        listen(workers, _LOOK_S)
+                        if self._just_finished:
+                            self.on_finished(self._just_finished.popleft())
+                        listen(workers, 0.0 if self._just_finished else _LOOK_S)
             except KeyboardInterrupt:
                 workers.ask_to_end()
                 until_s = time.monotonic() + _PATIENCE_S

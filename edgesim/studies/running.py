@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from edgesim import simulation
+from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import PLAN, is_study
 from edgesim.analysis.summary import write_summary
 from edgesim.errors import EdgesimError, NoRunFinished
@@ -99,10 +100,11 @@ def run_study(
         _tell_begun(
             {folder: reason for folder, reason in why.items() if folder not in endings}, len(study.runs), console
         )
+        known = KeptMeasures(out, study.target)
         rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
         try:
             with stopped_by(""), Display(console, study.name, rounds) as display:
-                dispatch = Dispatch(study, out, anew, executor, jobs, display)
+                dispatch = Dispatch(study, out, anew, executor, jobs, display, on_finished=known.prepare)
                 # Here, since starting processes that would only find this out takes seconds.
                 for folder, ending in endings.items():
                     dispatch.end(folder, ending)
@@ -122,7 +124,7 @@ def run_study(
         first = next(iter(endings.values()))
         raise NoRunFinished(f"{what}; the first one: {first.reason}", *first.fields)
     with console.status("summing up"):
-        write_summary(out)
+        write_summary(out, known)
     _tell_reused(out, endings, console)
     return endings
 

@@ -1,0 +1,52 @@
+"""The measures of a study's runs, worked out once for each run and kept in the study's folder.
+
+``measures.json`` holds, by the name of a run's folder, a digest of all that its measures were worked out from (its
+files, the target, the code that analyses) and the measures. It may be deleted: it is derived.
+"""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from edgesim.analysis.made import digest_of_files
+from edgesim.analysis.measures import Measures, measure
+from edgesim.analysis.runs import Run
+from edgesim.errors import EdgesimError
+from edgesim.runs.records import write_whole
+
+
+class KeptMeasures:
+    """Those of one study: read when this object is made, written by `keep`; what cannot be read is worked out anew."""
+
+    def __init__(self, study_folder: Path, target: float | None) -> None:
+        self._path = study_folder / "measures.json"
+        self._target = target
+        self._known: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            known = json.loads(self._path.read_text(encoding="utf-8"))
+            if isinstance(known, dict):
+                self._known = known
+        self._is_new = False
+
+    def of(self, run: Run) -> Measures:
+        """As `edgesim.analysis.measures.measure`, and raises as that does."""
+        digest, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
+        if isinstance(known, dict) and known.get("digest") == digest:
+            return dict(known["measures"])
+        measures = measure(run, self._target)
+        self._known[run.folder.name] = {"digest": digest, "measures": measures}
+        self._is_new = True
+        return measures
+
+    def prepare(self, folder: Path) -> None:
+        """Work out the measures of a run that has just finished; where that fails `of` will say so."""
+        with suppress(EdgesimError):
+            self.of(Run(folder, {}, 0))
+
+    def keep(self) -> None:
+        """Write what was worked out; a folder that cannot be written to stays as it is."""
+        if self._is_new:
+            with suppress(OSError):
+                write_whole(self._path, json.dumps(self._known) + "\n")
+            self._is_new = False
