@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Self
 
-import networkx as nx
 import numpy as np
 from pydantic import Field, model_validator
 
@@ -16,6 +16,9 @@ from edgesim.files.content import find
 from edgesim.files.text_file import read_toml
 from edgesim.quantities import BitsPerSecond, Factor, Metres, Seconds
 from edgesim.validation import validate
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 class Station(Section):
@@ -96,8 +99,10 @@ class Topology(Section):
         """Bands of the stations as shares of ``radio.bandwidth_hz``, [M]."""
         return np.array([station.bandwidth_share for station in self.stations])
 
-    def graph(self, bits: float) -> nx.Graph:
+    def graph(self, bits: float) -> "nx.Graph":
         """The nodes and links; the attribute ``delay_s`` of a link is its delay for a message of so many bits."""
+        import networkx as nx
+
         graph = nx.Graph()
         graph.add_nodes_from(self.nodes)
         for link in self.links:
@@ -122,6 +127,8 @@ def load_topology(name_or_path: str) -> Topology:
     """
     path = find("topologies", name_or_path, ".toml")
     topology = validate(Topology, read_toml(path), str(path))
+    import networkx as nx
+
     reached = nx.node_connected_component(topology.graph(0.0), topology.cloud)
     for key, nodes in topology.named.items():
         if (lost := next((node for node in nodes if node not in reached), None)) is not None:
@@ -184,6 +191,11 @@ def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backha
     Flat: every station's updates go to the cloud. Hierarchical: they go to the edge server that they reach quickest, or
     to the first one listed among equally quick ones.
     """
+    if len(topology.nodes) == 1:
+        # Nothing to look for, and networkx takes long to load.
+        return Backhaul(np.zeros(len(topology.stations), dtype=np.int64), topology.nodes, [[]], [[]])
+    import networkx as nx
+
     graph = topology.graph(bits)
     servers = topology.edge_servers if hierarchical else [topology.cloud]
     from_server = [nx.single_source_dijkstra(graph, server, weight="delay_s") for server in servers]
@@ -198,8 +210,8 @@ def make_backhaul(topology: Topology, bits: float, hierarchical: bool) -> Backha
     )
 
 
-def _links(graph: nx.Graph, path: Sequence[str]) -> list[BackhaulLink]:
-    return [graph.edges[pair]["link"] for pair in nx.utils.pairwise(path)]
+def _links(graph: "nx.Graph", path: Sequence[str]) -> list[BackhaulLink]:
+    return [graph.edges[pair]["link"] for pair in pairwise(path)]
 
 
 def _path_s(links: Sequence[BackhaulLink], bits: float) -> float:

@@ -1,8 +1,6 @@
 """Clusters of rows without a number of clusters to choose: FINCH (Sarfraz et al., CVPR 2019, eq. 1)."""
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from edgesim.arrays import Floats, Integers
 
@@ -27,6 +25,10 @@ def finch(rows: Floats) -> Integers:
 
 def _joined(rows: Floats) -> Integers:
     """The component of each row in the graph of nearest neighbours, [n]."""
+    # Here, since it takes long to load, and few runs cluster.
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     units = rows / np.where(norms > 0, norms, 1.0)
     likeness = units @ units.T

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from edgesim.arrays import Floats, Integers
@@ -45,6 +44,9 @@ def epsilon_of(noise: float, releases: int, delta: float) -> float:
     high = 1.0
     while delta_of(high, mu) > delta:
         high *= 2
+    # Here, since it takes longer to load than all else that a run without privacy needs of SciPy.
+    from scipy.optimize import brentq
+
     return float(brentq(lambda epsilon: delta_of(epsilon, mu) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))
 
 
