@@ -281,7 +281,8 @@ def _simulated(
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
-        writer = records.RunWriter(folder, as_toml(config), facts, None if found is None else found.about, lease)
+        go_on_from = None if found is None else found.checkpoint
+        writer = records.RunWriter(folder, as_toml(config), facts, go_on_from, lease)
         parts = RunParts(world, ready.selector, learner, writer, ready.backhaul, ready.joiners)
         forget_absences(folder)
         server, report = Server(parts, calls.on_round), parts.report

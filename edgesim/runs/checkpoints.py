@@ -1,9 +1,10 @@
 """Checkpoints of a run: what it remembers at a round's end, in files from which it goes on as if never stopped.
 
 A file ``checkpoint-ROUND-HASH.safetensors`` in the run's folder holds the arrays of a record, as `edgesim.runs.saved`
-packs it, and as bytes its JSON and what it hangs on. The hash is that of the content: a file that was cut short or
-edited is not taken. No code of a file is run, nothing is pickled. Two more names are those of checkpoints that stay in
-a finished run: ``kept-...`` of rounds that were asked for, ``end-...`` the last one before the run's last round.
+packs it, and as bytes its JSON, what it hangs on, and the last rows of the tables, so that one file alone has to be
+waited for until it is on the disk. The hash is that of the content: a file that was cut short or edited is not taken.
+No code of a file is run, nothing is pickled. Two more names are those of checkpoints that stay in a finished run:
+``kept-...`` of rounds that were asked for, ``end-...`` the last one before the run's last round.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from safetensors.numpy import load, save
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import own_file
 
-FORMAT = 3
+FORMAT = 4
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
 
 _KEPT = 2
@@ -34,8 +35,10 @@ _KEPT = 2
 
 _HASH_LENGTH = 16
 _NAME = re.compile(rf"(checkpoint|kept|end)-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
-_ABOUT, _JSON = "about", "json"
-"""Names of arrays, unlike those of a record."""
+_ABOUT, _JSON, _ROWS = "about", "json", "rows."
+"""Names of arrays, unlike those of a record; the last is their beginning."""
+_LARGE = 2**18
+"""Bytes whose hash takes longer than to start a thread for it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class About:
     """Versions and kinds of what numbers are worked out with."""
     streams: Mapping[str, int]
     """Bytes of each table's stream at that time."""
+    on_disk: Mapping[str, int]
+    """Bytes of each that were on the disk for certain; the checkpoint holds those behind them."""
     rows: Mapping[str, int]
     """Rows of each table at that time."""
     place: Sequence[Any]
@@ -80,23 +85,25 @@ class Checkpoint:
     path: Path
     about: About
     record: Packed
+    rows: Mapping[str, bytes]
+    """By table, the end of its stream, behind what was ``on_disk``."""
 
 
-def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = ()) -> Path:
+def write(
+    folder: Path, about: About, record: Packed, rows: Mapping[str, bytes] | None = None, beside: Sequence[Path] = ()
+) -> Path:
     """Write a checkpoint, whole and on the disk or not at all, and remove all but it and the one before.
 
-    The files ``beside`` it, on which it hangs, are on the disk before it counts. Raises OSError.
+    ``rows`` as in `Checkpoint`. The files ``beside`` it, on which it hangs, are on the disk before it counts. Raises
+    OSError.
     """
     texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
+    texts |= {f"{_ROWS}{table}": rest for table, rest in (rows or {}).items()}
     content = save({**record.arrays, **{name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}})
     part, path = own_file(folder / "checkpoint.part"), folder / "checkpoint"
     try:
-        part.write_bytes(content)
-        # At the same time: a journal takes about as long for several files as for one, and the hash not as long.
-        with ThreadPoolExecutor(len(beside) + 1) as pool:
-            synced = pool.map(_sync, [part, *beside])
-            path = folder / f"checkpoint-{about.round:06d}-{_hash(content)}.safetensors"
-            list(synced)
+        digest = _written(part, content, beside)
+        path = folder / f"checkpoint-{about.round:06d}-{digest}.safetensors"
         part.replace(path)
     except OSError as error:
         with suppress(OSError):
@@ -106,6 +113,22 @@ def write(folder: Path, about: About, record: Packed, beside: Sequence[Path] = (
     for old in files(folder)[_KEPT:]:
         old.unlink(missing_ok=True)
     return path
+
+
+def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
+    """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        if not beside and len(content) < _LARGE:
+            os.fsync(file.fileno())
+            return _hash(content)
+        # At the same time: a journal takes about as long for several files as for one, and the hash not as long.
+        with ThreadPoolExecutor(len(beside) + 1) as pool:
+            digest, synced = pool.submit(_hash, content), pool.map(_sync, beside)
+            os.fsync(file.fileno())
+            list(synced)
+            return digest.result()
 
 
 def _sync(path: Path) -> None:
@@ -182,7 +205,7 @@ def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
     """
     for path in files(folder, "checkpoint", "kept", "end"):
         found = read(path, tell)
-        if found is not None and found.about.format == FORMAT and (lack := _lacking(folder, found.about)):
+        if found is not None and found.about.format == FORMAT and (lack := _lacking(folder, found)):
             if path.name.startswith("checkpoint"):
                 tell(f"{path.name} is damaged ({lack})")
             found = None
@@ -209,17 +232,21 @@ def _read(path: Path) -> Checkpoint:
     if about["format"] != FORMAT:
         # Whatever else another format says is not looked at.
         known = {name: about.get(name) for name in About.__dataclass_fields__}
-        return Checkpoint(path, About(**known), Packed(b"", {}))
-    return Checkpoint(path, About(**about), Packed(arrays.pop(_JSON).tobytes(), arrays))
+        return Checkpoint(path, About(**known), Packed(b"", {}), {})
+    tables = [name for name in arrays if name.startswith(_ROWS)]
+    rows = {name.removeprefix(_ROWS): arrays.pop(name).tobytes() for name in tables}
+    return Checkpoint(path, About(**about), Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
 
 
-def _lacking(folder: Path, about: About) -> str:
-    """What the streams of a run lack of the rows that they had at a checkpoint; empty if nothing."""
-    for table, size in about.streams.items():
+def _lacking(folder: Path, found: Checkpoint) -> str:
+    """What is lacking of the rows that a run had at a checkpoint; empty if nothing."""
+    for table, size in found.about.on_disk.items():
         path = folder / f"{table}.arrow"
         there = path.stat().st_size if path.is_file() else 0
         if there < size:
-            return f"{table}.arrow has {there} of the {size} bytes that it had then"
+            return f"{table}.arrow has {there} of the {size} bytes that were on the disk then"
+        if size + len(found.rows.get(table, b"")) != found.about.streams[table]:
+            return f"it lacks rows of {table}"
     return ""
 
 

@@ -72,10 +72,10 @@ def hand_over(found: Checkpoint, source: Path, folder: Path, **changes: Any) -> 
     Raises `EdgesimError` where rows are lacking, and OSError.
     """
     sizes = copy_rows(source, folder, found.about.rows)
-    about = replace(found.about, streams=sizes, **changes)
+    about = replace(found.about, streams=sizes, on_disk=sizes, **changes)
     checkpoints.forget(folder, after=about.round)
     streams = [folder / f"{name}.arrow" for name in sizes]
-    checkpoints.write(folder, about, found.record, streams)
+    checkpoints.write(folder, about, found.record, beside=streams)
 
 
 def first_whole(folder: Path, round: int, tell: Callable[[str], None]) -> Checkpoint | None:

@@ -38,6 +38,9 @@ SCHEMA_VERSION = 2
 _FLUSH_S = 0.5
 """How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
+_MOST_REST = 2**16
+"""Bytes of rows that a checkpoint holds at most; more go to the disk in the tables' own streams, which takes longer."""
+
 _MUCH_BYTES = 2**20
 """Of a table that takes longer to read than to start threads."""
 
@@ -70,7 +73,7 @@ class RunWriter:
         folder: Path,
         config: Mapping[str, Any],
         run: Mapping[str, Any],
-        go_on_from: checkpoints.About | None = None,
+        go_on_from: checkpoints.Checkpoint | None = None,
         lease: Lease | None = None,
     ) -> None:
         """Begin the tables, or go on with them as they were at a checkpoint; takes the folder's lease if not given."""
@@ -90,31 +93,46 @@ class RunWriter:
         self._whole = True
         """Whether no batch of a stream was written in part."""
 
-    def _begin(self, config: Mapping[str, Any], go_on_from: checkpoints.About | None) -> None:
+    def _begin(self, config: Mapping[str, Any], go_on_from: checkpoints.Checkpoint | None) -> None:
         """Write the first files, replacing those of an unfinished run that is run again.
 
         Raises `EdgesimError` where streams are no longer what they were at the checkpoint that the run goes on from.
         """
         paths = {name: own_file(self.folder / f"{name}.arrow") for name in SCHEMAS}
-        sizes = {} if go_on_from is None else go_on_from.streams
+        then = None if go_on_from is None else go_on_from.about
+        sizes = {} if then is None else then.on_disk
         for name, size in sizes.items():
-            if not paths[name].is_file() or paths[name].stat().st_size < size:
+            if (paths[name].stat().st_size if paths[name].is_file() else 0) < size:
                 raise EdgesimError(f"{paths[name]}: another process has changed it; start again")
         # Before the streams change on which they hang.
-        checkpoints.forget(self.folder, after=0 if go_on_from is None else go_on_from.round)
+        checkpoints.forget(self.folder, after=0 if then is None else then.round)
         write_whole(self.folder / "config.toml", tomli_w.dumps(dict(config)))
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
         self._write_run()
         for name, size in sizes.items():
+            # Of a power cut there may be no file yet.
+            paths[name].open("ab").close()
             os.truncate(paths[name], size)
         self._sinks = {name: pa.OSFile(str(path), "ab" if sizes else "wb") for name, path in paths.items()}
-        if not sizes:
-            for name, sink in self._sinks.items():
-                sink.write(_versioned(name).serialize())
-        self._rows = dict.fromkeys(SCHEMAS, 0) if go_on_from is None else dict(go_on_from.rows)
-        self._unsynced = set(SCHEMAS)
-        """Tables with rows that may not be on the disk yet."""
+        self._rows = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.rows)
+        self._on_disk = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.on_disk)
+        """Bytes of each stream that are on the disk for certain."""
+        self._sizes = dict(self._on_disk)
+        self._rest: dict[str, list[bytes]] | None = {name: [] for name in SCHEMAS}
+        """What each stream has behind those; None where that is too much to be held in memory, too."""
+        for name in SCHEMAS:
+            begin = _versioned(name).serialize().to_pybytes()
+            self._append(name, begin if go_on_from is None else go_on_from.rows.get(name, b""))
+
+    def _append(self, table: str, content: bytes) -> None:
+        """Write to a stream."""
+        self._sinks[table].write(content)
+        self._sizes[table] += len(content)
+        if sum(self._sizes.values()) - sum(self._on_disk.values()) > _MOST_REST:
+            self._rest = None
+        if self._rest is not None:
+            self._rest[table].append(content)
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
         """Append rows to a table, given as one sequence or array per column (missing columns are null).
@@ -149,11 +167,10 @@ class RunWriter:
                 arrays = [_column(field, pending) for field in schema]
                 # Not by a stream writer of Arrow's, which cannot go on with a stream.
                 batch = pa.record_batch(arrays, schema=_versioned(name))
-                self._sinks[name].write(batch.serialize())
+                self._append(name, batch.serialize().to_pybytes())
                 self._sinks[name].flush()
                 self._rows[name] += batch.num_rows
                 pending.clear()
-                self._unsynced.add(name)
         self._flushed_s = time.monotonic()
 
     def save(self, about: Mapping[str, Any], record: checkpoints.Packed, keep: bool = False) -> None:
@@ -164,14 +181,21 @@ class RunWriter:
         """
         with self._writing():
             self._flush()
-            paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
-            sizes = {name: path.stat().st_size for name, path in paths.items()}
-            unsynced = [paths[name] for name in sorted(self._unsynced)]
-            now = checkpoints.About(**about, streams=sizes, rows=dict(self._rows))
-            path = checkpoints.write(self.folder, now, record, unsynced)
+            sizes = dict(self._sizes)
+            if self._rest is None:
+                rows, beside = (
+                    {},
+                    [self.folder / f"{name}.arrow" for name in SCHEMAS if sizes[name] > self._on_disk[name]],
+                )
+            else:
+                rows, beside = {name: b"".join(parts) for name, parts in self._rest.items() if parts}, []
+            on_disk = sizes if self._rest is None else self._on_disk
+            now = checkpoints.About(**about, streams=sizes, on_disk=dict(on_disk), rows=dict(self._rows))
+            path = checkpoints.write(self.folder, now, record, rows, beside)
+            if self._rest is None:
+                self._on_disk, self._rest = sizes, {name: [] for name in SCHEMAS}
             if keep:
                 checkpoints.keep(path, "kept")
-            self._unsynced.clear()
 
     def note(self, **facts: Any) -> None:
         """Further facts for ``run.json``."""

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,16 @@ _MACHINE = ("platform", "cpu", "torch", "device_kind", "back_end", "actor_kind")
 class Found:
     """A checkpoint from which a run may go on."""
 
-    about: checkpoints.About
+    checkpoint: checkpoints.Checkpoint
+    """Without its record."""
     state: RunState
     facts: dict[str, Any]
     """What ``run.json`` says of it."""
+
+    @property
+    def about(self) -> checkpoints.About:
+        """What it hangs on."""
+        return self.checkpoint.about
 
 
 def about(config: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +89,8 @@ def find(
         told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
         on_note("resume", f"{folder}: goes on behind round {then.round}")
         facts = {"resumed": [*before.get("resumed", []), told]}
-        return Found(then, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
+        without = replace(found, record=checkpoints.Packed(b"", {}))
+        return Found(without, state, facts | ({"fork": before["fork"]} if "fork" in before else {}))
     if strict:
         raise EdgesimError(f"{found.path}: {difference}; edgesim run --fresh begins again")
     refuse_without_past(folder, before)

@@ -169,14 +169,30 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_taken_or_the_start(dama
     assert content(tmp_path / "both") == undisturbed
 
 
-def test_a_checkpoint_whose_tables_have_lost_rows_is_damaged(stopped, undisturbed):
-    last, _ = checkpoints.files(stopped)
-    size = checkpoints.newest(stopped, print).about.streams["metrics"]
-    os.truncate(stopped / "metrics.arrow", size - 1)
-    result, said = resumed(stopped)
+def test_rows_that_a_power_cut_took_from_the_tables_come_back_from_the_checkpoint(stopped, undisturbed):
+    # Their streams are not waited for until they are on the disk: they may be shorter, gone, or hold zeros.
+    os.truncate(stopped / "metrics.arrow", 10)
+    (stopped / "updates.arrow").unlink()
+    size = (stopped / "rounds.arrow").stat().st_size
+    (stopped / "rounds.arrow").write_bytes(bytes(size))
+    result, _ = resumed(stopped)
+    assert result.went_on_from == 5
+    assert content(stopped) == undisturbed
+
+
+def test_a_checkpoint_whose_tables_have_lost_rows_that_were_on_the_disk_is_damaged(tmp_path, undisturbed, monkeypatch):
+    # As after more rows than a checkpoint holds: the streams themselves are brought to the disk.
+    monkeypatch.setattr("edgesim.runs.records._MOST_REST", 0)
+    assert stop_at(CONFIG, tmp_path, 6) is None
+    last, _ = checkpoints.files(tmp_path)
+    about = checkpoints.newest(tmp_path, print).about
+    assert about.on_disk == about.streams
+    size = about.streams["metrics"]
+    os.truncate(tmp_path / "metrics.arrow", size - 1)
+    result, said = resumed(tmp_path)
     assert f"{last.name} is damaged (metrics.arrow has {size - 1} of the {size} bytes" in said
     assert result.went_on_from == 4
-    assert content(stopped) == undisturbed
+    assert content(tmp_path) == undisturbed
 
 
 def rewrite(stopped, **changes):
@@ -184,13 +200,13 @@ def rewrite(stopped, **changes):
     for path in checkpoints.files(stopped):
         found = checkpoints.newest(stopped, print)
         path.unlink()
-        checkpoints.write(stopped, checkpoints.About(**vars(found.about) | changes), found.record)
+        checkpoints.write(stopped, checkpoints.About(**vars(found.about) | changes), found.record, found.rows)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 99}, "has format 99 (edgesim reads 3)"),
+        ({"format": 99}, "has format 99 (edgesim reads 4)"),
         ({"config": OTHER}, "is of another config (round.tmax_s differs)"),
         ({"inputs": {"edgesim": "0"}}, "is of other files, code or version of edgesim (algorithm.name differs)"),
     ],
@@ -292,10 +308,10 @@ def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_check
 def test_a_full_disk_ends_the_run_in_a_line_and_the_next_start_goes_on(tmp_path, undisturbed, monkeypatch):
     write = checkpoints.write
 
-    def full(folder, about, record, beside=()):
+    def full(folder, about, *others):
         if about.round == 4:
             raise OSError(28, "No space left on device", str(folder / "checkpoint"))
-        write(folder, about, record, beside)
+        write(folder, about, *others)
 
     monkeypatch.setattr(checkpoints, "write", full)
     with pytest.raises(EdgesimError, match="No space left on device"):
