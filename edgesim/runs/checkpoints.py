@@ -111,14 +111,20 @@ def write(
         error.filename = str(path)
         raise
     for old in files(folder)[_KEPT:]:
-        old.unlink(missing_ok=True)
+        # The next one is written over it: to free a file and to find room for another takes longer than to write it.
+        # Of two names of one file, the other is that of a checkpoint that stays.
+        if old.stat().st_nlink == 1:
+            old.replace(part)
+        else:
+            old.unlink()
     return path
 
 
 def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
     """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
-    with part.open("wb") as file:
+    with part.open("r+b" if part.is_file() else "wb") as file:
         file.write(content)
+        file.truncate()
         file.flush()
         if not beside and len(content) < _LARGE:
             os.fsync(file.fileno())

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -293,17 +294,22 @@ def remove_streams(folder: Path) -> None:
 def _column(field: pa.Field, parts: Sequence[Mapping[str, Any]]) -> pa.Array:
     """One column of several writes, one after another."""
     name = field.name
-    if not any(name in part for part in parts):
-        return pa.nulls(sum(len(next(iter(part.values()))) for part in parts), field.type)
-    chunks = [part[name] if name in part else [None] * len(next(iter(part.values()))) for part in parts]
+    chunks = [part.get(name) for part in parts]
+    if all(chunk is None for chunk in chunks):
+        return pa.nulls(sum(map(_length, parts)), field.type)
     whole: Any
     if len(chunks) == 1:
         whole = chunks[0]
     elif all(isinstance(chunk, np.ndarray) for chunk in chunks):
         whole = np.concatenate(cast("list[NDArray[Any]]", chunks))
     else:
-        whole = list(itertools.chain.from_iterable(chunks))
+        filled = ([None] * _length(part) if chunk is None else chunk for chunk, part in zip(chunks, parts, strict=True))
+        whole = list(itertools.chain.from_iterable(filled))
     return pa.array(whole, type=field.type, from_pandas=False)
+
+
+def _length(part: Mapping[str, Any]) -> int:
+    return len(next(iter(part.values())))
 
 
 _OF_THE_SYSTEM = (Path("/dev"), Path("/dev/fd"))
@@ -423,6 +429,7 @@ def _is_one_of(value: object, kinds: tuple[type, ...]) -> bool:
     return not isinstance(value, int | float) or abs(value) <= sys.float_info.max
 
 
+@cache
 def _versioned(table: str) -> pa.Schema:
     return SCHEMAS[table].with_metadata({"edgesim_table": table, "schema_version": str(SCHEMA_VERSION)})
 

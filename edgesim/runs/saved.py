@@ -29,6 +29,7 @@ _ROOT = "record"
 _PACKAGE = __name__.partition(".")[0]
 _DTYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 _DTYPES |= {"float16", "float32", "float64"}
+_NATIVE = frozenset(np.dtype(name) for name in _DTYPES)
 _EXPECTED = "numbers, texts, arrays, data classes, and lists, tuples, dicts, sets and deques of these"
 
 
@@ -86,7 +87,7 @@ class _Packer:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"float": repr(value)}
-        if isinstance(value, np.generic) and value.dtype.name in _DTYPES:
+        if isinstance(value, np.generic) and value.dtype in _NATIVE:
             return {"scalar": self.node(value.item(), place), "dtype": value.dtype.name}
         if kind is tuple:
             return {"tuple": self._items(value, place)}
@@ -103,7 +104,7 @@ class _Packer:
             return {"dict": [[self._key(key, place), self.node(of, f"{place}[{key!r}]")] for key, of in value.items()]}
         if is_dataclass(kind):
             return self._record(value, place)
-        if kind is np.ndarray and value.dtype.name in _DTYPES and value.dtype.isnative:
+        if kind is np.ndarray and value.dtype in _NATIVE:
             return {"array": place, **self._keep(value, place)}
         torch = sys.modules.get("torch")
         if torch is not None and kind is torch.Tensor:
@@ -134,8 +135,11 @@ class _Packer:
 
     def _keep(self, array: NDArray[Any], place: str) -> dict[str, Any]:
         """Keep an array; unless it is in C order, with the order of its axes in memory, by which sums are rounded."""
+        if array.flags.c_contiguous:
+            self.arrays[place] = array
+            return {}
         axes = np.argsort([-stride for stride in array.strides], kind="stable")
-        dense = not array.flags.c_contiguous and array.transpose(axes).flags.c_contiguous
+        dense = array.transpose(axes).flags.c_contiguous
         self.arrays[place] = array.transpose(axes) if dense else np.asarray(array, order="C")
         return {"axes": axes.tolist()} if dense else {}
 
