@@ -17,6 +17,7 @@ from torch import Tensor
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged, EdgesimError
+from edgesim.files.on_disk import sync
 from edgesim.files.paths import own_file
 from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
@@ -507,6 +508,7 @@ class TorchLearner:
         part = own_file(path.with_name(f"{path.name}.part"))
         try:
             save_file(self.model.state(), part)
+            sync([part])
             part.replace(path)
         except (OSError, SafetensorError) as error:
             part.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
+from edgesim.files.on_disk import sync
 from edgesim.files.paths import own_file
 
 FORMAT = 4
@@ -123,27 +124,19 @@ def write(
 def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
     """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
     with part.open("r+b" if part.is_file() else "wb") as file:
+        longer = os.fstat(file.fileno()).st_size > len(content)
         file.write(content)
-        file.truncate()
-        file.flush()
-        if not beside and len(content) < _LARGE:
-            os.fsync(file.fileno())
-            return _hash(content)
-        # At the same time: a journal takes about as long for several files as for one, and the hash not as long.
-        with ThreadPoolExecutor(len(beside) + 1) as pool:
-            digest, synced = pool.submit(_hash, content), pool.map(_sync, beside)
-            os.fsync(file.fileno())
-            list(synced)
-            return digest.result()
-
-
-def _sync(path: Path) -> None:
-    """Have what was written to a file on the disk."""
-    handle = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        if longer:
+            # Only there, since a journal may take long to take note of it.
+            file.truncate()
+    if not beside and len(content) < _LARGE:
+        sync([part])
+        return _hash(content)
+    # The hash does not take as long as the disk.
+    with ThreadPoolExecutor(1) as pool:
+        digest = pool.submit(_hash, content)
+        sync([part, *beside])
+        return digest.result()
 
 
 def round_of(path: Path) -> int:

@@ -26,6 +26,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
+from edgesim.files.on_disk import sync
 from edgesim.files.paths import own_file, system_errors
 from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs import checkpoints
@@ -202,7 +203,7 @@ class RunWriter:
         """Further facts for ``run.json``."""
         self._run |= facts
         with self._writing():
-            self._write_run()
+            self._write_run(on_disk=True)
 
     def close(self, status: str, cut: bool = False, **facts: Any) -> None:
         """End the run with a status (``finished``, ``interrupted``, ``failed``) and facts for ``run.json``.
@@ -216,7 +217,7 @@ class RunWriter:
                 goes_on = status != "finished" and bool(checkpoints.files(self.folder, "checkpoint", "kept"))
                 if self._whole:
                     self._close_tables(cut)
-                self._write_run()
+                self._write_run(on_disk=True)
                 if self._whole and status == "finished":
                     checkpoints.keep_end(self.folder, self._last_round)
                 if self._whole and not goes_on:
@@ -231,17 +232,20 @@ class RunWriter:
             sink.close()
         last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
         self._last_round = last
-        for name in SCHEMAS:
+        parts = {name: own_file(self.folder / f"{name}.parquet.part") for name in SCHEMAS}
+        for name, part in parts.items():
             table = _read_stream(self.folder / f"{name}.arrow", name)
             if cut and "round" in table.column_names:
                 table = table.filter(pc.less_equal(table["round"], last))
-            part = own_file(self.folder / f"{name}.parquet.part")
             # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
             pq.write_table(table.combine_chunks(), part)
+        # Before ``run.json`` says that they are there, and the streams are removed.
+        sync([*parts.values()])
+        for name, part in parts.items():
             part.replace(self.folder / f"{name}.parquet")
 
-    def _write_run(self) -> None:
-        write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n")
+    def _write_run(self, on_disk: bool = False) -> None:
+        write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n", on_disk)
 
 
 def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
@@ -250,14 +254,16 @@ def note_failure(folder: Path, config: Mapping[str, Any], reason: str) -> None:
         if not (folder / "config.toml").is_file():
             write_whole(folder / "config.toml", tomli_w.dumps(dict(config)))
         run = read_run(folder) if (folder / "run.json").is_file() else {"schema_version": SCHEMA_VERSION}
-        write_whole(folder / "run.json", json.dumps({**run, "status": "failed", "reason": reason}, indent=2) + "\n")
+        write_whole(
+            folder / "run.json", json.dumps({**run, "status": "failed", "reason": reason}, indent=2) + "\n", True
+        )
 
 
 def note_pruned(folder: Path, reason: str) -> None:
     """Note in a folder, whose lease is held, that its run was given up where it was saved last, and why."""
     with system_errors(f"{folder}: cannot be written"):
         noted = {**read_run(folder), "status": "pruned", "reason": reason}
-        write_whole(folder / "run.json", json.dumps(noted, indent=2) + "\n")
+        write_whole(folder / "run.json", json.dumps(noted, indent=2) + "\n", True)
 
 
 def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> dict[str, int]:
@@ -315,10 +321,10 @@ def _length(part: Mapping[str, Any]) -> int:
 _OF_THE_SYSTEM = (Path("/dev"), Path("/dev/fd"))
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file that is never seen half-written; raises OSError that names it.
+def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
+    """Write a text file that is never seen half-written, with ``on_disk`` not after a power cut either.
 
-    What the system gives in ``/dev`` (a terminal, a pipe of the shell) is written to, not replaced.
+    Raises OSError that names it. What the system gives in ``/dev`` (a terminal, a pipe of the shell) is written to, not replaced.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -328,6 +334,8 @@ def write_whole(path: Path, text: str) -> None:
     part = own_file(path.with_name(path.name + ".part"))
     try:
         part.write_text(text, encoding="utf-8", newline="\n")
+        if on_disk:
+            sync([part])
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)

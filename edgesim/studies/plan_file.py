@@ -41,7 +41,7 @@ def grow(study: Study, out: Path) -> None:
         plan = {"name": study.name, "target": study.target, "reference": study.reference}
         text = json.dumps(plan | {"runs": list(planned.values())}, indent=1) + "\n"
         if not (out / PLAN).is_file() or (out / PLAN).read_text(encoding="utf-8") != text:
-            write_whole(out / PLAN, text)
+            write_whole(out / PLAN, text, on_disk=True)
         (out / OLDER_PLAN).unlink(missing_ok=True)
 
 
