@@ -10,12 +10,18 @@ from stopped_runs import content, stop_at
 from typer.testing import CliRunner
 
 from edgesim import forking, simulation
+from edgesim.analysis.compare import compare
+from edgesim.analysis.pairing import pairings
 from edgesim.analysis.runs import runs_of
 from edgesim.cli import app
 from edgesim.config_file import parse, set_value
 from edgesim.errors import EdgesimError
 from edgesim.plots.accuracy import draw_accuracy
+from edgesim.plots.difference_curves import draw_difference_curves
+from edgesim.plots.energy_bars import draw_energy_over_rounds
 from edgesim.plots.groups import panels_of
+from edgesim.plots.training_loss import draw_training_loss
+from edgesim.plots.waste import draw_waste_over_rounds
 from edgesim.runs import checkpoints
 from edgesim.runs.records import read_config, read_run, read_table
 from edgesim.selection import SELECTORS
@@ -296,11 +302,30 @@ def test_the_command_forks_and_compare_tells_the_common_past(run, tmp_path):
         folder = shutil.copytree(run if name == "run" else tmp_path / "fork", tmp_path / f"{name}-2")
         text = (folder / "config.toml").read_text()
         (folder / "config.toml").write_text(text.replace("seed = 5", "seed = 6"))
+        told = json.loads((folder / "run.json").read_text())
+        if "fork" in told:
+            told["fork"]["parent"] = str(tmp_path / "run-2")
+            (folder / "run.json").write_text(json.dumps(told))
     folders = [run, tmp_path / "fork", tmp_path / "run-2", tmp_path / "fork-2"]
     status, said = edgesim("compare", *folders, "--metric", "final_accuracy", "--by", "policy")
     assert status == 0, said
     assert f"Common past: {tmp_path / 'fork'} is {run} until the end of round 5" in said
+    assert "; the same until the end of round 5)" in said
+    assert "common past" in said
+    table = compare(folders, ["final_accuracy"], "policy").table
+    assert table["common_past_rounds"].tolist() == [5]
     panels = panels_of(runs_of(folders))
+    (line,) = [line for line in draw_training_loss(panels).axes[0].lines if line.get_linestyle() == ":"]
+    assert line.get_xdata() == [5, 5]
+    (pair,) = pairings(runs_of(folders), "policy")
+    (line,) = [
+        line for line in draw_difference_curves([pair], "rounds", "x").axes[0].lines if line.get_linestyle() == ":"
+    ]
+    assert line.get_xdata() == [5, 5]
+    fork = runs_of(folders[1:2])[0]
+    for figure in (draw_energy_over_rounds(fork), draw_waste_over_rounds(fork, "joules")):
+        (line,) = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+        assert line.get_xdata() == [5.5, 5.5]
     for over, place in (("rounds", 5.0), ("seconds", read_table(run, "rounds")["t_end_s"][4])):
         (axes,) = draw_accuracy(panels, over).axes[:1]
         (line,) = [line for line in axes.lines if line.get_linestyle() == ":"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from edgesim.analysis.common_past import common_rounds
 from edgesim.analysis.differences import summarise_differences
 from edgesim.analysis.judgement import describe
 from edgesim.analysis.outcomes import outcomes
@@ -26,7 +27,11 @@ class Compared:
 
     found: list[Comparison]
     table: pd.DataFrame
-    """One row per comparison: `summarise_differences` and `describe` side by side, with ``choice`` and ``against``."""
+    """One row per comparison: `summarise_differences` and `describe` side by side, with ``choice`` and ``against``.
+
+    Where there are forks, ``common_past_rounds`` are the rounds in which the two runs of each seed are the same (the
+    fewest of all seeds).
+    """
     variances: dict[str, pd.DataFrame]
     """`analyse` of each measure: over the compared knob and, as one factor, the combinations of those ``within``."""
     notes: list[str]
@@ -73,6 +78,9 @@ def compare(
     named = pd.DataFrame({"choice": [label(one.pairing.choice, by) for one in found],
                           "against": [label(one.pairing.other, by) for one in found]})  # fmt: skip
     further = describe([one.sides for one in found], table["alpha"].tolist(), difference)
+    past = [min(common_rounds(*pair) for pair in one.pairing.runs) for one in found]
+    if any(past):
+        named["common_past_rounds"] = past
     variances, notes, place = {}, _left_out(runs, paired) + _forks(runs), " and ".join(within)
     for name in metrics:
         values = pd.DataFrame(

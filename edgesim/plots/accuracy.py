@@ -10,14 +10,13 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.courses import Over, accuracy_course
 from edgesim.analysis.metrics import final_accuracy
-from edgesim.plots.groups import Panel, Series, labels_of
+from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
+from edgesim.plots.groups import Panel, labels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
 from edgesim.plots.panel_figures import line_panels
 
 _MOST_BANDS = 3
 """Most series that all get a band; of more, two are compared and the others are thin lines."""
-
-_FORKS = "end of the common past"
 
 LABELS = {"rounds": "communication round (count)", "seconds": "simulated time (s)"}
 HOUR_S = 3600.0
@@ -36,7 +35,7 @@ def draw_accuracy(
     """
     note = spread_note(panels, "95 % bands").removeprefix("\n")
     texts = [] if target is None else [f"target {target:g}"]
-    forks = [_FORKS] if any(run.fork for panel in panels for series in panel.series for run in series.runs) else []
+    forks = [COMMON_PAST] if any(run.fork for panel in panels for one in panel.series for run in one.runs) else []
     with line_panels(panels, "test accuracy (1)", further=[*texts, *forks, *([note] if note else [])]) as drawn:
         in_hours = over == "seconds" and longest_s(panels) >= HOUR_S
         foremost = compared(panels, reference)
@@ -65,26 +64,15 @@ def draw_accuracy(
                     axes.fill_between(places, low, high, color=look.color, alpha=0.2, linewidth=0, step=step)
             if target is not None:
                 drawn.lines[texts[0]] = axes.axhline(target, color="#555555", linewidth=0.7, zorder=1.5)
-            for place in sorted({place for series in panel.series for place in _left_past(series, over)}):
-                at = place / HOUR_S if in_hours else place
-                drawn.lines[_FORKS] = axes.axvline(at, color="#555555", linestyle=":", linewidth=0.9, zorder=1.5)
+            left = {place for series in panel.series for place in left_past(series.runs, over)}
+            if line := mark_past(axes, [place / HOUR_S if in_hours else place for place in left]):
+                drawn.lines[COMMON_PAST] = line
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=over == "rounds"))
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         if note:
             drawn.lines[note] = Line2D([], [], linestyle="none")
         axes.set_xlim(left=0)
     return drawn.figure
-
-
-def _left_past(series: Series, over: Over) -> set[float]:
-    """Where the forks of a series leave the common past, a mean over seeds for each round."""
-    forks = [(run, run.fork.round) for run in series.runs if run.fork]
-    places = {}
-    for round in {at for _, at in forks}:
-        of = [run.rounds for run, at in forks if at == round]
-        ends_s = [float(rounds.loc[rounds["round"] == round, "t_end_s"].iloc[0]) for rounds in of]
-        places[round] = float(np.mean(ends_s))
-    return {float(round) for round in places} if over == "rounds" else set(places.values())
 
 
 def compared(panels: Sequence[Panel], reference: str) -> set[str]:

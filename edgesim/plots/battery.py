@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 
 from edgesim.analysis.runs import Run
 from edgesim.plots import palette, style
+from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 
 _LINES = {
     "mean": ("mean", palette.PALETTE["blue"], "-"),
@@ -17,7 +18,10 @@ def has_batteries(run: Run) -> bool:
 
 
 def draw_battery(run: Run) -> Figure:
-    """Charge at every round's end, mean over devices and least; the reserve as a line, a full battery at the top."""
+    """Charge at every round's end, mean over devices and least; the reserve as a line, a full battery at the top.
+
+    A dotted line stands where a fork leaves the past that it has in common with its run.
+    """
     charge = run.metrics[run.metrics["name"] == "battery_j"].pivot(index="round", columns="key", values="value")
     end_s = run.rounds.set_index("round")["t_end_s"]
     charge = charge.reindex(end_s.index)
@@ -29,6 +33,9 @@ def draw_battery(run: Run) -> Figure:
             axes.plot(end_s, charge[key], color=color, linestyle=dash)[0] for key, (_, color, dash) in _LINES.items()
         ]
         handles.append(axes.axhline(reserve * capacity_j, color="black", linestyle=":", linewidth=0.8))
+        if line := mark_past(axes, left_past([run], "seconds")):
+            handles.append(line)
+            labels.append(COMMON_PAST)
         axes.set(xlim=(0, end_s.iloc[-1]), ylim=(0, 1.04 * capacity_j))
         axes.set(xlabel="simulated time (s)", ylabel="charge (J)")
         axes.grid(axis="y")

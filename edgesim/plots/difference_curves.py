@@ -14,6 +14,7 @@ from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
+from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
@@ -33,7 +34,9 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
     in_hours = over == "seconds" and longest_s(lines) >= HOUR_S
     width, height = style.panel_size(len(labels), 1.55 if len(labels) > 3 else 2.0)
     note = spread_note(lines, "95 % bands of the paired differences").removeprefix("\n")
-    legend = [*(titles if several else ()), *([note] if note else ())]
+    runs = [run for one in found for pair in one.runs for run in pair]
+    past = [COMMON_PAST] if any(run.fork for run in runs) else []
+    legend = [*(titles if several else ()), *past, *([note] if note else ())]
     handles = [Line2D([], [], **styles[title].line()) for title in titles if several]
     with style.figure(width, height, legend) as figure:
         grid = dict(zip(labels, style.panel_grid(figure, labels), strict=True))
@@ -47,6 +50,8 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
                 places = places / HOUR_S if in_hours else places
                 bands = [drawn_interval(column) for column in ahead.T]
                 look, axes = styles[line.title], grid[series.label]
+                left = left_past([*series.runs, *(partner[run.folder] for run in series.runs)], over)
+                mark_past(axes, [place / HOUR_S if in_hours else place for place in left])
                 drawing = "default" if over == "rounds" else "steps-post"
                 axes.plot(places, [band.mean for band in bands], drawstyle=drawing, linewidth=1.0, **look.line())
                 if len(series.runs) >= LEAST_SEEDS:
@@ -61,6 +66,7 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         axes_of[0].set_xlim(left=0)
         figure.suptitle(against(found, reference), fontsize=8)
+        handles += [Line2D([], [], color="#555555", linestyle=":", linewidth=0.9) for _ in past]
         if legend:
             style.legend_below(figure, [*handles, *([Line2D([], [], linestyle="none")] if note else ())], legend)
     return figure

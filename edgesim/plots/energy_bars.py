@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from edgesim.analysis.energy_use import IDLE, energy_by_activity_j
 from edgesim.analysis.runs import Run
 from edgesim.plots import palette
+from edgesim.plots.common_past import left_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 
@@ -30,7 +31,7 @@ def draw_energy(panels: Sequence[Panel]) -> Figure:
 
 def draw_energy_over_rounds(run: Run) -> Figure:
     """Joules of one run by activity, round by round."""
-    return draw_stacks_over_rounds(_by_round(run), _PARTS, _LABEL, share=False)
+    return draw_stacks_over_rounds(_by_round(run), _PARTS, _LABEL, share=False, past=left_past([run], "rounds"))
 
 
 def joules_per_round(run: Run) -> dict[str, float]:

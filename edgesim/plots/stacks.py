@@ -1,18 +1,21 @@
 """Stacked bars: the parts of a whole, one bar per series of runs or per round of a run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots import style
+from edgesim.plots.common_past import COMMON_PAST, mark_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.intervals import drawn_interval, spread_note
 from edgesim.plots.panel_figures import row_panels
@@ -73,8 +76,12 @@ def draw_stacks(
     return drawn.figure
 
 
-def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], label: str, *, share: bool) -> Figure:
+def draw_stacks_over_rounds(
+    table: pd.DataFrame, parts: Mapping[str, Part], label: str, *, share: bool, past: Collection[float] = ()
+) -> Figure:
     """The parts of every round of one run, stacked; a long run in blocks of rounds, each by its mean.
+
+    A dotted line stands behind each of the rounds ``past``, where a fork leaves the past of its run.
 
     ``table`` has a row per round (its number is the index, without gaps) and a column per part. With ``share`` the
     parts of each block are divided by their sum; a block whose sum is zero stays empty.
@@ -87,7 +94,8 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
     whole = sums.sum(axis=1) if share else np.diff(edges)
     values = np.divide(sums, whole[:, None], out=np.zeros_like(sums), where=whole[:, None] > 0)
     shown = _occurring(parts, values)
-    with style.figure(style.COLUMN_IN, 1.8, [part.label for part in shown.values()]) as figure:
+    further = [COMMON_PAST] if past else []
+    with style.figure(style.COLUMN_IN, 1.8, [*(part.label for part in shown.values()), *further]) as figure:
         (axes,) = style.panel_grid(figure, [""])
         bottom = np.zeros(len(starts))
         for name, heights in zip(parts, values.T, strict=True):
@@ -97,7 +105,8 @@ def draw_stacks_over_rounds(table: pd.DataFrame, parts: Mapping[str, Part], labe
         axes.set(xlim=(edges[0], edges[-1]), ylim=(0, None), ylabel=label)
         axes.set_xlabel("round (count)" if block == 1 else f"round (count; means over {block} rounds)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _legend(figure, shown)
+        line = mark_past(axes, [round + 0.5 for round in past])
+        _legend(figure, shown, {} if line is None else {COMMON_PAST: line})
     return figure
 
 
@@ -113,7 +122,7 @@ def _occurring(parts: Mapping[str, Part], values: Floats) -> dict[str, Part]:
     return {name: part for (name, part), column in zip(parts.items(), values.T, strict=True) if (column > 0).any()}
 
 
-def _legend(figure: Figure, shown: Mapping[str, Part]) -> None:
-    if shown:
-        handles = [Patch(**part.patch()) for part in shown.values()]
-        style.legend_below(figure, handles, [part.label for part in shown.values()])
+def _legend(figure: Figure, shown: Mapping[str, Part], lines: Mapping[str, Line2D] = MappingProxyType({})) -> None:
+    if shown or lines:
+        handles = [*(Patch(**part.patch()) for part in shown.values()), *lines.values()]
+        style.legend_below(figure, handles, [*(part.label for part in shown.values()), *lines])

@@ -8,6 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
+from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.panel_figures import line_panels
 
@@ -21,12 +22,19 @@ def has_training_loss(runs: Sequence[Run]) -> bool:
 
 
 def draw_training_loss(panels: Sequence[Panel]) -> Figure:
-    """Mean loss of the updates merged, over rounds and seeds, a line per series; at most 20 points each."""
-    with line_panels(panels, "training loss (nat)") as drawn:
+    """Mean loss of the updates merged, over rounds and seeds, a line per series; at most 20 points each.
+
+    A dotted line stands where forks leave the past that they have in common with other runs.
+    """
+    forks = [COMMON_PAST] if any(run.fork for panel in panels for one in panel.series for run in one.runs) else []
+    with line_panels(panels, "training loss (nat)", further=forks) as drawn:
         for axes, panel in drawn.each:
             for series in panel.series:
                 at, loss = smoothed([run.rounds["train_loss"].to_numpy(dtype=np.float64) for run in series.runs])
                 (drawn.lines[series.label],) = axes.plot(at, loss, **drawn.styles[series.label].marked(every=3))
+            left = {place for series in panel.series for place in left_past(series.runs, "rounds")}
+            if line := mark_past(axes, left):
+                drawn.lines[COMMON_PAST] = line
             axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
             axes.set_xlabel("communication round (count)")
         axes.set(xlim=(0, None), ylim=(0, None))

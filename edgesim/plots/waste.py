@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from edgesim.analysis.runs import Run
 from edgesim.analysis.waste import shares
 from edgesim.plots import palette
+from edgesim.plots.common_past import left_past
 from edgesim.plots.groups import Panel
 from edgesim.plots.stacks import Part, draw_stacks, draw_stacks_over_rounds
 from edgesim.runs.work_kinds import KINDS
@@ -34,4 +35,4 @@ def draw_waste_over_rounds(run: Run, amount: str) -> Figure:
     """The same shares of one run, round by round; a round without any such work stays empty."""
     work = run.work_by_kind.pivot(index="round", columns="kind", values=amount)
     table = work.reindex(index=pd.Index(run.rounds["round"]), columns=list(KINDS)).fillna(0.0)
-    return draw_stacks_over_rounds(table, _PARTS, _LABELS[amount], share=True)
+    return draw_stacks_over_rounds(table, _PARTS, _LABELS[amount], share=True, past=left_past([run], "rounds"))

@@ -324,7 +324,8 @@ _OF_THE_SYSTEM = (Path("/dev"), Path("/dev/fd"))
 def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
     """Write a text file that is never seen half-written, with ``on_disk`` not after a power cut either.
 
-    Raises OSError that names it. What the system gives in ``/dev`` (a terminal, a pipe of the shell) is written to, not replaced.
+    Raises OSError that names it. What the system gives in ``/dev`` (a terminal, a pipe of the shell) is written to, not
+    replaced.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

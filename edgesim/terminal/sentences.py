@@ -24,7 +24,7 @@ def sentence(row: Mapping[Any, Any], where: str = "", wanted: float | None = Non
     ``wanted`` is the difference that the seeds needed are counted for, the seen one when absent.
     """
     one, other, name = row["choice"], row["against"], row["measure"]
-    facts = f"({_facts(row)})"
+    facts = f"({_facts(row)}{_past(row)})"
     place = f"At {where}: " if where else ""
     below, above = _CLAIMS.get(name, (f"has a lower {name} than", f"has a higher {name} than"))
     if row["reading"] == "level":
@@ -44,6 +44,12 @@ def _facts(row: Mapping[Any, Any]) -> str:
         return f"{counts} of {row['pairs']}; in {row['never']} a run never got there; sign test, {p} corrected"
     numbers = [f"{row[name]:.3g}" for name in ("difference", "low", "high")]
     return f"difference {numbers[0]}, 95 % [{numbers[1]}, {numbers[2]}], {p} corrected, n = {row['pairs']}"
+
+
+def _past(row: Mapping[Any, Any]) -> str:
+    """What forks have in common, which no choice can have made different."""
+    rounds = row.get("common_past_rounds", 0)
+    return f"; the same until the end of round {rounds}" if rounds else ""
 
 
 def _advice(row: Mapping[Any, Any], wanted: float | None) -> str:

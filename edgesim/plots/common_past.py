@@ -1,0 +1,30 @@
+"""Where forks leave the past that they have in common with other runs, in figures over rounds and seconds."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from edgesim.analysis.courses import Over
+from edgesim.analysis.runs import Run
+
+COMMON_PAST = "end of the common past"
+"""Text of the legend."""
+
+
+def left_past(runs: Sequence[Run], over: Over) -> set[float]:
+    """Where the forks among runs that differ in their seed alone leave it: a round, or its mean end in seconds."""
+    forks = [(run, run.fork.round) for run in runs if run.fork]
+    places = {}
+    for round in {at for _, at in forks}:
+        of = [run.rounds for run, at in forks if at == round]
+        ends_s = [float(rounds.loc[rounds["round"] == round, "t_end_s"].iloc[0]) for rounds in of]
+        places[round] = float(np.mean(ends_s))
+    return {float(round) for round in places} if over == "rounds" else set(places.values())
+
+
+def mark_past(axes: Axes, places: Collection[float]) -> Line2D | None:
+    """Draw a dotted line at each place; returns one of them for the legend, None without places."""
+    lines = [axes.axvline(place, color="#555555", linestyle=":", linewidth=0.9, zorder=1.5) for place in sorted(places)]
+    return lines[-1] if lines else None
