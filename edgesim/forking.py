@@ -16,6 +16,7 @@ from edgesim.config import RunConfig
 from edgesim.config_file import parse, set_value
 from edgesim.engine.clock import drift_s
 from edgesim.engine.deadlines import Deadlines
+from edgesim.engine.evaluations import tests_by_time
 from edgesim.engine.run_state import RunState
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
@@ -35,6 +36,8 @@ _FIXED = ("round.protocol", "algorithm.name", "algorithm.server", "algorithm.com
 _TIED = {
     "round.admission": ("count",),
     "round.delay_knowledge": ("plan_quantile", "report_by_s"),
+    "evaluation.every": ("every_s",),
+    "evaluation.every_s": ("every",),
 }
 """Keys, and those beside them in their tables that do not go with other values of theirs."""
 
@@ -121,8 +124,6 @@ def _changed(old: RunConfig, new: RunConfig) -> dict[str, Any]:
     changed = {key: now.get(key) for key in sorted({*then, *now}) if then.get(key) != now.get(key)}
     for key in changed:
         _check_may_change(key)
-    if (old.evaluation.every_s is None) != (new.evaluation.every_s is None):
-        raise EdgesimError("--set evaluation.every_s: a run and its fork test both by rounds, or both by seconds")
     if not changed:
         raise EdgesimError("--set: nothing differs from the run; give what the fork is to have of its own")
     return changed
@@ -212,6 +213,9 @@ def _turned(found: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:
         state = replace(state, protocol={**state.protocol, "deadlines": Deadlines(new.round.tmax_s, state.t_s)})
     every_s = new.evaluation.every_s
     if every_s is not None and every_s != old.evaluation.every_s:
+        if old.evaluation.every_s is None and tests_by_time(new) and state.evaluations["_untested"]:
+            what = f"--set evaluation.every_s: the first instants fall to the model of round {state.round}"
+            raise EdgesimError(f"{what}, whose row is written without a test; fork behind a round that was tested")
         passed = int((state.t_s + drift_s(new.round.tmax_s)) / every_s)
         state = replace(state, evaluations={**state.evaluations, "_passed": passed})
     packed, arrays = pack(state)

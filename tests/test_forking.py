@@ -147,6 +147,13 @@ OTHER_KNOBS = {
     "count": ("round.count=5", "round.close=deadline"),
     "evaluation": ("evaluation.every=1",),
     "instants": ("evaluation.every_s=0.4",),
+    "rounds to instants": ("evaluation.every_s=0.4",),
+    "instants to rounds": ("evaluation.every=2",),
+}
+OWN_TESTS = {
+    "instants": {"every_s": 0.7},
+    "rounds to instants": {"every": ROUND},
+    "instants to rounds": {"every_s": 0.7},
 }
 
 
@@ -154,8 +161,8 @@ OTHER_KNOBS = {
 def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in_that_round(
     knobs, run, tmp_path, monkeypatch
 ):
-    own = config(evaluation={"samples": 20, "every_s": 0.7}) if knobs == "instants" else config()
-    if knobs == "instants":
+    own = config(evaluation={"samples": 20, **OWN_TESTS.get(knobs, {"every": 2})})
+    if knobs in OWN_TESTS:
         run = tmp_path / "run"
         simulation.run(own.model_copy(update={"checkpoint_at": [ROUND]}), run)
     forked(run, tmp_path / "fork", *OTHER_KNOBS[knobs])
@@ -174,6 +181,9 @@ def test_a_fork_to_other_knobs_has_the_bytes_of_a_run_whose_knobs_were_turned_in
                 getattr(server.parts.world.config, section).__dict__.update(getattr(wanted, section).__dict__)
             server.protocol.deadlines.tmax_s = wanted.round.tmax_s
             server.protocol.deadlines.rounds = 0
+            server.parts.report.holds_rows = wanted.evaluation.every_s is not None
+            if not server.parts.report.holds_rows:
+                server.parts.report.tell_row()
             if wanted.evaluation.every_s:
                 server.parts.evaluations._passed = sum(0.4 * k <= now for k in range(1, 1000))
 
@@ -252,6 +262,7 @@ def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
         (["algorithm.name=scaffold"], 5, "--set algorithm.name: a fork has the past"),
         (["round.protocol=buffered"], 5, "--set round.protocol: a fork has the past"),
         (["evaluation.every_s=0.5", "evaluation.every=0"], 5, "--set evaluation.every"),
+        (["evaluation.every_s=0.5"], 5, "the model of round 5, whose row is written without a test; fork behind"),
         (["round.tmax_s=-1"], 5, "--set round.tmax_s=-1: round.tmax_s"),
         (["round.tmax_s=1.0"], 5, "nothing differs from the run"),
         (["round.tmax_s=0.8"], 0, "--at-round 0: expected a round before the last one of"),

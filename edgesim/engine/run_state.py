@@ -74,6 +74,9 @@ def go_on(server: Server, state: RunState) -> None:
     if parts.batteries is not None:
         give_back(parts.batteries, state.batteries or {})
     give_back(parts.report, state.report)
+    if not parts.report.holds_rows:
+        # Of a fork that tests by rounds, whose run tested by seconds.
+        parts.report.tell_row()
     give_back(parts.evaluations, state.evaluations)
     availability = parts.world.availability
     if isinstance(availability, ByRounds):
