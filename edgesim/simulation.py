@@ -170,6 +170,7 @@ def run(
     other_machine: bool = False,
     keep_failure: bool = False,
     until: int | None = None,
+    on_lease: Callable[[], None] = lambda: None,
 ) -> Result:
     """Simulate one run into a folder.
 
@@ -183,7 +184,8 @@ def run(
 
     ``on_round`` is called after every round, ``on_start`` with what is being prepared, and ``on_note`` before the first
     round with the subject and text of each note. ``target`` is an accuracy that the start model must not have reached.
-    ``cores`` is the number of processor cores that the run may use, all of this process's when absent.
+    ``cores`` is the number of processor cores that the run may use, all of this process's when absent. ``on_lease`` is
+    called when no other process can write to the folder any more and nothing is written yet; what it raises is raised.
 
     Raises `EdgesimError` for bad input before anything is written (with ``keep_failure`` the reason is noted in the
     folder), if another process works on the run (`Taken`), and if the start model reaches the target, training fails or
@@ -198,6 +200,7 @@ def run(
         restarted = why_run(folder, config, fresh)
         if restarted is None:
             return _reused(folder)
+        on_lease()
         calls = _Calls(on_round, on_start, on_note)
         may_go_on = restarted in (UNFINISHED, SHORTER) and not fresh
         begin = _Begin(restarted, may_go_on, strict, other_machine, checkpoint_s, until)

@@ -13,7 +13,7 @@ from edgesim.runs.lease import leased
 from edgesim.runs.processes import let_in, uninterrupted
 from edgesim.runs.records import note_failure
 from edgesim.studies.executor import Ending, Executor, Lost, Order, Workers
-from edgesim.studies.ledger import state_of
+from edgesim.studies.ledger import state_of, told_of
 from edgesim.studies.plan import PlannedRun, Study
 from edgesim.terminal.progress import Display, Message
 
@@ -36,6 +36,9 @@ class Dispatch:
     display: Display
     until: Mapping[str, int] = field(default_factory=dict)
     """By folder, the round behind which a run is saved and pauses."""
+    told: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By folder, `told_of` it when the study was begun: a run that another process tries, and that fails, is not tried
+    again."""
     endings: dict[str, Ending] = field(default_factory=dict)
     elsewhere: set[str] = field(default_factory=set)
     """Folders of the runs that other processes work on."""
@@ -75,7 +78,8 @@ class Dispatch:
     def _ended_elsewhere(self, run: PlannedRun) -> bool:
         """Whether a run is not free, since another process works on it or, as is noted then, has just ended it."""
         state = state_of(self.out / run.folder)
-        if state.status in ("finished", "failed") and run.folder in self.elsewhere:
+        is_new = run.folder in self.told and told_of(self.out / run.folder) != self.told[run.folder]
+        if state.status in ("finished", "failed") and (run.folder in self.elsewhere or is_new):
             self.end(run.folder, Ending(state.status, state.reason))
             return True
         if state.status == "running":
@@ -86,7 +90,8 @@ class Dispatch:
 
     def _order(self, run: PlannedRun) -> Order:
         name = run.folder
-        return Order(run.config, self.out / name, self.study.target, name in self.anew, self.until.get(name))
+        until, told = self.until.get(name), self.told.get(name)
+        return Order(run.config, self.out / name, self.study.target, name in self.anew, until, told)
 
     def _note_lost(self, run: PlannedRun, reason: str) -> None:
         with suppress(EdgesimError), leased(self.out / run.folder):

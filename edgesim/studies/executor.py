@@ -12,6 +12,7 @@ from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.runs.checkpoints import saved_round
 from edgesim.runs.lease import Taken
+from edgesim.studies.ledger import state_without_lease, told_of
 from edgesim.terminal.progress import Listener, Message
 
 
@@ -27,6 +28,9 @@ class Order:
     """Whether it begins from the start, even if it is finished."""
     until: int | None = None
     """The round behind which it is saved and pauses."""
+    told: tuple[int, ...] | None = None
+    """`told_of` its folder when the study was begun: where it has failed since, another process has tried it, and it is
+    not tried again. None where that does not matter."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,18 @@ class Executor(Protocol):
         """
 
 
+class _FailedElsewhere(EdgesimError):  # noqa: N818 - reads as what it is
+    """Another process has just tried the run."""
+
+
+def _refuse_failed(order: Order) -> None:
+    """Raises where another process has tried the run since the study was begun, and it failed."""
+    if order.told is not None and told_of(order.folder) != order.told:
+        state = state_without_lease(order.folder)
+        if state.status == "failed":
+            raise _FailedElsewhere(state.reason)
+
+
 def run_one(order: Order, cores: int, send: Callable[[Message], None]) -> Ending:
     """One run on its share of cores, whose news are sent; every error becomes an ending, so that the others finish."""
     listener = Listener(order.folder.name, order.config, send)
@@ -103,6 +119,7 @@ def run_one(order: Order, cores: int, send: Callable[[Message], None]) -> Ending
             order.fresh,
             keep_failure=True,
             until=order.until,
+            on_lease=lambda: _refuse_failed(order),
         )
     except Taken as taken:
         return Ending("elsewhere", str(taken))

@@ -1,5 +1,6 @@
 """How far the runs of a study are, as their folders say: nothing else is written down."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, Literal
 
 from edgesim.analysis.runs import is_shorter, read_study
 from edgesim.errors import EdgesimError
-from edgesim.runs.lease import Holder, standing
+from edgesim.runs.lease import Holder, Standing, standing
 from edgesim.runs.records import read_run
 
 Status = Literal["planned", "running", "finished", "pruned", "failed", "stopped", "lost", "damaged"]
@@ -33,6 +34,15 @@ class State:
 def state_of(folder: Path, config: Mapping[str, Any] | None = None) -> State:
     """How far the run of a folder is, that is to have a ``config``; the folder need not exist."""
     lease = standing(folder)
+    return _state(folder, config, lease)
+
+
+def state_without_lease(folder: Path) -> State:
+    """As `state_of`, for the process that has the folder's lease: how far the run was when it took it."""
+    return _state(folder, None, None)
+
+
+def _state(folder: Path, config: Mapping[str, Any] | None, lease: Standing | None) -> State:
     if lease is not None and lease.is_held:
         return State("running", "", lease.holder, lease.silent_s)
     holder = None if lease is None else lease.holder
@@ -52,6 +62,15 @@ def state_of(folder: Path, config: Mapping[str, Any] | None = None) -> State:
     if run["status"] == "pruned":
         return State("pruned", reason)
     return State("stopped" if run["status"] == "interrupted" else "failed", reason)
+
+
+def told_of(folder: Path) -> tuple[int, ...]:
+    """What is another one once anything else has been written of how far the run of a folder is; empty if nothing."""
+    try:
+        stat = os.stat(folder / "run.json")
+    except OSError:
+        return ()
+    return stat.st_ino, stat.st_mtime_ns
 
 
 def read_ledger(folder: Path) -> dict[str, State]:

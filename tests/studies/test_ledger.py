@@ -22,9 +22,9 @@ from edgesim.analysis.runs import read_study
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.lease import LEASE_S, leased
-from edgesim.runs.records import read_run
-from edgesim.studies import dispatch, executor
-from edgesim.studies.ledger import read_ledger
+from edgesim.runs.records import note_failure, read_run
+from edgesim.studies import dispatch, executor, running
+from edgesim.studies.ledger import read_ledger, told_of
 from edgesim.studies.plan_file import grow, read_plan
 
 TIMING = {"rounds": 3, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
@@ -105,6 +105,33 @@ def test_study_run_does_what_is_missing_and_tries_failed_runs_again_only_where_t
     plan["runs"][0]["config"]["round"]["tmax_s"] = 0.9
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     assert edgesim("study", "run", tmp_path)[0] == 0
+
+
+def fail(folder):
+    """As another process does that tries a run."""
+    with leased(folder):
+        note_failure(folder, simulation.as_toml(simulation.complete(STUDY.runs[0].config)), "failed elsewhere")
+
+
+def test_a_run_that_another_process_tries_in_vain_is_not_tried_by_this_one_too(tmp_path, studies_here, monkeypatch):
+    def grow_and_fail(study, out):
+        grow(study, out)
+        fail(out / BAD)
+
+    # The other process is at work between this one's look at the ledger and its first run, ...
+    monkeypatch.setattr(running, "grow", grow_and_fail)
+    endings = run_study(replace(STUDY, runs=STUDY.runs[:2]), tmp_path, console=quiet())
+    assert endings[BAD].reason == read_run(tmp_path / BAD)["reason"] == "failed elsewhere"
+    # ... also where the run had failed before, and both are to try it again, ...
+    endings = run_study(replace(STUDY, runs=STUDY.runs[:2]), tmp_path, console=quiet())
+    assert endings[BAD].reason == "failed elsewhere"
+    # ... or until this one has the run's lease.
+    told = told_of(tmp_path / BAD)
+    order = executor.Order(STUDY.runs[0].config, tmp_path / BAD, None, False, told=told)
+    fail(tmp_path / BAD)
+    assert executor.run_one(order, 1, lambda _: None).reason == "failed elsewhere"
+    again = executor.run_one(replace(order, told=told_of(tmp_path / BAD)), 1, lambda _: None)
+    assert again.reason.startswith("round.tmax_s = 0.01: no device can")
 
 
 def test_seeds_and_values_that_are_given_later_are_run_and_nothing_else(tmp_path, studies_here, monkeypatch):
