@@ -4,6 +4,8 @@ import math
 import pandas as pd
 import pytest
 
+from edgesim.analysis import kept_measures
+from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import read_study, runs_of
 from edgesim.analysis.summary import footnotes, notes, summarise, summary_is_current, write_summary
 from edgesim.errors import EdgesimError
@@ -211,3 +213,26 @@ def test_notes_are_kept_while_nothing_that_they_say_has_changed(study):
     said = notes(summary, study)
     assert notes(summary, study) == said == footnotes(summary, study)
     assert notes(summary.assign(not_reached=0), study) != said
+
+
+def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_another(study, monkeypatch):
+    measured, measure = [], kept_measures.measure
+    monkeypatch.setattr(
+        kept_measures, "measure", lambda run, target: measured.append(run.folder) or measure(run, target)
+    )
+    first = summarise(study)
+    runs = [run.folder for run in read_study(study).finished]
+    assert measured == runs
+    pd.testing.assert_frame_equal(summarise(study), first, check_exact=True)
+    assert measured == runs
+    # As of a run that was run again with another result.
+    run_json = runs[0] / "run.json"
+    run_json.write_text(run_json.read_text() + " ")
+    summarise(study)
+    assert measured == [*runs, runs[0]]
+    known = KeptMeasures(study, 0.123)
+    known.of(read_study(study).finished[0])
+    assert measured == [*runs, runs[0], runs[0]]
+    for damaged in ("{", "[]", '{"x": 1}', json.dumps(dict.fromkeys([run.name for run in runs], 1))):
+        (study / "measures.json").write_text(damaged)
+        pd.testing.assert_frame_equal(summarise(study), first, check_exact=True)
