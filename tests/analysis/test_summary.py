@@ -230,7 +230,7 @@ def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_ano
     run_json.write_text(run_json.read_text() + " ")
     summarise(study)
     assert measured == [*runs, runs[0]]
-    known = KeptMeasures(study, 0.123)
+    known = KeptMeasures(study, 0.76)
     known.of(read_study(study).finished[0])
     assert measured == [*runs, runs[0], runs[0]]
     for damaged in ("{", "[]", '{"x": 1}', json.dumps(dict.fromkeys([run.name for run in runs], 1))):
