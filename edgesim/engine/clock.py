@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappush
+from operator import attrgetter
 
 import simpy
 
@@ -32,18 +33,28 @@ class Kind(IntEnum):
     STOP = 6
 
 
+_FIRST = tuple(2 + (kind << 32) for kind in Kind)
+"""Priority of the device 0 in each kind; SimPy's own are 0 and 1: triggered events come before anything timed."""
+
+
 class Instant(simpy.Event):
     """An event that has been triggered to happen at an instant, as `simpy.events.Timeout`."""
 
     callbacks: list[Callback]
+    # The same for all, so that they need not be set for each of a run's events.
+    _value = None
+    _ok = True
 
     def __init__(self, clock: "Clock") -> None:
-        # Instead of the base's __init__, which would be called and then overruled for each of a run's events.
-        self.env, self.callbacks, self._value, self._ok = clock, [], None, True
+        # Instead of the base's __init__, which would be called and then overruled.
+        self.env, self.callbacks = clock, []
 
 
 class Clock(simpy.Environment):
     """An environment whose events lie at absolute instants, ordered by (time, kind of event, device)."""
+
+    now = property(attrgetter("_now"))
+    """The instant; read so often that a function of SimPy's for it takes long."""
 
     def at(self, t_s: float, kind: Kind, device: int = 0) -> Instant:
         """An event that happens at ``t_s``, which must not lie in the past.
@@ -52,9 +63,7 @@ class Clock(simpy.Environment):
         would then lie at two. So this puts the event on the queue itself, as `simpy.events.Timeout` does.
         """
         event = Instant(self)
-        # SimPy's own priorities are 0 and 1: triggered events and interrupts come before anything timed.
-        priority = 2 + (kind << 32) + device
-        heappush(self._queue, (t_s, priority, next(self._eid), event))  # type: ignore[misc]
+        heappush(self._queue, (t_s, _FIRST[kind] + device, next(self._eid), event))  # type: ignore[misc]
         return event
 
     def call_at(self, t_s: float, kind: Kind, callback: Callback, device: int = 0) -> None:

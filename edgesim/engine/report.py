@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,8 +93,9 @@ class Totals:
 
     def add_work(self, work: Work) -> None:
         """Count in what some activities took."""
+        sums = self.joules
         for span, joules in zip(work.spans, work.energy_j, strict=True):
-            self.joules[span.activity] = self.joules.get(span.activity, 0.0) + joules
+            sums[span.activity] = sums.get(span.activity, 0.0) + joules
         if self.uploads is not None:
             for task in work.tasks:
                 if any(span.activity == "upload" for span in task.spans):
@@ -221,7 +223,7 @@ class Report:
 
     def _work(self, ended: list[Task]) -> Work:
         """What some tasks did."""
-        tasks = sorted((task for task in ended if task.spans), key=lambda task: task.device)
+        tasks = sorted([task for task in ended if task.spans], key=attrgetter("device"))
         energy_j = [
             activity_energy_j(self.population, task.device, span.activity, span.t_end_s - span.t_start_s)
             for task in tasks

@@ -149,9 +149,12 @@ class Synchronous:
         """`known` and `planned`: the band is shared at the round's start."""
         world, knobs, ids, number = self.parts.world, self.parts.world.config.round, this.candidates, this.number
         begun_s = self._start(this, ids) if knobs.computes == "candidates" else None
+        if begun_s is not None and knobs.delay_knowledge == "known":
+            self._grant(this, *self._decide(this, ids, begun_s))
+            return
         samples = self.parts.learner.accounts.charged_samples(ids, number.round)
         compute_s = Column(len(ids), lambda rows: world.compute_s(ids[rows], number.round, samples[rows]))
-        delay_s = compute_s if begun_s is None else begun_s
+        delay_s = compute_s
         if knobs.delay_knowledge == "planned":
             quantile = knobs.plan_quantile
             assert quantile is not None

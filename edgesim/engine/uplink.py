@@ -76,7 +76,7 @@ class ReservedBand:
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(upload))
             return
         end_s = upload.planned_end_s(end_s, upload.since_s)
-        self.clock.call_at(end_s, Kind.ARRIVED, lambda _: self._through(upload), upload.device)
+        self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks.append(lambda _: self._through(upload))
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
@@ -104,8 +104,8 @@ class ReservedBand:
             self.link.need_known(upload.device, self.clock.now)
 
     def _through(self, upload: Upload) -> None:
-        if over := self.active.get(upload):
-            self.end(upload)
+        if over := self.active.pop(upload, None):
+            self._settle(upload)
             upload.whole()
             over(True)
 

@@ -183,9 +183,9 @@ class Work:
         end_s = task.since_s + task.left_s
         if task.drops_s < end_s - self._signals.tolerance_s:
             self._await(clock.at(max(task.drops_s, clock.now), Kind.LEFT, task.device), self._leave_early)
-        else:
-            done = self._received if task.phase == "download" else self._computed
-            self._await(clock.at(end_s, Kind.COMPUTED, task.device), done)
+            return
+        self._awaited = event = clock.at(end_s, Kind.COMPUTED, task.device)
+        event.callbacks.append(self._received if task.phase == "download" else self._computed)
 
     def _wait(self) -> None:
         """Wait for the decision."""
@@ -232,9 +232,10 @@ class Work:
         if task.download_s > 0:
             task.left_s = task.download_s
             self._note("download")
-            self._receive_or_compute()
         else:
-            self._begin_computing()
+            task.left_s = task.compute_s
+            self._note("compute")
+        self._receive_or_compute()
 
     def _received(self, _: simpy.Event) -> None:
         task = self._task
@@ -254,6 +255,8 @@ class Work:
         if task.taken is None:
             self._note("wait")
             self._wait()
+        elif task.taken and task.upload_bits > 0:
+            self._begin_sending(task.upload_bits)
         else:
             self._send_or_end()
 
@@ -287,11 +290,14 @@ class Work:
 
     def _sent(self, through: bool) -> None:
         """The upload is over."""
-        if through:
-            self._log("done")
+        if not through:
+            self._leave()
+            return
+        self._log("done")
+        if self._task.backhaul_s > 0:
             self._begin_crossing()
         else:
-            self._leave()
+            self._arrive()
 
     def _begin_crossing(self) -> None:
         if self._task.backhaul_s > 0:
@@ -354,15 +360,15 @@ class Work:
     def _log(self, outcome: Outcome) -> None:
         """The row of an activity that ends now; nothing of zero length has one."""
         task, now_s = self._task, self._clock.now
-        activity = task.phase
-        if activity in ("download", "compute", "upload") and now_s > task.since_s:
-            span = Span(activity, task.since_s, now_s, outcome)  # type: ignore[arg-type]
-            if activity == "upload" and task.upload is not None:
-                span.bits = task.upload.sent_bits
-                span.bandwidth_hz = task.upload.hertz_seconds / (now_s - task.since_s)
-            if activity == "download":
-                span.bits = task.download_bits * (now_s - task.since_s) / task.download_s
-            task.spans.append(span)
+        activity, lasted_s = task.phase, now_s - task.since_s
+        if activity not in ("download", "compute", "upload") or lasted_s <= 0:
+            return
+        bits = bandwidth_hz = 0.0
+        if activity == "upload" and task.upload is not None:
+            bits, bandwidth_hz = task.upload.sent_bits, task.upload.hertz_seconds / lasted_s
+        elif activity == "download":
+            bits = task.download_bits * lasted_s / task.download_s
+        task.spans.append(Span(activity, task.since_s, now_s, outcome, bits, bandwidth_hz))  # type: ignore[arg-type]
 
 
 _PLAY: dict[Phase, Callable[[Work], None]] = {

@@ -185,7 +185,8 @@ class Accounts:
         """The rows of a merge, without tensors; ``change`` [S] is `relative_change` where staleness looks at it."""
         ids = np.array([one.promise.device for one in used], dtype=np.int64)
         ages = np.array([one.staleness for one in used], dtype=np.int64)
-        counts = np.array([one.promise.class_counts for one in used], dtype=np.int64)
+        classes = self.held.class_counts.shape[1]
+        counts = np.array([one.promise.class_counts for one in used] if classes else [], dtype=np.int64)
         learning, rounds = self._config.learning, [one.promise.round for one in used]
         lr_in = {round: rate_in(learning, round) for round in set(rounds)}
         return Arrivals(
@@ -198,7 +199,7 @@ class Accounts:
             lr=np.array([lr_in[round] for round in rounds], dtype=np.float64),
             began=began,
             all_samples=self.held.sizes,
-            class_counts=counts.reshape(len(ids), self.held.class_counts.shape[1]),
+            class_counts=counts.reshape(len(ids), classes),
             round_lr=rate_in(learning, self.when.round),
         )
 

@@ -108,7 +108,8 @@ class ShannonLink(Known):
 
     def _rate_bps(self, bandwidth_hz: float, rx_power_w: float) -> float:
         shannon_bps = bandwidth_hz * math.log1p(rx_power_w / (bandwidth_hz * self.noise_w_per_hz)) / _LN2
-        return min(shannon_bps, self.max_bps_per_hz * bandwidth_hz)
+        cap_bps = self.max_bps_per_hz * bandwidth_hz
+        return shannon_bps if shannon_bps <= cap_bps else cap_bps
 
 
 @dataclass(frozen=True, eq=False)
