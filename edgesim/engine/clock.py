@@ -53,7 +53,7 @@ class Instant(simpy.Event):
 class Clock(simpy.Environment):
     """An environment whose events lie at absolute instants, ordered by (time, kind of event, device)."""
 
-    now = property(attrgetter("_now"))
+    now: float = property(attrgetter("_now"))  # type: ignore[assignment]
     """The instant; read so often that a function of SimPy's for it takes long."""
 
     def at(self, t_s: float, kind: Kind, device: int = 0) -> Instant:

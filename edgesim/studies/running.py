@@ -85,7 +85,7 @@ def run_study(
         with named(run.folder):
             check_files(run.config)
     anew = {run.folder for run in study.runs if fresh is True or (fresh and run.folder in fresh)}
-    told = {run.folder: told_of(out / run.folder) for run in study.runs}
+    before = {run.folder: told_of(out / run.folder) for run in study.runs}
     states = {run.folder: state_of(out / run.folder) for run in study.runs}
     mine = [run for run in study.runs if states[run.folder].status not in ("running", "damaged")]
     why = {run.folder: simulation.why_run(out / run.folder, run.config, run.folder in anew) for run in mine}
@@ -105,7 +105,7 @@ def run_study(
         rounds = {run.folder: expected_rounds(run.config) for run in study.runs}
         try:
             with stopped_by(""), Display(console, study.name, rounds) as display:
-                dispatch = Dispatch(study, out, anew, executor, jobs, display, told=told, on_finished=known.prepare)
+                dispatch = Dispatch(study, out, anew, executor, jobs, display, told=before, on_finished=known.prepare)
                 # Here, since starting processes that would only find this out takes seconds.
                 for folder, ending in endings.items():
                     dispatch.end(folder, ending)
