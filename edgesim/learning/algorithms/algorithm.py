@@ -659,6 +659,20 @@ def mean_change(arrived: Arrivals, alpha: Floats, trainable: int | None = None) 
     return change
 
 
+_STRETCH = 2**18
+"""Numbers of a part that stays in a processor's cache."""
+
+
+def stretches(tensor: Tensor) -> Iterator[slice]:
+    """Parts of a tensor [P], one after another, to each of which many others are added before the next one's turn.
+
+    The sum stays in the processor's cache in the meantime, and memory is only read, once for each that is added. An
+    accelerator has the memory for one part.
+    """
+    length = _STRETCH if tensor.device.type == "cpu" else len(tensor)
+    return (slice(start, start + length) for start in range(0, len(tensor), length))
+
+
 def whole(tensor: Tensor) -> Tensor:
     """The tensor, or a copy where it holds a larger one in memory: for what may outlive the round by far."""
     return tensor.clone() if tensor.untyped_storage().nbytes() > tensor.nbytes else tensor

@@ -166,8 +166,11 @@ class Safa(Algorithm):
             entry = entries.get(device, state.first)
             counting[id(entry)] = entry
             counted[id(entry)] = counted.get(id(entry), 0.0) + share
-        merged, moved = model.clone(), torch.empty_like(model)
-        for key, entry in counting.items():
-            merged += torch.sub(entry, model, out=moved).mul_(counted[key])
+        merged = model.clone()
+        for part in algorithm.stretches(merged):
+            summed, base = merged[part], model[part]
+            moved = torch.empty_like(base)
+            for key, entry in counting.items():
+                summed += torch.sub(entry[part], base, out=moved).mul_(counted[key])
         local = state.local | forced | dict.fromkeys(fetched, model) | uploads
         return Cache(merged, first=state.first, entries=entries | uploads, local=local)

@@ -160,11 +160,16 @@ class Scaffold(Algorithm):
         old, size = state.shared["control"], self.sizes.parameters
         moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
         change, own = old.new_zeros(size), dict(state.own)
+        changes: list[tuple[Tensor, Tensor | None]] = []
         for device, new in zip(arrived.ids.tolist(), arrived.up["own"], strict=True):
-            change += new
-            if device in own:
-                change -= own[device]
+            changes.append((new, own.get(device)))
             own[device] = new
+        for part in algorithm.stretches(change):
+            summed = change[part]
+            for new, before in changes:
+                summed += new[part]
+                if before is not None:
+                    summed -= before[part]
         control = change.div_(self.sizes.devices).add_(old)
         return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
 
