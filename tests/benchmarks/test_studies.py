@@ -39,7 +39,7 @@ def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benc
     """Aims: the ledger in less than 1 s; at most 5 % beside the runs' own time.
 
     All that a study takes counts: starting its process, handing out, the closing table. The measures of a run are
-    worked out while the next one runs, on a core that one job leaves free: ``cpu_overhead`` counts their processor time.
+    worked out while the next one runs, on a core that one job leaves free: ``cpu_overhead`` is that of processor time.
     """
     runs = study(RUNS)
     simulation.run(runs.runs[0].config, tmp_path / "warm")
