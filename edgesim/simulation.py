@@ -455,7 +455,9 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     with system_errors(f"{folder}: cannot be a run folder", "; choose another --out"):
         if folder.exists() and not folder.is_dir():
             raise EdgesimError(f"{folder}: is a file, not a folder; choose another --out")
-        if not folder.exists() or all(is_of_lease(path.name) for path in folder.iterdir()):
+        # The first file that a run writes may be all that one has left that was killed then.
+        left = {"config.toml.part"}
+        if not folder.exists() or all(is_of_lease(path.name) or path.name in left for path in folder.iterdir()):
             return ""
     if not (folder / "config.toml").is_file():
         raise EdgesimError(f"{folder}: not empty and not a run folder; choose another --out")

@@ -88,7 +88,9 @@ def _refuse_others(study: Study, out: Path) -> None:
             raise EdgesimError(f"{out}: holds another study, over {over}; choose another --out or remove it")
         return
     # A study that an older edgesim was killed in before it wrote its plan has left run folders only.
-    if not all((path / "config.toml").is_file() for path in out.iterdir() if not is_of_lease(path.name)):
+    # One that was killed while it wrote it has left the beginning of its plan.
+    others = [path for path in out.iterdir() if not is_of_lease(path.name) and path.name != f"{PLAN}.part"]
+    if not all((path / "config.toml").is_file() for path in others):
         raise EdgesimError(f"{out}: is not empty and not a study's folder; choose another --out")
 
 

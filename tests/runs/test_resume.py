@@ -247,6 +247,12 @@ def test_fresh_begins_again_and_removes_the_checkpoints_before_it_touches_the_ta
         simulation.run(CONFIG, stopped, fresh=True)
 
 
+def test_a_run_that_was_killed_at_its_first_file_is_run(tmp_path):
+    (tmp_path / "config.toml.part").write_text("seed =")
+    assert simulation.run(TIMING, tmp_path).status == "finished"
+    assert not [*tmp_path.glob("*.part")]
+
+
 def test_a_checkpoint_is_due_after_so_much_wall_time_and_takes_a_fiftieth_of_it_at_most(tmp_path, monkeypatch):
     clock, saved = [0.0], []
 

@@ -107,6 +107,12 @@ def test_study_run_does_what_is_missing_and_tries_failed_runs_again_only_where_t
     assert edgesim("study", "run", tmp_path)[0] == 0
 
 
+def test_a_study_that_was_killed_while_it_wrote_its_plan_is_begun_again(tmp_path):
+    (tmp_path / "plan.json.part").write_text("{")
+    grow(STUDY, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
+
+
 def fail(folder):
     """As another process does that tries a run."""
     with leased(folder):
