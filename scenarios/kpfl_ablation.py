@@ -59,8 +59,7 @@ TRIED_ACTIVE, TRIED_IDLE = (0.0, 0.16), (-2.0, -0.5, -0.18, 0.0, 0.2, 0.5)
 """Exponents that ``--tune`` compares, each with each."""
 ON_DIGITS = {"age_active": 0.0, "age_idle": -2.0}
 """What had the highest WE around FedProx under Markov participation with heavy skew, over 60 rounds and three seeds of
-``--tune``: 89.1 % beside 88.4 % with the defaults and 88.1 % with the worst, in runs whose made digits were 16 times as
-bright as those of the data set. Of ``age_idle`` the least was tried."""
+``--tune``: 89.2 % beside 88.5 % with the defaults and 88.3 % with the worst. Of ``age_idle`` the least was tried."""
 QUICK = quick_option(bases="fedprox", participation="static,markov", rounds=6, seeds=1, out="runs/kpfl-quick")
 
 
