@@ -435,9 +435,9 @@ class LearningConfig(Section):
     workers: int | None = Field(None, ge=1, le=1024)
     """Number of processes of ``workers``; when absent, the number of cores that the run may use. Of ``ray`` the number
     of actors; when absent, as many as the cluster has room for."""
-    cpus_per_actor: float | None = Field(None, gt=0, lt=float("inf"))
+    cpus_per_actor: float | None = Field(None, ge=0.001, le=1e6)
     """Processor cores that an actor of ``ray`` takes of its node, for one thread; 1 when absent."""
-    gpus_per_actor: float | None = Field(None, ge=0, lt=float("inf"))
+    gpus_per_actor: float | None = Field(None, ge=0, le=1e6)
     """GPUs that an actor of ``ray`` takes, on which jobs then run (0.25: four share one, each with a quarter of its
     memory); jobs run on processors when absent or 0."""
     memory_budget_mib: Count = Field(4096, ge=1)
