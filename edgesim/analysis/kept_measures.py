@@ -32,7 +32,7 @@ class KeptMeasures:
     def of(self, run: Run) -> Measures:
         """As `edgesim.analysis.measures.measure`, and raises as that does."""
         digest, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
-        if isinstance(known, dict) and known.get("digest") == digest:
+        if isinstance(known, dict) and known.get("digest") == digest and isinstance(known.get("measures"), dict):
             return dict(known["measures"])
         measures = measure(run, self._target)
         self._known[run.folder.name] = {"digest": digest, "measures": measures}
@@ -40,8 +40,11 @@ class KeptMeasures:
         return measures
 
     def prepare(self, folder: Path) -> None:
-        """Work out the measures of a run that has just finished; where that fails `of` will say so."""
-        with suppress(EdgesimError):
+        """Work out the measures of a run that has just finished; where that fails `of` will say so.
+
+        Other runs go on meanwhile: a file that cannot be read at this moment does not end them.
+        """
+        with suppress(EdgesimError, OSError):
             self.of(Run(folder, {}, 0))
 
     def keep(self) -> None:

@@ -40,8 +40,8 @@ SCHEMA_VERSION = 2
 _FLUSH_S = 0.5
 """How long rows may wait in memory: writing them after every round would take longer than many rounds do."""
 
-_MOST_REST = 2**16
-"""Bytes of rows that a checkpoint holds at most; more go to the disk in the tables' own streams, which takes longer."""
+MOST_REST_BYTES = 2**16
+"""Of rows that a checkpoint holds at most; more go to the disk in the tables' own streams, which takes longer."""
 
 _MUCH_BYTES = 2**20
 """Of a table that takes longer to read than to start threads."""
@@ -131,7 +131,7 @@ class RunWriter:
         """Write to a stream."""
         self._sinks[table].write(content)
         self._sizes[table] += len(content)
-        if sum(self._sizes.values()) - sum(self._on_disk.values()) > _MOST_REST:
+        if sum(self._sizes.values()) - sum(self._on_disk.values()) > MOST_REST_BYTES:
             self._rest = None
         if self._rest is not None:
             self._rest[table].append(content)

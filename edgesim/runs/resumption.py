@@ -13,7 +13,7 @@ from edgesim.engine.server import Server
 from edgesim.errors import EdgesimError
 from edgesim.runs import checkpoints
 from edgesim.runs.processes import Request, Stopped
-from edgesim.runs.records import read_run
+from edgesim.runs.records import MOST_REST_BYTES, read_run
 from edgesim.runs.saved import pack, unpack
 
 _SHARE = 0.02
@@ -175,11 +175,12 @@ class Saver:
         self._due_s = time.perf_counter() + every_s
         self._can_save = True
         record = self._packed(0)
-        size = server.parts.learner.most_remembered_bytes + (0 if record is None else record.size)
+        beside = MOST_REST_BYTES + len(json.dumps(self._about))
+        size = server.parts.learner.most_remembered_bytes + beside + (0 if record is None else record.size)
         server.parts.writer.note(checkpoint_bytes_at_most=size)
         if size > _MUCH_BYTES:
             on_note(
-                "checkpoints", f"each of two checkpoints takes up to {size / 2**20:,.0f} MiB beside the run's tables"
+                "checkpoints", f"each of three checkpoint files takes up to {size / 2**20:,.0f} MiB beside the tables"
             )
 
     def __call__(self, number: RoundNumber) -> None:

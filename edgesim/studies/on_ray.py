@@ -197,12 +197,14 @@ class Tasks:
             fetch(self.ray, left, folder)
             if ending.status == "failed":
                 note_failure(folder, simulation.as_toml(order.config), ending.reason)
+        except self.ray.exceptions.RayError as error:
+            # Before OSError, of which kind Ray's errors may be, too: that a node does not answer in time, and what the
+            # node could not read.
+            return Lost(f"its node was lost before its files were here ({type(error).__name__})")
         except OSError as error:
             ending = Ending("failed", f"{folder}: cannot be written: {error.strerror or error}")
         except EdgesimError as error:
             return Lost(str(error))
-        except self.ray.exceptions.RayError as error:
-            return Lost(f"its node was lost before its files were here ({type(error).__name__})")
         finally:
             clear(self.ray, left)
         return ending

@@ -91,12 +91,15 @@ class Watch:
     def _last_round(self, folder: Path) -> Progress | None:
         """The last round on disk; None before the first."""
         for path in (folder / "rounds.parquet", folder / "rounds.arrow"):
-            if path.is_file():
+            try:
                 facts = path.stat()
-                version = (facts.st_mtime_ns, facts.st_size)
-                if self._progress.get(path, (None,))[0] != version:
-                    self._progress[path] = (version, _last(read_table(folder, "rounds")))
-                return self._progress[path][1]
+            except (FileNotFoundError, NotADirectoryError):
+                # Asked for at once, since a run that ends removes the one when it has the other.
+                continue
+            version = (facts.st_mtime_ns, facts.st_size)
+            if self._progress.get(path, (None,))[0] != version:
+                self._progress[path] = (version, _last(read_table(folder, "rounds")))
+            return self._progress[path][1]
         return None
 
 

@@ -215,6 +215,18 @@ def test_notes_are_kept_while_nothing_that_they_say_has_changed(study):
     assert notes(summary.assign(not_reached=0), study) != said
 
 
+@pytest.mark.parametrize("error", [EdgesimError("damaged"), OSError(5, "Input/output error")])
+def test_a_run_that_cannot_be_measured_yet_does_not_end_the_study_that_goes_on(study, monkeypatch, error):
+    def fail(run, target):
+        raise error
+
+    monkeypatch.setattr(kept_measures, "measure", fail)
+    known, run = KeptMeasures(study, None), read_study(study).finished[0]
+    known.prepare(run.folder)
+    with pytest.raises(type(error)):
+        known.of(run)
+
+
 def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_another(study, monkeypatch):
     measured, measure = [], kept_measures.measure
     monkeypatch.setattr(
@@ -233,6 +245,9 @@ def test_the_measures_of_a_run_are_worked_out_once_until_it_or_the_target_is_ano
     known = KeptMeasures(study, 0.76)
     known.of(read_study(study).finished[0])
     assert measured == [*runs, runs[0], runs[0]]
-    for damaged in ("{", "[]", '{"x": 1}', json.dumps(dict.fromkeys([run.name for run in runs], 1))):
+    whole = json.loads((study / "measures.json").read_text())
+    without = {name: {"digest": entry["digest"]} for name, entry in whole.items()}
+    empty = json.dumps(dict.fromkeys([run.name for run in runs], 1))
+    for damaged in ("{", "[]", '{"x": 1}', empty, json.dumps(without)):
         (study / "measures.json").write_text(damaged)
         pd.testing.assert_frame_equal(summarise(study), first, check_exact=True)

@@ -182,7 +182,7 @@ def test_rows_that_a_power_cut_took_from_the_tables_come_back_from_the_checkpoin
 
 def test_a_checkpoint_whose_tables_have_lost_rows_that_were_on_the_disk_is_damaged(tmp_path, undisturbed, monkeypatch):
     # As after more rows than a checkpoint holds: the streams themselves are brought to the disk.
-    monkeypatch.setattr("edgesim.runs.records._MOST_REST", 0)
+    monkeypatch.setattr("edgesim.runs.records.MOST_REST_BYTES", 0)
     assert stop_at(CONFIG, tmp_path, 6) is None
     last, _ = checkpoints.files(tmp_path)
     about = checkpoints.newest(tmp_path, print).about
@@ -286,7 +286,7 @@ def test_their_size_is_told_before_the_first_round_and_is_not_too_small(tmp_path
     config = parse(VALUES | {"algorithm": {"name": "scaffold"}}, "test")
     stop_at(config, tmp_path, 7)
     told = read_run(tmp_path)["checkpoint_bytes_at_most"]
-    sizes = [sum(len(array.tobytes()) for array in checkpoints.newest(tmp_path, print).record.arrays.values())]
+    sizes = [path.stat().st_size for path in checkpoints.files(tmp_path)]
     assert told / 3 < max(sizes) <= told
 
 
@@ -294,7 +294,7 @@ def test_large_ones_are_told_in_words(tmp_path, monkeypatch):
     monkeypatch.setattr(resumption, "_MUCH_BYTES", 10_000)
     said = []
     simulation.run(CONFIG, tmp_path, on_note=lambda about, note: said.append((about, note)))
-    assert ("checkpoints", "each of two checkpoints takes up to 0 MiB beside the run's tables") in said
+    assert ("checkpoints", "each of three checkpoint files takes up to 0 MiB beside the tables") in said
 
 
 def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_checkpoints(tmp_path, monkeypatch):

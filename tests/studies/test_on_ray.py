@@ -19,11 +19,12 @@ from edgesim import Study, grid, run_study
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.inputs import input_digests
-from edgesim.studies import on_node
-from edgesim.studies.executor import Order
+from edgesim.studies import on_node, on_ray
+from edgesim.studies.executor import Ending, Lost, Order
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
+from edgesim.studies.sent_back import Left
 
 TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 STUDY = Study("s", grid(TIMING, {"round.tmax_s": [0.8, 1.0]}, [0]))
@@ -38,6 +39,28 @@ def typed(*words):
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
     return result.exit_code, " ".join(result.output.split())
+
+
+def test_a_node_that_is_lost_while_it_sends_files_has_lost_its_run_and_a_full_disk_here_has_not(tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    monkeypatch.setattr(on_ray, "clear", lambda *_: None)
+    # Without a cluster, which only its other parts need.
+    tasks = object.__new__(on_ray.Tasks)
+    tasks.ray = ray
+    order, left = Order(STUDY.runs[0].config, tmp_path, None, False), Left(Ending("finished", ""), "node", "there", {})
+    errors = ray.exceptions
+    no_file = errors.RayTaskError("_read", "a traceback", FileNotFoundError(2, "No such file")).as_instanceof_cause()
+    for error in (errors.GetTimeoutError("60 s"), no_file, errors.NodeDiedError("gone"), OSError(28, "No space left")):
+
+        def fail(*_, error=error):
+            raise error
+
+        monkeypatch.setattr(on_ray, "fetch", fail)
+        said = tasks._brought(left, order)
+        if isinstance(error, errors.RayError):
+            assert isinstance(said, Lost)
+        else:
+            assert (said.status, said.reason) == ("failed", f"{tmp_path}: cannot be written: No space left")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import threading
 import time
 from dataclasses import replace
 from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -83,6 +84,13 @@ def test_rounds_of_a_run_are_counted_while_it_goes_on(study):
     before = {run.name: run.done for run in seen.look()}[LAST]
     stop_at(STUDY.runs[3].config, study / LAST, 2)
     assert (before, {run.name: run.done for run in seen.look()}[LAST]) == (1, 2)
+
+
+def test_a_table_that_is_removed_while_it_is_looked_for_does_not_end_the_watch(study, monkeypatch):
+    # As when a run ends in between, which puts a table of another name in its place.
+    is_file = Path.is_file
+    monkeypatch.setattr(Path, "is_file", lambda self: self.name == "rounds.arrow" or is_file(self))
+    assert {run.name: run.done for run in Watch(study).look()} == {BAD: 0, SOME: 3, OTHER: 0, LAST: 0}
 
 
 def test_a_killed_study_is_told_with_the_command_that_goes_on_with_it(study):
