@@ -34,6 +34,7 @@ ONLY_PARSED = (
     ("edgesim trace show phones.parquet", "of a recording that is downloaded"),
     ("edgesim scenario fading --quick", "becomes another process, a scenario's: `test_scenario` runs these"),
     ("edgesim study run runs/STUDY --executor ray", "needs a cluster"),
+    ("edgesim study run runs/first-study --executor ray", "needs a cluster"),
     ("edgesim export runs/mine --mlflow", "needs MLflow, which takes minutes to install"),
 )
 """Beginnings of commands that are only parsed (`test_pages`), and why."""
@@ -56,6 +57,8 @@ tmax_s = 0.8
 
 STAND_FOR = {
     "--at-round 500 --set round.tmax_s=0.8": "--at-round 2 --set round.tmax_s=0.9",
+    "--at-round 20": "--at-round 2",
+    "--objective seconds-to-target --target 0.75 ": "--objective seconds-to-target --target 0.75 --trials 60 ",
     "--trials 60": "--trials 3 --seeds 1 --judge 0",
     "--objective energy-j": "--objective energy-j --trials 3 --seeds 1 --judge 0",
     "--target 0.75": "--target 0.3",
@@ -105,7 +108,7 @@ def lay_out(past: Path, page: str) -> None:
     for name in ("CONFIG.toml", "mine.toml"):
         Path(name).write_text(SMALL)
     Path("OLD.toml").write_text("rounds = 3\n[learning]\nproximal = 0.1\n")
-    for name, source in (("demo", "study"), ("STUDY", "my_study")):
+    for name, source in (("demo", "study"), ("STUDY", "my_study"), ("first-study", "my_study")):
         shutil.copytree(past / source, Path("runs") / name)
     for name in ("one-study", "other-study"):
         shutil.copytree(past / name, Path("runs") / name)
@@ -145,11 +148,11 @@ def test_every_command_shown_runs(page, past, tmp_path, monkeypatch, studies_her
             if "runs/CONFIG" not in line:
                 shutil.rmtree("runs/CONFIG")
         if line.startswith("edgesim study submit"):
-            shutil.rmtree(next(Path("runs/STUDY").glob("random-*")))
+            shutil.rmtree(next(Path(words[3]).glob("random-*")))
         if line.startswith("edgesim resume"):
             stop_at(complete(edgesim.load(Path("CONFIG.toml"))), Path("runs/stopped"), 2)
-            shutil.rmtree("runs/CONFIG")
-            Path("runs/stopped").rename("runs/CONFIG")
+            shutil.rmtree(words[2])
+            Path("runs/stopped").rename(words[2])
         if words[0] == "cd":
             if Path(words[1]).exists():
                 monkeypatch.chdir(words[1])

@@ -7,9 +7,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tomli_w
 from rich.console import Console
@@ -138,6 +139,28 @@ def test_what_a_process_leaves_that_is_killed_when_its_run_has_just_finished_goe
     assert simulation.run(CONFIG, tmp_path).reused
     assert not list(tmp_path.glob("checkpoint*")) + list(tmp_path.glob("*.arrow"))
     assert content(tmp_path) == undisturbed
+
+
+def test_the_file_of_an_old_checkpoint_is_written_over_but_never_one_that_stays(stopped):
+    found = checkpoints.newest(stopped, print)
+    first = found.about.round + 1
+
+    def write(round, size):
+        record = checkpoints.Packed(found.record.json, {"array": np.arange(size)})
+        return checkpoints.write(stopped, replace(found.about, round=round), record, found.rows)
+
+    def sizes(*paths):
+        return [checkpoints.read(path, pytest.fail).record.arrays["array"].size for path in paths]
+
+    kept, inodes = checkpoints.keep(write(first, 100), "kept"), []
+    # Larger and smaller than those that they are written over.
+    written = [1_000, 100_000, 10, 50_000, 1, 200_000, 5]
+    for place, size in enumerate(written):
+        inodes.append(write(first + 1 + place, size).stat().st_ino)
+        assert sizes(*checkpoints.files(stopped)) == [size, [100, *written][place]]
+    assert inodes[-1] == inodes[-4]
+    assert sizes(kept) == [100]
+    assert kept.stat().st_ino not in inodes
 
 
 def damage_cut(path):
