@@ -58,7 +58,8 @@ def prepare(
     """
     old, new = _configs(run, overrides)
     changed = _changed(old, new)
-    fork = {"parent": str(run), "round": round, "changed": changed}
+    # From the root, since the fork may be compared or made again in another working folder.
+    fork = {"parent": str(run.resolve()), "round": round, "changed": changed}
     if (out / "run.json").is_file() and read_run(out).get("fork") == fork:
         return new
     if out.exists() and (not out.is_dir() or any(out.iterdir())):

@@ -62,7 +62,7 @@ class Fork:
     """A past in common with another run."""
 
     parent: str
-    """The other run's folder, as it was given."""
+    """The other run's folder where it was then; of older forks as it was given."""
     round: int
     """The last round of the common past."""
 

@@ -1,6 +1,7 @@
 """Where forks leave the past that they have in common with other runs, in figures over rounds and seconds."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,6 +12,8 @@ from edgesim.analysis.runs import Run
 
 COMMON_PAST = "end of the common past"
 """Text of the legend."""
+LOOK: dict[str, Any] = {"color": "#555555", "linestyle": ":", "linewidth": 0.9}
+"""Of the line."""
 
 
 def left_past(runs: Sequence[Run], over: Over) -> set[float]:
@@ -26,5 +29,5 @@ def left_past(runs: Sequence[Run], over: Over) -> set[float]:
 
 def mark_past(axes: Axes, places: Collection[float]) -> Line2D | None:
     """Draw a dotted line at each place; returns one of them for the legend, None without places."""
-    lines = [axes.axvline(place, color="#555555", linestyle=":", linewidth=0.9, zorder=1.5) for place in sorted(places)]
+    lines = [axes.axvline(place, zorder=1.5, **LOOK) for place in sorted(places)]
     return lines[-1] if lines else None

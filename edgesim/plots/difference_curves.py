@@ -14,7 +14,7 @@ from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.plots import palette, style
 from edgesim.plots.accuracy import HOUR_S, LABELS, longest_s
-from edgesim.plots.common_past import COMMON_PAST, left_past, mark_past
+from edgesim.plots.common_past import COMMON_PAST, LOOK, left_past, mark_past
 from edgesim.plots.differences import against
 from edgesim.plots.groups import Series, labels_of, panels_of
 from edgesim.plots.intervals import LEAST_SEEDS, drawn_interval, spread_note
@@ -66,7 +66,7 @@ def draw_difference_curves(found: Sequence[Pairing], over: Over, reference: str)
             axes.set_xlabel("simulated time (h)" if in_hours else LABELS[over])
         axes_of[0].set_xlim(left=0)
         figure.suptitle(against(found, reference), fontsize=8)
-        handles += [Line2D([], [], color="#555555", linestyle=":", linewidth=0.9) for _ in past]
+        handles += [Line2D([], [], **LOOK) for _ in past]
         if legend:
             style.legend_below(figure, [*handles, *([Line2D([], [], linestyle="none")] if note else ())], legend)
     return figure
