@@ -329,7 +329,7 @@ def _simulated(
             status, reason = "interrupted", "stopped by Ctrl-C or SIGTERM"
             if asked.came is None or isinstance(interrupt, processes.Stopped):
                 raise
-            raise resumption.stopped(folder) from None
+            raise resumption.stopped(folder, asked.status) from None
         finally:
             report.tell_row()
             wall_s = round(time.perf_counter() - started, 3)

@@ -32,6 +32,8 @@ _PATIENCE_S = 5.0
 
 AGAIN = 75
 """EX_TEMPFAIL of sysexits.h, after which many batch systems start a job again."""
+INTERRUPTED = 128 + signal.SIGINT
+"""What shells have as the status of a process that Ctrl-C ended."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -53,7 +55,7 @@ def sigterm_interrupts() -> None:
 
 
 class Request:
-    """Whether this process was asked to end soon, by SIGTERM or SIGUSR1."""
+    """Whether this process was asked to end soon, by Ctrl-C, SIGTERM or SIGUSR1."""
 
     def __init__(self) -> None:
         self.came: int | None = None
@@ -76,6 +78,11 @@ class Request:
         elif self.came is not None and (main := threading.main_thread().ident) is not None:
             signal.pthread_kill(main, self.came)
 
+    @property
+    def status(self) -> int:
+        """That of a process which ends as it was asked to, and can go on."""
+        return INTERRUPTED if self.came == signal.SIGINT else AGAIN
+
     def over(self) -> None:
         """Nothing follows any more."""
         if self._timer is not None:
@@ -84,7 +91,7 @@ class Request:
 
 @contextmanager
 def asked_to_end() -> Iterator[Request]:
-    """Within this context SIGTERM and SIGUSR1 ask, where handlers of Python's would raise KeyboardInterrupt.
+    """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, where handlers of Python's would raise KeyboardInterrupt.
 
     Those get them at its end, unless an error ends it.
     """
@@ -92,7 +99,7 @@ def asked_to_end() -> Iterator[Request]:
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
-    before = {number: signal.getsignal(number) for number in (*_SOON, *_OWN)}
+    before = {number: signal.getsignal(number) for number in _ENDING}
     heard = [number for number, was in before.items() if callable(was)]
     for number in heard:
         signal.signal(number, request.hear)

@@ -12,7 +12,7 @@ from edgesim.engine.run_state import RunState, taken_down
 from edgesim.engine.server import Server
 from edgesim.errors import EdgesimError
 from edgesim.runs import checkpoints
-from edgesim.runs.processes import Request, Stopped
+from edgesim.runs.processes import AGAIN, Request, Stopped
 from edgesim.runs.records import MOST_REST_BYTES, read_run
 from edgesim.runs.saved import pack, unpack
 
@@ -138,13 +138,13 @@ def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | 
     return None
 
 
-def stopped(folder: Path) -> Stopped:
-    """What ends a run that was asked to end."""
+def stopped(folder: Path, status: int = AGAIN) -> Stopped:
+    """What ends a run that was asked to end, with the status of its process."""
     how = f"edgesim resume {folder} goes on"
     saved = checkpoints.files(folder)
     if not saved:
-        return Stopped(f"stopped before a checkpoint was written; {how} from the start")
-    return Stopped(f"stopped; {how} behind round {int(saved[0].name.split('-')[1])}")
+        return Stopped(f"stopped before a checkpoint was written; {how} from the start", status)
+    return Stopped(f"stopped; {how} behind round {int(saved[0].name.split('-')[1])}", status)
 
 
 class Saver:
@@ -198,7 +198,7 @@ class Saver:
             about = {**self._about, "round": number.round, "place": place, "wall_s": begun_s - self._started_s}
             self._server.parts.writer.save(about, record, is_kept)
         if ends:
-            raise stopped(self._folder)
+            raise stopped(self._folder, self._asked.status)
         now_s = time.perf_counter()
         pause_s = max(self._every_s, (now_s - begun_s) / _SHARE) if self._every_s else 0.0
         self._due_s = now_s + pause_s

@@ -18,7 +18,7 @@ from edgesim.analysis.summary import write_summary
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
 from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import Stopped, stopped_by, uninterrupted
+from edgesim.runs.processes import INTERRUPTED, Stopped, stopped_by, uninterrupted
 from edgesim.runs.run_schema import SCHEMAS
 from edgesim.selection import resolve_options
 from edgesim.studies.dispatch import Dispatch
@@ -31,8 +31,6 @@ from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.progress import Display, expected_rounds
 
 _NAMES_FILES = {"availability", "devices", "radio", "rounds", "topology"}
-_BY_HAND = 130
-"""Status after Ctrl-C."""
 
 _IN_USE: ContextVar[Executor | None] = ContextVar("executor", default=None)
 
@@ -114,7 +112,7 @@ def run_study(
         except KeyboardInterrupt as interrupt:
             with uninterrupted():
                 told = _tell_stopped(study, out)
-            raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else _BY_HAND) from None
+            raise Stopped(told, interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED) from None
         finally:
             with uninterrupted():
                 began = _began(study, out)

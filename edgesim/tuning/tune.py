@@ -11,7 +11,7 @@ from edgesim.door.run import tell_user_code
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.runs.feasibility import check_files
-from edgesim.runs.processes import Stopped, cores, stopped_by
+from edgesim.runs.processes import INTERRUPTED, Stopped, cores, stopped_by
 from edgesim.studies.plan import Study
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Crew
@@ -24,9 +24,6 @@ from edgesim.tuning.sayings import say_begin, say_trial
 from edgesim.tuning.search import pruner, search
 from edgesim.tuning.task import base_of, finished_cells, make_task, named_of
 from edgesim.tuning.trial import Trials
-
-_BY_HAND = 130
-"""Status after Ctrl-C."""
 
 
 def tune(
@@ -105,7 +102,7 @@ def tune(
             )
             told, importances = journal.told(), journal.importances()
     except KeyboardInterrupt as interrupt:
-        status = interrupt.status if isinstance(interrupt, Stopped) else _BY_HAND
+        status = interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED
         raise Stopped(f"stopped; all runs are saved, and the same command goes on with {out}", status) from None
     with console.status("summing up"):
         write_summary(out)
