@@ -69,7 +69,7 @@ def refusal(values: dict) -> str:
         ),
         ({"devices": {"recharge_w": 1.0}}, ["devices", "recharge_w is for devices with a battery", "battery_j"]),
         ({"learning": {"steps": 3, "epochs": 1}}, ["steps or epochs"]),
-        ({"learning": {"back_end": "loop", "workers": 2}}, ["workers is for", "'workers' or 'auto'", "'loop'"]),
+        ({"learning": {"back_end": "loop", "workers": 2}}, ["workers is for", "'ray' or 'auto'", "'loop'"]),
         ({"learning": {"back_end": "stacked", "workers": 1}}, ["workers is for", "'stacked'"]),
         ({"learning": {"workers": 1025}}, ["learning.workers", "1024"]),
         ({"learning": {"lr": 0.1, "lr_min": 0.2}}, ["lr_min (0.2)", "lr (0.1)"]),

@@ -277,7 +277,8 @@ def read_study(folder: Path, status: Status = status_of) -> Study:
     path = folder / PLAN
     if not path.is_file() and (folder / OLDER_PLAN).is_file():
         path = folder / OLDER_PLAN
-    plan = read_json(path, missing=f"{folder}: not a study folder: {PLAN} is missing")
+    lacking = f"not a study folder: {PLAN} is missing" if folder.exists() else "no such folder"
+    plan = read_json(path, missing=f"{folder}: {lacking}")
     target = plan.get("target")
     if target is not None and (not _is_number(target) or not 0 < target <= 1):
         raise EdgesimError(f"{path}: target: expected null or an accuracy in (0, 1] (got {target!r})")

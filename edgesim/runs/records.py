@@ -385,6 +385,8 @@ def read_rows(folder: Path | str, table: str) -> pd.DataFrame:
 
 def _no_run(folder: Path, lacking: str) -> str:
     """What is wrong with a path that is no run folder, or one that lacks a file."""
+    if not folder.exists():
+        return f"{folder}: no such folder"
     return f"{folder}: not a run folder: " + ("it is a file" if folder.is_file() else f"{lacking} is missing")
 
 

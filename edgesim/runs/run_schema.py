@@ -166,9 +166,10 @@ def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
     if idle.empty:
         return
     strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
-    _refuse_value(path, idle["key"], strange, "a device or '' for 'idle_j'")
+    all_rows = metrics.index
+    _refuse_value(path, metrics["key"], strange.reindex(all_rows, fill_value=False), "a device or '' for 'idle_j'")
     twice = idle.assign(round=idle["round"].where(idle["key"] == "", 0)).duplicated(["round", "key"])
-    _refuse(path, twice, lambda _: f"'idle_j' of this round and device{_TWICE}")
+    _refuse(path, twice.reindex(all_rows, fill_value=False), lambda _: f"'idle_j' of this round and device{_TWICE}")
 
 
 def _refuse_value(path: Path, column: pd.Series, strange: pd.Series, expected: str) -> None:

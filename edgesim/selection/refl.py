@@ -44,8 +44,9 @@ class ReflOptions(view.Options):
 
     @model_validator(mode="after")
     def _predicts(self) -> Self:
-        if self.forecast == "oracle" and (self.predictor or self.predictor_options):
-            raise ValueError('the oracle takes no predictor; add selection.forecast = "log" or leave predictor out')
+        given = [key for key in ("predictor", "predictor_options") if getattr(self, key)]
+        if self.forecast == "oracle" and given:
+            raise ValueError(f'the oracle takes no {given[0]}; add selection.forecast = "log" or leave {given[0]} out')
         make_predictor(self.predictor or "poisson", self.predictor_options)
         return self
 

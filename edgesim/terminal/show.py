@@ -32,6 +32,7 @@ from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.migration import migrated
 from edgesim.runs import records
+from edgesim.studies.ledger import state_of
 from edgesim.terminal.show_differences import CONVERGENCE, LEARNING, PARTICIPATION, TIMING, print_comparison
 from edgesim.terminal.table_text import add_in_sections, bare_table, number, plain, print_whole, span, with_interval
 
@@ -90,13 +91,20 @@ def _told(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in options.items())
 
 
+def _status(folder: Path, run: Mapping[str, Any]) -> str:
+    """How a run ended or, where it has not, whether a process still works on it."""
+    if run["status"] == "running" and state_of(folder).status == "lost":
+        return f"lost (its process is gone; edgesim resume {folder} goes on)"
+    return f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else "")
+
+
 def print_run(folder: Path, console: Console) -> None:
     """Print how a run ended and its totals; raises `EdgesimError` if the folder is not a run's."""
     run = records.read_run(folder)
     config = records.read_config(folder)
     rounds = records.read_table(folder, "rounds")
     table = Table(title=str(folder), show_header=False, title_justify="left")
-    table.add_row("status", f"{run['status']}" + (f" ({run['reason']})" if run.get("reason") else ""))
+    table.add_row("status", _status(folder, run))
     policy = records.setting(folder, config, "selection.policy", str)
     seed = records.setting(folder, config, "seed", int)
     table.add_row("policy, seed", f"{policy}, {seed}")

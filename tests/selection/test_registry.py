@@ -64,7 +64,7 @@ def test_the_registry_holds_all_policies():
         (
             "refl",
             {"cool_down": 5, "forecast": "oracle", "oracle_accuracy": 0.9}
-            | {"history_rounds": 50, "window": "deadline"},
+            | {"predictor": None, "predictor_options": None, "history_rounds": 50, "window": "deadline"},
         ),
         ("safa", {"quota": 0.1}),
         ("safa-lite", {}),

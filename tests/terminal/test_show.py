@@ -121,6 +121,7 @@ def test_rounds_that_are_not_finished_count_for_nothing_in_a_run_that_was_killed
     facts = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**facts, "status": "running"}))
     before = shown(print_run, folder)
+    assert "lost (its process is gone; edgesim resume" in before
     path = folder / "activities.parquet"
     acts = pd.read_parquet(path)
     cut = acts[acts["round"] == 6].assign(round=7).astype(acts.dtypes.to_dict())
