@@ -226,7 +226,7 @@ def test_missing_and_broken_files_are_named(config, tmp_path):
     assert "nowhere.toml: no such file" in refused("run", "nowhere.toml")
     (tmp_path / "broken.toml").write_text("seed = = 1")
     assert "broken.toml: not valid TOML" in refused("run", "broken.toml")
-    assert "not a run folder" in refused("show", "nowhere")
+    assert "nowhere: no such folder" in refused("show", "nowhere")
     assert "not a run folder" in refused("show", "run.toml")
     assert "File name too long" in refused("run", "run.toml", "--out", "x" * 300)
     assert "nowhere" in refused("plot", "nowhere")
