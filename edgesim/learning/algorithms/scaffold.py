@@ -6,7 +6,7 @@ c is the server's control, c_i that of device i; both begin as zero. Controls ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -157,21 +157,29 @@ class Scaffold(Algorithm):
         N are all devices of the run. Buffers take the plain mean of those merged.
         """
         assert isinstance(state, Controls)
-        old, size = state.shared["control"], self.sizes.parameters
+        size = self.sizes.parameters
         moved = algorithm.mean_change(arrived, alpha, size).add_(state.weights[:size])
-        change, own = old.new_zeros(size), dict(state.own)
-        changes: list[tuple[Tensor, Tensor | None]] = []
-        for device, new in zip(arrived.ids.tolist(), arrived.up["own"], strict=True):
-            changes.append((new, own.get(device)))
-            own[device] = new
-        for part in algorithm.stretches(change):
-            summed = change[part]
-            for new, before in changes:
-                summed += new[part]
-                if before is not None:
-                    summed -= before[part]
-        control = change.div_(self.sizes.devices).add_(old)
+        new = dict(zip(arrived.ids.tolist(), arrived.up["own"], strict=True))
+        own = state.own | new
+        control = state.shared["control"]
+        if len(own) < 2 * len(new):
+            # Reading all c_i takes less time than reading the old and the new ones of those that arrived.
+            control = _sum(control, [own[device] for device in sorted(own)], []).div_(self.sizes.devices)
+        else:
+            before = [state.own[device] for device in new if device in state.own]
+            control = _sum(control, new.values(), before).div_(self.sizes.devices).add_(control)
         return Controls(algorithm.with_mean_buffers(moved, arrived), {"control": control}, own)
+
+
+def _sum(like: Tensor, added: Collection[Tensor], subtracted: Collection[Tensor]) -> Tensor:
+    total = like.new_zeros(len(like))
+    for part in algorithm.stretches(total):
+        summed = total[part]
+        for each in added:
+            summed += each[part]
+        for each in subtracted:
+            summed -= each[part]
+    return total
 
 
 def _correction(given: Mapping[str, Tensor]) -> Tensor:
