@@ -113,7 +113,7 @@ def _ready(clock: Clock, world: World, batteries: Batteries | None) -> Integers:
     """Devices available and charged now, ascending."""
     everyone = np.arange(world.config.devices.count, dtype=np.int64)
     there = are_there(world.availability, batteries, everyone, clock.now)
-    return everyone if there.all() else everyone[there]
+    return everyone if np.count_nonzero(there) == len(there) else everyone[there]
 
 
 def next_time_with(

@@ -160,7 +160,7 @@ def exceed(need_hz: Floats, station: Integers, bands_hz: Floats) -> bool:
     """Whether least bandwidths [n] add up to more than the band of some ``station`` [n], one of ``bands_hz`` [M]."""
     total_hz = np.bincount(station, weights=need_hz, minlength=len(bands_hz))
     # Admission adds them up in another order, so the sum may exceed the band by rounding.
-    return bool(np.any(total_hz > bands_hz * (1 + 1e-9)))
+    return bool(np.count_nonzero(total_hz > bands_hz * (1 + 1e-9)))
 
 
 def _fits(needs_hz: Floats | Column, row: int, station: Integers, used: Floats, limits: Floats) -> bool:
@@ -215,7 +215,7 @@ def share(timeline: Timeline, taken: Integers, bands_hz: Floats) -> Floats:
         return shares_hz
     knobs = world.config.round
     allocate = equal_finish if knobs.leftover == "equal_finish" else ALLOCATORS[knobs.allocator]
-    sends = np.flatnonzero(timeline.upload_bits[taken])
+    sends = timeline.upload_bits[taken].nonzero()[0]
     rows = taken[sends]
     ids = timeline.ids[rows]
     columns = timeline.upload_bits, timeline.ready_s, timeline.rx_power_w, timeline.need_hz

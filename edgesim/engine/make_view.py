@@ -32,7 +32,7 @@ def make_view(
         rounds_in_frame=number.rounds_in_frame,
         t_s=timeline.t_start_s,
         tmax_s=timeline.tmax_s,
-        batch_size=float(work.batch[ids].mean()),
+        batch_size=work.mean_batch(ids),
         ids=ids,
         gain=Column(len(ids), lambda rows: world.gain(ids[rows], draws if isinstance(draws, int) else draws[rows])),
         delay_s=timeline.delay_s,

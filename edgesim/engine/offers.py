@@ -41,7 +41,7 @@ class Offers:
         if len(offer) == 0:
             return np.empty(0, dtype=np.int64)
         there = len(self._ids)
-        if self._dense and offer.min() >= 0 and offer.max() < there:
+        if self._dense and np.count_nonzero((offer >= 0) & (offer < there)) == len(offer):
             rows = offer
         else:
             rows = np.searchsorted(self._ids, offer)

@@ -210,9 +210,9 @@ class Report:
 
     def _wasted(self, work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:
         """As `_wasted_by_kind`; kept weights count in the round whose model is made without them."""
-        kept = [task for task in work.tasks if any(span.outcome == "kept" for span in task.spans)]
-        if not kept and not self._kept:
+        if "kept" not in work.outcome and not self._kept:
             return _wasted_by_kind(work, used)
+        kept = [task for task in work.tasks if any(span.outcome == "kept" for span in task.spans)]
         decided = [task for task in work.tasks if task not in kept]
         self._kept += kept
         if used:
@@ -317,6 +317,8 @@ class Report:
 
     def _write_metrics(self, number: int, values: Collection[tuple[tuple[str, str], float]]) -> None:
         """Rows of ``metrics``, each a name and key with its value."""
+        if not values:
+            return
         self.writer.write(
             "metrics",
             {

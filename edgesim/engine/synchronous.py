@@ -219,7 +219,7 @@ class Synchronous:
                     bands_hz[late.task.station] -= late.task.bandwidth_hz
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
-            if not free.all():
+            if np.count_nonzero(free) < len(free):
                 rows = free[world.population.station[ids]]
                 ids, delay_s = ids[rows], delay_s[rows]
             if len(ids) == 0:

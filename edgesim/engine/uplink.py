@@ -3,7 +3,10 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
+
+import simpy
 
 from edgesim.engine.clock import Callback, Clock, Kind
 from edgesim.radio.link import Link
@@ -76,7 +79,7 @@ class ReservedBand:
             end_of_record(self.clock, known_until_s, lambda _: self._need_known(upload))
             return
         end_s = upload.planned_end_s(end_s, upload.since_s)
-        self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks.append(lambda _: self._through(upload))
+        self.clock.at(end_s, Kind.ARRIVED, upload.device).callbacks.append(partial(self._through, upload))
 
     def end(self, upload: Upload) -> None:
         """Take an upload off the air, finished or not; its counts are brought up to date."""
@@ -103,7 +106,7 @@ class ReservedBand:
         if upload in self.active:
             self.link.need_known(upload.device, self.clock.now)
 
-    def _through(self, upload: Upload) -> None:
+    def _through(self, upload: Upload, _: simpy.Event) -> None:
         if over := self.active.pop(upload, None):
             self._settle(upload)
             upload.whole()

@@ -26,12 +26,15 @@ class LocalWork:
     """Of each device, [N]."""
 
     def samples_per_job(self, ids: Integers, sizes: Integers) -> Integers:
-        """Samples that devices with data sets of these sizes process in a round, [n]: tau b, or epochs times the size;
-        read-only.
+        """Samples that devices with data sets of these ``sizes`` [n] process in a round, [n]: tau b, or epochs times
+        the size.
         """
-        if self.steps is None:
-            return np.asarray(sizes) * self.epochs[ids]
-        return np.broadcast_to(np.int64(self.steps) * self.batch[ids], np.shape(sizes))
+        return np.asarray(sizes * self.epochs[ids] if self.steps is None else self.steps * self.batch[ids])
+
+    def mean_batch(self, ids: Integers) -> float:
+        """Mean samples of a step of some devices [n]."""
+        # A view of a single number has no strides, and needs no mean.
+        return float(self.batch[0] if self.batch.strides == (0,) else self.batch[ids].mean())
 
     def step_edges(self, device: int, size: int) -> Integers:
         """Where the steps of a job begin and end among its samples, [steps + 1]; an epoch ends in its rest."""

@@ -67,7 +67,7 @@ def min_bandwidth_hz(
         gamma = np.asarray(noise * payload * _LN2 / (time_left * power))
     in_time = time_left > 0
     feasible, usual = in_time & (gamma < 1), in_time & (gamma <= _LAMBERT_UP_TO)
-    if usual.all():
+    if np.count_nonzero(usual) == usual.size:
         bandwidth = payload * _LN2 / (time_left * _lambert_gap(gamma))
     else:
         payload, time_left, power, noise = (

@@ -1,11 +1,22 @@
 """A quantity of the candidates that is worked out only for the rows that somebody asks about."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from edgesim.arrays import Booleans, Floats, Integers
+
+
+@lru_cache(maxsize=2)
+def _all_rows(length: int) -> Integers:
+    """The rows of a whole column, [n], read-only: a column that others are worked out from knows them when it is asked
+    about them.
+    """
+    rows = np.arange(length, dtype=np.int64)
+    rows.flags.writeable = False
+    return rows
 
 
 class Column:
@@ -28,6 +39,8 @@ class Column:
         """Values of the rows asked about: an index, an array of them, or a mask."""
         if self._all is not None:
             return self._all[rows]
+        if rows is _all_rows(self._length):
+            return self._whole()
         if np.ndim(rows) == 0:
             return self[np.array([rows])][0]
         rows = np.asarray(rows)
@@ -47,7 +60,7 @@ class Column:
 
     def _whole(self) -> Floats:
         if self._all is None:
-            self._all = self._compute(np.arange(self._length, dtype=np.int64))
+            self._all = self._compute(_all_rows(self._length))
         return self._all
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Floats:

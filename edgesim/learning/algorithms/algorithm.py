@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from edgesim.arrays import Booleans, Floats, Integers, Numbers
+from edgesim.arrays import Booleans, Floats, Integers, Numbers, repeated
 from edgesim.config import RunConfig, Section
 from edgesim.errors import EdgesimError
 from edgesim.streams import Streams
@@ -479,23 +479,23 @@ class Algorithm:
 
     def download_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that the server sends to each device, [n]; a device that gets 0 waits for no broadcast."""
-        return np.full(len(devices.ids), self.sizes.model_bits * self.sends_models)
+        return repeated(self.sizes.model_bits * self.sends_models, len(devices.ids))
 
     def upload_bits(self, devices: Devices, round: int, ledger: Any) -> Floats:
         """Bits that each device sends, [n]."""
-        return np.full(len(devices.ids), self.sizes.model_bits * self.sends_models)
+        return repeated(self.sizes.model_bits * self.sends_models, len(devices.ids))
 
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Any) -> Floats:
         """Cost of jobs that train on so many of the devices' own ``samples`` [n], as multiples of FedAvg's, [n].
 
         Forward passes cost one unit and backward passes two; so a teacher adds a third.
         """
-        return np.full(len(samples), (3 + len(self.teachers)) / 3)
+        return repeated((3 + len(self.teachers)) / 3, len(samples))
 
     def counts(self, samples: Integers) -> Floats:
         """What updates of devices with so many samples [n] count before their age does, [n]."""
         equal = self.equal_weights or self.options.weights == "equal"
-        return np.ones(len(samples)) if equal else np.asarray(samples, dtype=np.float64)
+        return repeated(1.0, len(samples)) if equal else np.asarray(samples, dtype=np.float64)
 
     def weigh(self, arrived: Arrivals) -> Floats:
         """alpha_n of each update in a round, [S]: D_n / sum of D (FedTeddi, eq. 3), times the weight of its age."""
@@ -680,4 +680,4 @@ def whole(tensor: Tensor) -> Tensor:
 
 def normalised(counts: Floats) -> Floats:
     """Shares of the sum, [n]; empty for no rows."""
-    return np.asarray(counts / np.sum(counts)) if len(counts) else np.empty(0)
+    return np.asarray(counts / counts.sum()) if len(counts) else np.empty(0)

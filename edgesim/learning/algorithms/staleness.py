@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from edgesim.arrays import Floats, Integers
+from edgesim.arrays import Floats, Integers, repeated
 from edgesim.config import RunConfig, StalenessConfig
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def weights(config: StalenessConfig, staleness: Integers, change: Floats | None 
         most = change[s > 0].max(initial=0.0)
         ratio = change / most if most > 0 else np.ones(len(s))
         return np.where(s == 0, 1.0, refl_weights(s, ratio, beta))
-    return np.ones(len(s))
+    return repeated(1.0, len(s))
 
 
 def refl_weights(staleness: Floats, ratio: Floats, beta: float) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from edgesim.arrays import Booleans, Floats, Integers
+from edgesim.arrays import Booleans, Floats, Integers, repeated
 from edgesim.streams import Streams
 from edgesim.traces.availability import Availability
 from edgesim.traces.models.options import Model
@@ -23,7 +23,7 @@ class Always:
 
     def available_until(self, ids: Integers, t_s: ArrayLike, horizon_s: float = np.inf) -> Floats:
         """``inf`` everywhere, [n]."""
-        return np.full(len(ids), np.inf)
+        return repeated(np.inf, len(ids))
 
     def next_available(self, ids: Integers, t_s: ArrayLike) -> Floats:
         """``t_s`` everywhere, [n]."""
