@@ -145,7 +145,7 @@ class Result:
     """Of each of `Job.epochs`."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Promise:
     """The work of a device in one task: a job that runs, if ever, when its result is first wanted."""
 
