@@ -26,7 +26,7 @@ from edgesim.terminal import completion, new_command, study_command, trace_comma
 from edgesim.terminal import explain as explaining
 from edgesim.terminal.compare_command import compare_command
 from edgesim.terminal.export_command import export_command
-from edgesim.terminal.options import Command, keys_called
+from edgesim.terminal.options import Command, Group, keys_called
 from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 from edgesim.terminal.report_command import report_command
 from edgesim.terminal.study_command import go_on
@@ -35,7 +35,7 @@ from edgesim.terminal.watch_command import watch_command
 
 _ABOUT = "A discrete-event simulator of a wireless edge network whose devices really train."
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
+app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False, help=_ABOUT)
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)

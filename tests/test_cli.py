@@ -1,6 +1,7 @@
 """The command line, as typed: what it prints, and that bad input is one line without a traceback."""
 
 import json
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -109,18 +110,44 @@ def test_a_reused_run_that_noted_no_code_says_so(config, tmp_path):
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("--rounds", "No such option: --rounds; --set rounds=VALUE sets it in the config"),
-        ("--tmax-s", "No such option: --tmax-s; --set round.tmax_s=VALUE sets it in the config"),
+        ("--rounds", "no such option: --rounds; --set rounds=VALUE sets it in the config"),
+        ("--tmax-s", "no such option: --tmax-s; --set round.tmax_s=VALUE sets it in the config"),
         ("--count", "--set devices.count=VALUE or --set round.count=VALUE sets it in the config"),
-        ("--outt", "No such option: --outt, did you mean '--out'?"),
+        ("--outt", "no such option: --outt, did you mean '--out'?"),
     ],
 )
-def test_an_option_that_is_a_key_of_the_config_leads_to_set(config, monkeypatch, option, said):
-    monkeypatch.setenv("COLUMNS", "200")
-    status, output = edgesim("run", "run.toml", option, "5")
-    assert status == 2
-    assert said in " ".join(output.replace("│", " ").split())
+def test_an_option_that_is_a_key_of_the_config_leads_to_set(config, option, said):
+    output = refused("run", "run.toml", option, "5")
+    assert said in output
     assert ("--out" in output) == (option == "--outt")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["watch", "x", "--port", "99999"], "invalid value for '--port': Input should be less than or equal to 65535"),
+        (["tune", "run.toml"], "missing option '--knob'"),
+        (["fork", "x", "--at-round", "1", "--out", "y"], "missing option '--set'"),
+        (["compare"], "missing argument 'RUN_OR_STUDY...'"),
+        (["show", "a", "b"], "got unexpected extra argument(s) (b)"),
+        (["show", "--outt"], "no such option: --outt"),
+        (["study", "run", "x", "--executor", "slurm"], "invalid value for '--executor'"),
+        (["study", "rn"], "no such command 'rn'. Did you mean 'run'?"),
+        (["trace", "show"], "missing argument 'FILE'"),
+    ],
+)
+def test_what_is_wrong_with_the_words_of_a_command_is_one_line_with_where_to_look(config, words, said):
+    line = refused(*words)
+    assert line.startswith(f"error: {said}")
+    assert re.search(r"[;?] `.* --help` shows what it takes$", line)
+
+
+def test_a_command_that_needs_words_and_has_none_shows_its_help(config):
+    for words in ([], ["study"], ["trace"]):
+        status, output = edgesim(*words)
+        assert status == 2
+        assert "Commands" in output
+        assert "error" not in output
 
 
 @pytest.mark.parametrize("module", ["edgesim", "edgesim.entry"])
@@ -173,7 +200,7 @@ def test_help_is_everywhere(command):
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("round.tmacks_s=1", ["'round.tmacks_s'", "did you mean 'tmax_s'"]),
+        ("round.tmacks_s=1", ["'round.tmacks_s'", "did you mean 'round.tmax_s'"]),
         ("round.tmax_s=-1", ["round.tmax_s", "equal to 0.000001"]),
         ("algorithm.name=MOON", ["unknown algorithm 'MOON'", "did you mean 'moon'"]),
         ("selection.policy=fedtedi", ["unknown policy 'fedtedi'", "did you mean 'fedteddi'"]),
@@ -190,7 +217,7 @@ def test_help_is_everywhere(command):
         ("round.tmax_s=0.05", ["round.tmax_s = 0.05", "at least"]),
         ("stop_at_s=0.1", ["stop_at_s (0.1)", "tmax_s (0.8)"]),
         ("radio.bandwidth_hz=0", ["radio.bandwidth_hz", "equal to 1 (got 0)"]),
-        ("radio.bandwidth_mhz=20", ["'radio.bandwidth_mhz'", "did you mean 'bandwidth_hz'"]),
+        ("radio.bandwidth_mhz=20", ["'radio.bandwidth_mhz'", "did you mean 'radio.bandwidth_hz'"]),
         ("radio.channel=noiseless.toml", ["noiseless.toml", "noise_dbm_per_hz", "greater than or equal to -250"]),
         (
             "devices.battery_j=-5",

@@ -387,7 +387,8 @@ def test_an_option_that_a_scenario_lacks_suggests_only_what_is_spelt_like_it(cap
             start(main)
         error = capsys.readouterr().err
         assert ended.value.code == 2
-        assert f"No such option: {typed}" in error
+        assert error.startswith(f"error: no such option: {typed}")
+        assert error.count("\n") == 1
         assert "--out" not in error
         assert ("--policies" in error) == suggested
 
@@ -427,7 +428,7 @@ def test_labelled_runs_that_what_is_set_makes_the_same_are_refused(tmp_path):
     with pytest.raises(EdgesimError) as refused:
         edgesim.study(runs, out=tmp_path / "out")
     assert str(refused.value) == (
-        "--set of round.tmax_s: deadline short and long would be the same run; leave one of them out"
+        "set of round.tmax_s: deadline short and long would be the same run; leave one of them out"
     )
     assert not (tmp_path / "out").exists()
 

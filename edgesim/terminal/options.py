@@ -1,11 +1,11 @@
-"""Command-line options: the message for an option that a command does not have."""
+"""Command lines: what is wrong with their words is one line, like every other error."""
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from edgesim.files.plain_text import printable
 from edgesim.registry import did_you_mean
@@ -15,8 +15,24 @@ _ALIKE = 0.7
 """Least similarity of a suggested option; at the library's 0.6 ``--out`` would be suggested for ``--rounds``."""
 
 
+_UsageError: Any = typer.BadParameter.__base__
+"""Depending on its version, typer has click's class or its own copy of it."""
+
+
+class Group(TyperGroup):
+    """Commands below one name."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run one of them, and end."""
+        _in_a_line(super().main, *args, **kwargs)
+
+
 class Command(TyperCommand):
     """A command that suggests for an unknown option only options of very similar spelling."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run it, and end."""
+        _in_a_line(super().main, *args, **kwargs)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options; raises the library's usage error, which the library prints."""
@@ -24,7 +40,6 @@ class Command(TyperCommand):
             return list(super().parse_args(ctx, args))
         except Exception as raised:
             error: Any = raised
-            # Depending on its version, typer raises click's class or its own copy of it.
             option = getattr(error, "option_name", None)
             if isinstance(option, str) and hasattr(error, "possibilities"):
                 known = [name for parameter in self.params for name in parameter.opts]
@@ -36,6 +51,20 @@ class Command(TyperCommand):
     def remedy(self, option: str) -> str:
         """Advice about an unknown option, to show instead of options of similar spelling."""
         return ""
+
+
+def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
+    """Run a command, and end with its status; of wrong words the library alone would tell in a box of several lines."""
+    try:
+        status = main(*args, **kwargs | {"standalone_mode": False})
+    except _UsageError as error:
+        # Empty where the help has been printed instead.
+        if said := " ".join(error.format_message().split()).removesuffix("."):
+            remedy = f"`{error.ctx.command_path} --help` shows what it takes" if error.ctx else ""
+            told = f"error: {said[0].lower()}{said[1:]}{' ' if said.endswith('?') else '; '}{remedy}"
+            print(printable(told.removesuffix("; "), keep=""), file=sys.stderr)
+        sys.exit(error.exit_code)
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def start(main: Callable[..., Any]) -> None:

@@ -11,6 +11,7 @@ from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.runs.records import write_whole
 from edgesim.terminal.console import PlainConsole
+from edgesim.terminal.options import Command
 from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
 
 
@@ -39,6 +40,6 @@ def report_command(
 def main() -> None:
     """The command as it is typed, without those beside it."""
     app = typer.Typer(pretty_exceptions_enable=False, add_completion=False)
-    app.command()(report_command)
+    app.command(cls=Command)(report_command)
     with ends_with_its_reader():
         app(sys.argv[2:], prog_name="edgesim report")

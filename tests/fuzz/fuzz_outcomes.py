@@ -65,11 +65,11 @@ def outcome(arguments: Sequence[str], out: Path | None = None) -> tuple[str, str
         nonsense = bad_number(out) if out is not None else ""
         return ("nonsense in a table", nonsense) if nonsense else ("finished", "")
     lines = [line for line in result.output.splitlines() if line.strip()]
-    # Typer draws what is wrong with the words of a command into a box, and shows its help where there are no words.
-    boxed = any("Error" in line and "─" in line for line in lines) or lines[0].lstrip().startswith("Usage:")
+    # Where there are no words the help is shown.
+    helps = lines[0].lstrip().startswith("Usage:")
     errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
-    if boxed or (len(errors) == 1 and errors[0] == len(lines) - 1):
-        return "refused in a line", lines[-1] if not boxed else "\n".join(lines)
+    if helps or (len(errors) == 1 and errors[0] == len(lines) - 1):
+        return "refused in a line", lines[-1] if not helps else "\n".join(lines)
     return "refused in several lines", "\n".join(lines[-12:])
 
 
