@@ -77,6 +77,11 @@ def test_the_pages_have_configs_commands_and_programs():
     assert sum(one.language == "python" for one in BLOCKS) >= 10
 
 
+def test_the_page_of_scenarios_has_a_row_for_each_of_them():
+    named = re.findall(r"^\| `(\w+\.py)` \|", (DOCS / "scenarios.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(path.name for path in (ROOT / "scenarios").glob("*.py"))
+
+
 @pytest.mark.parametrize("shown", CONFIGS, ids=ids(CONFIGS))
 def test_every_config_shown_has_keys_and_values_that_there_are(shown, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
