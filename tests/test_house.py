@@ -1,10 +1,13 @@
-"""The house: imports point one way, and the wheel carries everything that a user needs."""
+"""The house: imports point one way, what is imported is declared, and the wheel carries all that a user needs."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pandas as pd
@@ -25,6 +28,48 @@ def test_imports_point_one_way():
         [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+THERE_ANYWAY = {"IPython", "pytest"}
+"""Imported in notebooks alone, and by the tests that `edgesim new` writes."""
+
+
+def declared(requirements):
+    """Names of packages in lines such as ``simpy>=4.1,<5``, as package indexes spell them."""
+    return {re.match(r"[\w.-]+", line)[0].lower().replace("_", "-") for line in requirements}
+
+
+def imported_by(text):
+    """The first parts of modules that a file imports from outside edgesim, by statements and by their names in text."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                yield from (name.name.partition(".")[0] for name in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module.partition(".")[0]
+            case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(module)), *_]):
+                yield module.partition(".")[0]
+
+
+def test_every_package_that_edgesim_imports_is_declared_and_every_declared_one_is_imported():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = declared(project["dependencies"])
+    known = needed | declared(line for name, lines in extras.items() if name != "dev" for line in lines)
+    homes = metadata.packages_distributions()
+    imported = {}
+    for path in [*(ROOT / "edgesim").rglob("*.py"), *(ROOT / "scenarios").glob("*.py")]:
+        for module in imported_by(path.read_text()):
+            imported.setdefault(module, path.relative_to(ROOT))
+    own = {"edgesim", *(path.stem for path in (ROOT / "scenarios").glob("*.py"))}
+    others = {
+        module: path for module, path in imported.items() if module not in sys.stdlib_module_names | own | THERE_ANYWAY
+    }
+    # A module of an extra that is not installed has no distribution: it is named as its package is.
+    packages = {module: {one.lower().replace("_", "-") for one in homes.get(module, [module])} for module in others}
+    undeclared = {module: str(others[module]) for module, names in packages.items() if not names & known}
+    assert undeclared == {}
+    assert needed - set().union(*packages.values()) == set(), "declared, but not imported"
 
 
 @pytest.fixture(scope="module")
