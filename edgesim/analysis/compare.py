@@ -18,6 +18,7 @@ from edgesim.analysis.runs import Knob, Run, is_study, read_study, runs_of, valu
 from edgesim.analysis.variance import analyse
 from edgesim.errors import EdgesimError
 from edgesim.registry import did_you_mean
+from edgesim.runs.lease import standing
 from edgesim.runs.records import read_run
 
 
@@ -122,8 +123,7 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
         inside = {path: [run.folder for run in study.finished] for path, study in studies.items()}
         runs = runs_of([folder for path in folders for folder in inside.get(path, [path])])
     for run in runs:
-        if (status := read_run(run.folder)["status"]) != "finished":
-            raise EdgesimError(f"{run.folder}: is {status}, not finished; run it again, or leave it out")
+        _refuse_unfinished(run.folder)
     seen: dict[tuple[object, ...], Run] = {}
     for run in runs:
         same = seen.setdefault((*sorted(run.knobs.items()), run.seed), run)
@@ -131,6 +131,24 @@ def _runs(folders: Sequence[Path], target: float | None) -> tuple[list[Run], flo
             raise EdgesimError(f"{same.folder} and {run.folder} have the same config and seed; give one of them")
     known = {run.knobs.get("policy") for run in runs}
     return runs, target, reference if reference in known else None
+
+
+def _refuse_unfinished(folder: Path) -> None:
+    """Raises `EdgesimError` for a run that has not finished, with how it goes on."""
+    run, lease = read_run(folder), standing(folder)
+    if run["status"] == "finished":
+        return
+    goes_on = f"`edgesim resume {folder}` goes on"
+    if lease is not None and lease.is_held:
+        told = "is running; wait for its end"
+    elif run["status"] == "running":
+        told = f"is lost (its process is gone); {goes_on}"
+    elif run["status"] == "interrupted":
+        told = f"was stopped; {goes_on}"
+    else:
+        reason = f" ({run['reason']})" if run.get("reason") else ""
+        told = f"is {run['status']}{reason}; run it again"
+    raise EdgesimError(f"{folder}: {told}, or leave it out")
 
 
 def _values(runs: Sequence[Run], name: str) -> list[Knob]:
