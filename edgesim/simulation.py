@@ -18,6 +18,7 @@ import simpy
 
 from edgesim import joining
 from edgesim.arrays import Floats
+from edgesim.cluster.connection import check_reachable
 from edgesim.config import RunConfig
 from edgesim.devices.topology import Backhaul, make_backhaul
 from edgesim.engine.clock import Kind, drift_s, rounding_s
@@ -130,6 +131,8 @@ def prepared(config: RunConfig, on_start: Callable[[str], None], cores: int | No
 
     Raises `EdgesimError` for what a run of it would be refused for.
     """
+    if config.learning.back_end == "ray" and config.learning.training != "none":
+        check_reachable(None, "learning.back_end = 'ray'")
     streams = Streams(config.seed)
     federation = make_federation(config, streams)
     algorithms.check_frames(config, len(federation.frames) - 1)

@@ -4,9 +4,11 @@ import importlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from edgesim.errors import EdgesimError
@@ -29,11 +31,10 @@ def connected(address: str | None, asked_by: str, store_bytes: int = 0) -> Itera
     with an object store for ``store_bytes`` or Ray's least. ``asked_by`` is the option or setting that wants Ray, for
     errors. Raises `EdgesimError` where Ray is not installed, or the address does not answer, within 5 s.
     """
-    ray = _library(asked_by)
-    before = ray.is_initialized()
+    before = check_reachable(address, asked_by)
+    ray = importlib.import_module("ray")
     if not before:
-        given = "--address" if address else "$RAY_ADDRESS"
-        _connect(ray, address or os.environ.get("RAY_ADDRESS") or "local", given, max(store_bytes, _STORE_BYTES))
+        _connect(ray, address or os.environ.get("RAY_ADDRESS") or "local", max(store_bytes, _STORE_BYTES))
     try:
         yield ray
     finally:
@@ -41,19 +42,22 @@ def connected(address: str | None, asked_by: str, store_bytes: int = 0) -> Itera
             ray.shutdown()
 
 
-def _library(asked_by: str) -> Any:
-    """The library; raises `EdgesimError` where it is missing."""
-    try:
-        return importlib.import_module("ray")
-    except ModuleNotFoundError:
-        raise EdgesimError(f"{asked_by}: needs Ray; pip install 'edgesim[ray]', here and on all nodes") from None
+def check_reachable(address: str | None, asked_by: str) -> bool:
+    """Whether this process is part of a cluster already; else it might be: raises `EdgesimError`, as `connected` does.
+
+    Ray, which takes seconds to load, is not loaded for that.
+    """
+    if find_spec("ray") is None:
+        raise EdgesimError(f"{asked_by}: needs Ray; pip install 'edgesim[ray]', here and on all nodes")
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        return True
+    probe(address)
+    return False
 
 
-def _connect(ray: Any, address: str, given: str, store_bytes: int) -> None:
+def _connect(ray: Any, address: str, store_bytes: int) -> None:
     quiet = {"log_to_driver": False, "configure_logging": False, "logging_level": "error"}
     here = {"include_dashboard": False, "object_store_memory": store_bytes} if address == "local" else {}
-    if address != "local":
-        _probe(address, given)
     # It replaces the handler with one that ends the process.
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
@@ -69,8 +73,15 @@ def _connect(ray: Any, address: str, given: str, store_bytes: int) -> None:
             signal.signal(signal.SIGTERM, before)
 
 
-def _probe(address: str, given: str) -> None:
-    """Raises `EdgesimError` if nothing listens at an address, or something that does not speak as Ray does."""
+def probe(address: str | None) -> None:
+    """Raises `EdgesimError`, within 5 s, if nothing listens at an address, or what listens does not speak as Ray does.
+
+    Without one the address is $RAY_ADDRESS, if it is set.
+    """
+    given = "--address" if address else "$RAY_ADDRESS"
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":
+        return
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16 or "/" in host:
         raise EdgesimError(f"{given} {address}: expected HOST:PORT of the head of a Ray cluster, such as node1:6379")
