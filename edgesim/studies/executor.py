@@ -95,8 +95,11 @@ class _FailedElsewhere(EdgesimError):  # noqa: N818 - reads as what it is
     """Another process has just tried the run."""
 
 
-def _refuse_failed(order: Order) -> None:
-    """Raises where another process has tried the run since the study was begun, and it failed."""
+def refuse_failed(order: Order) -> None:
+    """Raises `EdgesimError` where another process has tried the run since the study was begun, and it failed.
+
+    For the process that has the lease of the run's folder.
+    """
     if order.told is not None and told_of(order.folder) != order.told:
         state = state_without_lease(order.folder)
         if state.status == "failed":
@@ -119,7 +122,7 @@ def run_one(order: Order, cores: int, send: Callable[[Message], None]) -> Ending
             order.fresh,
             keep_failure=True,
             until=order.until,
-            on_lease=lambda: _refuse_failed(order),
+            on_lease=lambda: refuse_failed(order),
         )
     except Taken as taken:
         return Ending("elsewhere", str(taken))

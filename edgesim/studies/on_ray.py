@@ -22,7 +22,7 @@ from edgesim.runs.inputs import input_digests
 from edgesim.runs.lease import Lease, Taken
 from edgesim.runs.named_code import own_files
 from edgesim.runs.records import note_failure
-from edgesim.studies.executor import Ending, Lost, News, Order
+from edgesim.studies.executor import Ending, Lost, News, Order, refuse_failed
 from edgesim.studies.on_node import Apart, Mailbox, carry_out, plan_hash, what_is_here
 from edgesim.studies.sent_back import Left, clear, fetch
 from edgesim.terminal.progress import Message
@@ -137,6 +137,7 @@ class Tasks:
         self._early.append((name, Message(name, 0, told, "files sent back")))
         try:
             self._leases[name] = Lease(order.folder)
+            refuse_failed(order)
             if simulation.why_run(order.folder, order.config, order.fresh) is not None:
                 return None
             ended = Ending("finished", "finished before", reused=True)
