@@ -125,7 +125,7 @@ def load_topology(name_or_path: str) -> Topology:
     Raises `EdgesimError` that names the file, the key and what was expected, also for a station or an edge server
     from which no path leads to the cloud.
     """
-    path = find("topologies", name_or_path, ".toml")
+    path = find("topologies", name_or_path, ".toml", "topology.file")
     topology = validate(Topology, read_toml(path), str(path))
     import networkx as nx
 

@@ -18,9 +18,12 @@ def folders(kind: str) -> list[Path]:
     return [folder for folder in candidates if folder.is_dir()]
 
 
-def find(kind: str, name: str, suffix: str) -> Path:
-    """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists the names of all items."""
-    check_path(name, kind)
+def find(kind: str, name: str, suffix: str, key: str = "") -> Path:
+    """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists the names of all items.
+
+    ``key`` is that of the config which names it, if one does.
+    """
+    check_path(name, key or kind)
     as_given = Path(name)
     if as_given.is_file():
         return as_given
@@ -35,7 +38,7 @@ def find(kind: str, name: str, suffix: str) -> Path:
     hint = did_you_mean(name, begun or known, 0.0 if begun else 0.4) or ";"
     choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
     found = f"{name!r} is a folder, not a file" if as_given.is_dir() else f"no file {name!r}"
-    raise EdgesimError(f"{kind}: {found}{hint}{choice}")
+    raise EdgesimError(f"{key or kind}: {found}{hint}{choice}", *([key] if key else []))
 
 
 def names(kind: str, suffix: str) -> list[str]:

@@ -88,7 +88,7 @@ def load_environment(name_or_path: str) -> Environment | RecordedEnvironment:
 
     Raises `EdgesimError` that names the file, the key and what was expected.
     """
-    path = find("channels", name_or_path, ".toml")
+    path = find("channels", name_or_path, ".toml", "radio.channel")
     values = read_toml(path)
     if "capacity" in values and "path_loss" in values:
         raise EdgesimError(f"{path}: capacity: an environment has either [capacity] or [path_loss], not both")

@@ -46,6 +46,56 @@ def test_every_list_is_called_by_a_word_of_the_project_and_says_the_key_that_tak
         assert names is edgesim.scenarios or any(key.partition(".")[0] in sections for key in keys)
 
 
+NAMED = {
+    "policies": {"selection.policy": {}},
+    "algorithms": {"algorithm.name": {}, "algorithm.server": {}},
+    "partitions": {"data.partition": {}},
+    "drift_laws": {"drift.law": {}},
+    "joining_laws": {"joining.law": {}},
+    "presence_models": {"availability.model": {}},
+    "predictors": {"selection.predictor": {"selection.policy": "feddance"}},
+    "metrics": {"evaluation.metrics": {}},
+    "protocols": {"round.protocol": {}},
+    "channels": {"radio.channel": {}},
+    "topologies": {"topology.file": {}},
+    "recordings": {
+        "availability.file": {"availability.model": "table"},
+        "devices.profile": {},
+        "devices.links.file": {"radio.sharing": "own", "devices.links.after_end": "wrap"},
+    },
+    "models": {"learning.model": {}},
+    "datasets": {"data.dataset": {}},
+}
+"""The keys by which a config names what a list holds, and what else is set to be asked for the name."""
+
+
+@pytest.mark.parametrize("key", [key for keys in NAMED.values() for key in keys])
+def test_a_name_that_no_list_has_is_refused_with_its_key(tmp_path, key):
+    (set_beside,) = [keys[key] for keys in NAMED.values() if key in keys]
+    base = {"rounds": 2, "learning": {"model": "mlp"}, "data": {"dataset": "digits"}}
+    named = {key: {"nonesuch": {}} if key == "evaluation.metrics" else "nonesuch"}
+    with pytest.raises(edgesim.EdgesimError, match="nonesuch") as refused:
+        edgesim.run(base, tmp_path / "out", set_beside | named, quiet=True)
+    assert f"{key}: " in str(refused.value)
+    assert key in refused.value.fields
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_law_of_path_loss_that_is_unknown_is_refused_with_its_file_and_key(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text("name = 'own'\nsource = 'here'\n[path_loss]\nlaw = 'nonesuch'\n")
+    with pytest.raises(edgesim.EdgesimError) as refused:
+        edgesim.run({}, tmp_path / "out", {"radio.channel": str(file)}, quiet=True)
+    assert str(refused.value).startswith(f"{file}: path_loss.law: unknown law 'nonesuch'")
+
+
+def test_the_keys_of_all_lists_are_tried():
+    assert {*NAMED} == {names.__name__ for names in LISTS} - {"scenarios", "path_loss_laws"}
+    for names in LISTS:
+        told = re.findall(r"``([a-z_]+\.[a-z_.]+)``", names.__doc__)
+        assert {*told} <= {*NAMED.get(names.__name__, {})}, names.__name__
+
+
 def test_every_kind_of_plug_in_has_a_list():
     assert {*KINDS} <= {names.__name__ for names in LISTS}
 

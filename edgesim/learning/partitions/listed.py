@@ -36,7 +36,7 @@ class Listed(Partition):
                 "data.samples_per_device: is not for data.partition = 'listed', whose file lists samples; remove it",
                 "data.samples_per_device",
             )
-        path = find("partitions", self.file, ".parquet")
+        path = find("partitions", self.file, ".parquet", "data.partition_options.file")
         frame = read_columns(path, (DEVICE, SAMPLE))
         values = {name: numbers_of(frame[name]) for name in (DEVICE, SAMPLE)}
         for name, most in ((DEVICE, 2**31 - 1), (SAMPLE, len(labels) - 1)):

@@ -75,7 +75,7 @@ def test_other_bad_input_is_one_line(tmp_path: Path, kind: str) -> None:
     bad = {
         "data.samples_per_device: is not for data.partition = 'listed'": (file, 3, 2),
         f"data.partition_options.file: {file} lists no sample of device 3; every device from 0 to": (file, 4, None),
-        "partitions: no file 'nowhere'": ("nowhere", 3, None),
+        "data.partition_options.file: no file 'nowhere'": ("nowhere", 3, None),
     }
     for said, (name, devices, size) in bad.items():
         with pytest.raises(EdgesimError) as refusal:
