@@ -128,11 +128,14 @@ def plug_ins_named() -> Iterator[None]:
         raise EdgesimError(said) from error
 
 
-def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5) -> str:
-    """``, did you mean 'NAME'?`` with the most similar known name, whatever its capitals; empty if none is near."""
+def did_you_mean(name: str, known: Collection[str], cutoff: float = 0.5, above: str = "") -> str:
+    """``, did you mean 'NAME'?`` with the most similar known name, whatever its capitals; empty if none is near.
+
+    Where ``above`` is the section of keys, it stands before the name.
+    """
     lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(name.lower(), lower, 1, cutoff)
-    return f", did you mean {lower[near[0]]!r}?" if near else ""
+    return f", did you mean {f'{above}.{lower[near[0]]}'.removeprefix('.')!r}?" if near else ""
 
 
 def look_up(entries: Mapping[str, Entry], name: str, field: str, *others: str) -> Entry:

@@ -69,8 +69,8 @@ def first_error(
     if detail["type"] == "extra_forbidden":
         if renamed and path in renamed:
             return path, f"{path} is now {renamed[path]}{MIGRATE}", (path,)
-        known = _keys_at(model, detail["loc"][:-1])
-        hint = did_you_mean(str(detail["loc"][-1]), known) or f"; known: {', '.join(known)}"
+        known, above = _keys_at(model, detail["loc"][:-1]), path.rpartition(".")[0]
+        hint = did_you_mean(str(detail["loc"][-1]), known, above=above) or f"; known: {', '.join(known)}"
         return path, f"unknown key {path!r}{hint}", (path,)
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "model_type":

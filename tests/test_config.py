@@ -17,7 +17,7 @@ def refusal(values: dict) -> str:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"devices": {"cuont": 3}}, ["'devices.cuont'", "did you mean 'count'"]),
+        ({"devices": {"cuont": 3}}, ["'devices.cuont'", "did you mean 'devices.count'"]),
         ({"raund": {}}, ["'raund'", "did you mean 'round'"]),
         ({"DEVICES": {}}, ["'DEVICES'", "did you mean 'devices'"]),
         ({"xyzzy": 1}, ["'xyzzy'", "known:", "devices"]),

@@ -66,7 +66,7 @@ def test_parameters_and_values_are_each_others_inverse(choices):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("round.tmaxs=0.1:2", r"--knob round.tmaxs: unknown key 'round.tmaxs', did you mean 'tmax_s'\?"),
+        ("round.tmaxs=0.1:2", r"--knob round.tmaxs: unknown key 'round.tmaxs', did you mean 'round.tmax_s'\?"),
         ("round.tmax_s=2:0.1", r"--knob round.tmax_s=2:0.1: expected a range whose first number is the smaller one"),
         ("round.tmax_s=1:1", "expected a range whose first number is the smaller one"),
         ("round.tmax_s=-1:2", r"--knob round.tmax_s: round.tmax_s: input should be greater than .* \(got -1\)"),
