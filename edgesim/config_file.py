@@ -13,6 +13,7 @@ from edgesim.config import RunConfig
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import parse_toml, read_toml
 from edgesim.migration import RENAMED
+from edgesim.terminal.arguments import names_arguments
 from edgesim.validation import MIGRATE, first_error
 
 
@@ -52,6 +53,7 @@ def _lie_together(one: str, other: str) -> bool:
     return one == other or longer.startswith((f"{shorter}.", f"{shorter}["))
 
 
+@names_arguments
 def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
     return parse_with(partial(_overridden, read_toml(path)), overrides, str(path))

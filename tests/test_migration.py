@@ -93,7 +93,7 @@ def test_an_old_key_is_refused_with_todays_and_the_way_there(case):
 def test_an_old_key_that_was_typed_is_told_without_the_way_to_migrate_a_file(tmp_path):
     (tmp_path / "run.toml").write_text("seed = 1\n")
     with pytest.raises(
-        EdgesimError, match=r"^--set round.buffer=3: round.buffer is now round.protocol_options.buffer$"
+        EdgesimError, match=r"^overrides round.buffer=3: round.buffer is now round.protocol_options.buffer$"
     ):
         load(tmp_path / "run.toml", ["round.buffer=3"])
 

@@ -335,7 +335,7 @@ def test_a_metric_that_is_undefined_is_null_with_its_reason(own, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "No own_metric.Own of random-s0 and 3 others: forty are too few." in said
     assert "undefined: forty are too few" in said
-    with pytest.raises(EdgesimError, match=r"--metric own_metric\.Own: no run has it \(forty are too few\)"):
+    with pytest.raises(EdgesimError, match=r"metric own_metric\.Own: no run has it \(forty are too few\)"):
         study.compare("own_metric.Own", by="policy")
 
 

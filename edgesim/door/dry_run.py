@@ -19,6 +19,7 @@ from edgesim.errors import EdgesimError
 from edgesim.registry import plug_ins_named
 from edgesim.runs.feasibility import timeline_of_round
 from edgesim.simulation import Prepared
+from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 from edgesim.traces.by_rounds import ByRounds
 
@@ -42,6 +43,7 @@ class Outlook:
         return text
 
 
+@names_arguments
 def dry_run(
     config: Config, out: str | Path | None = None, set: Overrides | None = None, *, user_code: bool = True
 ) -> Outlook:

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgesim.analysis.runs import runs_of
+from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 
 
+@names_arguments
 def draw(folders: Sequence[str | Path], out: str | Path | None = None, round: int | None = None) -> list[Path]:
     """Save every figure that run folders, or one study folder, support, as PNG and SVG; answers the files.
 

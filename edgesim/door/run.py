@@ -18,6 +18,7 @@ from edgesim.migration import migrated
 from edgesim.registry import did_you_mean
 from edgesim.runs import named_code
 from edgesim.runs.records import read_config, read_run, read_table
+from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.progress import bar, describe, expected_rounds, rounds_done
 from edgesim.terminal.show import print_run
@@ -137,6 +138,7 @@ def of_folder(folder: Path) -> Run:
     return Run(found.folder, found.knobs, found.seed)
 
 
+@names_arguments
 def run(
     config: Config,
     out: str | Path | None = None,
@@ -167,6 +169,7 @@ def run(
     return result_of(play(settings, folder, tell, log, fresh=fresh, checkpoint_s=checkpoint_s), tell)
 
 
+@names_arguments
 def resume(
     folder: str | Path,
     *,
@@ -196,6 +199,7 @@ def resume(
     return result_of(play(settings, folder, tell, log, **how), tell)
 
 
+@names_arguments
 def fork(
     folder: str | Path,
     at_round: int,

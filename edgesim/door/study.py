@@ -18,6 +18,7 @@ from edgesim.studies import running
 from edgesim.studies.executor import Executor
 from edgesim.studies.ledger import read_ledger
 from edgesim.studies.plan import Knob, PlannedRun, Study, check_labels, grid
+from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_study
 
@@ -104,6 +105,7 @@ class StudyResult:
         return as_html(self._facts(), str(table))
 
 
+@names_arguments
 def compare(
     folders: Sequence[str | Path],
     metric: str | Sequence[str],
@@ -126,6 +128,7 @@ def compare(
     return comparing.compare(paths, metrics, by, reference, within, target, difference)
 
 
+@names_arguments
 def study(
     base: Config | Sequence[PlannedRun],
     axes: Mapping[str, Sequence[Knob | None]] | None = None,

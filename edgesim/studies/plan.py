@@ -16,6 +16,7 @@ from edgesim.analysis.runs import KNOB_NAMES
 from edgesim.config import RunConfig
 from edgesim.config_file import parse_with, set_key, set_value
 from edgesim.errors import EdgesimError, ForeignOption
+from edgesim.terminal.arguments import names_arguments
 
 Knob = str | float | bool
 
@@ -45,6 +46,7 @@ class Study:
     reference: str = "random"
 
 
+@names_arguments
 def grid(
     base: Mapping[str, Any],
     axes: Mapping[str, Sequence[Knob | None]],

@@ -27,6 +27,7 @@ from edgesim.studies.ledger import state_of, told_of
 from edgesim.studies.plan import Study, named
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Pool
+from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.progress import Display, expected_rounds
 
@@ -50,6 +51,7 @@ def executor_in_use() -> Executor | None:
     return _IN_USE.get()
 
 
+@names_arguments
 def run_study(
     study: Study,
     out: Path,

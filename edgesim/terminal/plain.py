@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
@@ -16,6 +17,18 @@ from edgesim.runs.processes import Stopped, sigterm_interrupts
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+_OPTIONS_NAMED = ContextVar("options_named", default=False)
+
+
+@contextmanager
+def options_named() -> Iterator[bool]:
+    """Within it errors may name options of a command; answers whether it is the outermost one."""
+    is_outermost, token = not _OPTIONS_NAMED.get(), _OPTIONS_NAMED.set(True)
+    try:
+        yield is_outermost
+    finally:
+        _OPTIONS_NAMED.reset(token)
 
 
 def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
@@ -36,7 +49,8 @@ def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
                 for path in value if isinstance(value, list) else [value]:
                     if isinstance(path, Path):
                         check_path(path, name.rstrip("_"))
-            return command(*args, **kwargs)
+            with options_named():
+                return command(*args, **kwargs)
         except EdgesimError as error:
             _stop(f"error: {error}", error.status)
         except BrokenPipeError:

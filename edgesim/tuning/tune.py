@@ -16,6 +16,7 @@ from edgesim.studies.plan import Study
 from edgesim.studies.plan_file import grow
 from edgesim.studies.pool import Crew
 from edgesim.studies.running import executor_in_use
+from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 from edgesim.tuning.findings import Tuned, conclude
 from edgesim.tuning.journal import need_optuna, opened
@@ -26,6 +27,7 @@ from edgesim.tuning.task import base_of, finished_cells, make_task, named_of
 from edgesim.tuning.trial import Trials
 
 
+@names_arguments
 def tune(
     config: Config,
     knobs: Mapping[str, Spec],

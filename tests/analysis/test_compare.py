@@ -1,6 +1,7 @@
 """Runs and studies compared by a knob: what is paired, what is refused, and in which words."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import edgesim
 from edgesim.analysis.compare import compare
 from edgesim.analysis.runs import read_study
 from edgesim.errors import EdgesimError
+from edgesim.runs.lease import leased
 
 ROUNDS = {"random": [10, 11, 12, 13, 14], "fedteddi": [4, 6, 5, 7, 9], "oort": [10, 12, 11, 13, 14]}
 
@@ -145,14 +147,29 @@ def test_what_is_given_twice_or_lacks_a_target_is_refused(study):
     assert "have the same config and seed" in refused([study, folders[0]], ["arrived"], "policy")
 
 
-def test_an_unfinished_run_is_refused(study, tmp_path, run_writer):
+@pytest.mark.parametrize(
+    ("told", "is_held", "said"),
+    [
+        ({"status": "interrupted"}, False, "was stopped; `edgesim resume FOLDER` goes on, or leave it out"),
+        (
+            {"status": "running"},
+            False,
+            "is lost (its process is gone); `edgesim resume FOLDER` goes on, or leave it out",
+        ),
+        ({"status": "running"}, True, "is running; wait for its end, or leave it out"),
+        (
+            {"status": "failed", "reason": "a loss is no number"},
+            False,
+            "is failed (a loss is no number); run it again, or leave it out",
+        ),
+    ],
+)
+def test_an_unfinished_run_is_refused_with_what_became_of_it(tmp_path, run_writer, told, is_held, said):
     folders = [run_writer(tmp_path / f"run{seed}", [0.6], seed=seed) for seed in range(2)]
     facts = json.loads((folders[1] / "run.json").read_text())
-    (folders[1] / "run.json").write_text(json.dumps(facts | {"status": "interrupted"}))
-    assert (
-        refused(folders, ["arrived"], "policy")
-        == f"{folders[1]}: is interrupted, not finished; run it again, or leave it out"
-    )
+    (folders[1] / "run.json").write_text(json.dumps(facts | told))
+    with leased(folders[1]) if is_held else nullcontext():
+        assert refused(folders, ["arrived"], "policy") == f"{folders[1]}: {said.replace('FOLDER', str(folders[1]))}"
 
 
 def test_measures_of_tables_and_of_a_runs_own_scale_are_found(study):
@@ -171,5 +188,5 @@ def test_a_measure_of_tests_says_that_nothing_was_tested(tmp_path):
         for policy in ("random", "best-channel")
         for seed in range(2)
     ]
-    with pytest.raises(EdgesimError, match=r"--metric final_accuracy: no run has it \(no model was tested\)"):
+    with pytest.raises(EdgesimError, match=r"^metric final_accuracy: no run has it \(no model was tested\)"):
         edgesim.compare(paths, "final_accuracy")

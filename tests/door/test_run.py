@@ -130,9 +130,9 @@ def test_show_prints_what_the_command_prints(timing, capsys):
 @pytest.mark.parametrize(
     ("config", "set", "said"),
     [
-        ({"rounds": 2, "round": {"tmx": 1}}, None, "config: unknown key 'round.tmx', did you mean 'tmax_s'?"),
-        ({}, {"round.tmax_s": -1}, "--set round.tmax_s=-1: round.tmax_s: input should be"),
-        ({}, {"rounds.count": 3}, "--set rounds.count=3"),
+        ({"rounds": 2, "round": {"tmx": 1}}, None, "config: unknown key 'round.tmx', did you mean 'round.tmax_s'?"),
+        ({}, {"round.tmax_s": -1}, "set round.tmax_s=-1: round.tmax_s: input should be"),
+        ({}, {"rounds.count": 3}, "set rounds.count=3"),
         ({}, "round.tmax_s=1", "set: expected a mapping such as"),
         (None, None, "config: expected a mapping, the path of a TOML file or a RunConfig (got NoneType)"),
         ("nowhere.toml", None, "nowhere.toml"),

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,13 +16,15 @@ from stopped_runs import content
 from typer.testing import CliRunner
 
 import edgesim
-from edgesim import Study, grid, run_study
+from edgesim import Study, grid, run_study, simulation
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.inputs import input_digests
+from edgesim.runs.lease import leased, standing
+from edgesim.runs.records import note_failure
 from edgesim.studies import on_node, on_ray
 from edgesim.studies.executor import Ending, Lost, Order
-from edgesim.studies.ledger import read_ledger
+from edgesim.studies.ledger import read_ledger, told_of
 from edgesim.studies.plan_file import grow
 from edgesim.studies.running import carried_out_by
 from edgesim.studies.sent_back import Left
@@ -61,6 +64,25 @@ def test_a_node_that_is_lost_while_it_sends_files_has_lost_its_run_and_a_full_di
             assert isinstance(said, Lost)
         else:
             assert (said.status, said.reason) == ("failed", f"{tmp_path}: cannot be written: No space left")
+
+
+def test_of_two_processes_whose_nodes_do_not_see_the_study_one_tries_a_run_that_fails(tmp_path):
+    # Without a cluster, which only its other parts need.
+    tasks = object.__new__(on_ray.Tasks)
+    tasks.blind, tasks._leases, tasks._early = ["node a"], {}, []
+    grow(STUDY, tmp_path)
+    folder = tmp_path / STUDY.runs[0].folder
+    order = Order(STUDY.runs[0].config, folder, None, False, told=told_of(folder))
+    with leased(folder):
+        assert tasks._claimed(order).status == "elsewhere"
+        note_failure(folder, simulation.as_toml(order.config), "a loss is no number")
+    ended = tasks._claimed(order)
+    assert (ended.status, ended.reason) == ("failed", "a loss is no number")
+    assert standing(folder) is None
+    # A study that is begun now tries it again.
+    assert tasks._claimed(replace(order, told=told_of(folder))) is None
+    assert standing(folder).is_held
+    tasks._release(folder.name)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +144,7 @@ def test_an_address_that_does_not_answer_is_refused_at_once_and_nothing_is_writt
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(EdgesimError, match=f"--address {address}: no Ray cluster answers there"):
+        with pytest.raises(EdgesimError, match=f"^address {address}: no Ray cluster answers there"):
             run_study(STUDY, tmp_path / "out", console=quiet(), executor=edgesim.Ray(address))
     assert not (tmp_path / "out").exists()
 

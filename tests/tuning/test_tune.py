@@ -114,7 +114,7 @@ def test_a_study_of_something_else_is_refused_and_left_as_it_is(tmp_path):
     before = sorted(path.name for path in (tmp_path / "s").iterdir())
     with pytest.raises(EdgesimError, match=r"s: holds a study of other runs \(rounds differs in tmax0.4-s0\); choose"):
         tuned(tmp_path / "s", TIMING | {"rounds": 20})
-    with pytest.raises(EdgesimError, match="s: holds another study, over tmax_s; choose another --out"):
+    with pytest.raises(EdgesimError, match=r"s: holds another study, over tmax_s; choose another out$"):
         tuned(tmp_path / "s", knobs={"devices.count": [5, 9]})
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == before
     (tmp_path / "text").mkdir()
@@ -210,7 +210,7 @@ def test_a_target_that_no_trial_reaches_is_said_so_with_bounds_instead_of_times(
         (["--objective", "energy-j", "--judge", "-1"], "--judge -1: expected 0 or more"),
         (["--objective", "energy-j", "--target", "1.5"], "--target 1.5: expected an accuracy above 0 and at most 1"),
         (["--objective", "energy-j", "--set", "round.tmax_s=1"], "--set round.tmax_s: the tuning itself varies it"),
-        (["--objective", "energy-j", "--knob", "radio.bandwith_hz=1e6,2e6"], "did you mean 'bandwidth_hz'?"),
+        (["--objective", "energy-j", "--knob", "radio.bandwith_hz=1e6,2e6"], "did you mean 'radio.bandwidth_hz'?"),
         (
             ["--objective", "energy-j", "--set", "availability.model=table", "--set", "availability.file='x.parquet'"],
             "x.parquet",
