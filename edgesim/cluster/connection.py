@@ -17,6 +17,7 @@ _ADDRESS_S = 4.0
 """How long an address may take to answer; Ray itself would wait for minutes, and then end this process."""
 _STORE_BYTES = 80 * 2**20
 """The least object store that Ray accepts."""
+_TOKEN = "if the cluster asks for a token, set RAY_AUTH_MODE=token and have it in RAY_AUTH_TOKEN or ~/.ray/auth_token"
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """What a client of HTTP/2 begins with (RFC 9113, section 3.4), with empty settings."""
 _HEADER, _SETTINGS = 9, 4
@@ -63,7 +64,13 @@ def _connect(ray: Any, address: str, store_bytes: int) -> None:
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, **quiet, **here)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except ConnectionError as error:
+        raise EdgesimError(f"Ray at {address}: {' '.join(str(error).split())}; {_TOKEN}") from None
+    except ray.exceptions.RayError as error:
+        # That there is no token; what follows is a page of advice.
+        told = " ".join(str(error).split()).partition(". ")[0]
+        raise EdgesimError(f"Ray at {address}: {told}; {_TOKEN}") from None
+    except (RuntimeError, ValueError) as error:
         raise EdgesimError(f"Ray at {address}: {' '.join(str(error).split())}") from None
     except SystemExit:
         # Of Ray's own, where what answers is no head of a cluster after all.

@@ -2,12 +2,14 @@
 
 import http.server
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,10 @@ import edgesim
 from edgesim.cluster import connection
 from edgesim.cluster.connection import connected
 from edgesim.errors import EdgesimError
+from edgesim.studies.ledger import read_ledger
+from edgesim.studies.plan_file import grow
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -128,3 +134,49 @@ def test_a_run_over_actors_asks_a_dead_address_before_it_reads_its_data(tmp_path
         with pytest.raises(EdgesimError, match=r"^\$RAY_ADDRESS 127.0.0.1:\d+: no Ray cluster answers there"):
             edgesim.run({"learning": {"back_end": "ray"}}, tmp_path / "out", quiet=True)
     assert not (tmp_path / "out").exists()
+
+
+TIMING = {"rounds": 2, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e6}}
+
+
+@pytest.mark.slow
+def test_a_cluster_that_asks_for_a_token_is_reached_with_it_and_names_it_where_it_is_missing(tmp_path):
+    grow(edgesim.Study("s", edgesim.grid(TIMING, {}, [0])), tmp_path / "out")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    without = kept | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    within = without | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
+    head = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", "--port", str(port), "--num-cpus", "1"]
+    head += ["--object-store-memory", "83886080", "--include-dashboard", "false", "--disable-usage-stats"]
+    command = [sys.executable, "-m", "edgesim", "study", "run", "out", "--executor", "ray"]
+    command += ["--address", f"127.0.0.1:{port}"]
+
+    def typed(environment):
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.returncode, done.stderr
+
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(head, env=within, start_new_session=True, **quiet) as process:
+        try:
+            until_s = time.monotonic() + 60
+            while True:
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                    break
+                assert time.monotonic() < until_s, "the head has not begun"
+                time.sleep(0.2)
+            for lacking in (without | {"RAY_AUTH_MODE": "token"}, without | {"RAY_AUTH_MODE": "disabled"}):
+                status, said = typed(lacking)
+                assert status == 2
+                assert said.splitlines()[-1].startswith(f"error: Ray at 127.0.0.1:{port}: ")
+                assert said.rstrip().endswith(
+                    "set RAY_AUTH_MODE=token and have it in RAY_AUTH_TOKEN or ~/.ray/auth_token"
+                )
+            assert not (tmp_path / "out/s0").exists()
+            assert typed(within)[0] == 0
+            assert read_ledger(tmp_path / "out")["s0"].status == "finished"
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
