@@ -20,7 +20,6 @@ from edgesim.scenario import (
     Out,
     Set,
     conclude,
-    forget_trials,
     numbers,
     plain_errors,
     quick_option,
@@ -129,12 +128,10 @@ def main(
         "data": {"folder": str(folder)},
     }
     knobs = {"round.tmax_s": deadlines(tmax), "radio.bandwidth_hz": [1e6 * mhz for mhz in numbers(band_mhz)]}
-    if fresh and forget_trials(out):
-        tried = [of_row(row) for row in edgesim.StudyResult(out).table().to_dict("records")]
-        edgesim.study(cells(base, tried, range(seeds), set_), out=out, target=target, jobs=jobs, fresh=True)
-    # Runners-up are told too, so none is given up.
     names = [measure.replace("_", "-") for measure in MEASURES]
-    edgesim.tune(base, knobs, names, trials, out, target=target, seeds=seeds, set=set_, jobs=jobs, prune=False, judge=0)
+    # Runners-up are told too, so none is given up.
+    how: dict[str, Any] = {"target": target, "seeds": seeds, "jobs": jobs, "prune": False, "judge": 0, "fresh": fresh}
+    edgesim.tune(base, knobs, names, trials, out, set=set_, **how)
     found = edgesim.StudyResult(out).table()
     chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
     judged_out = out.with_name(f"{out.name}-fresh")

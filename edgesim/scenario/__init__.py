@@ -5,7 +5,7 @@ Its modules, which scripts import from here (``from edgesim.scenario import tabl
 planned, `recordings` of devices, and `forecasts`, what predictors of availability are judged by.
 """
 
-from edgesim.scenario.closing import conclude, forget_trials, stop_if_failed
+from edgesim.scenario.closing import conclude, stop_if_failed
 from edgesim.scenario.options import (
     Folder,
     Fresh,
@@ -33,7 +33,6 @@ __all__ = [
     "Set",
     "conclude",
     "counts",
-    "forget_trials",
     "names",
     "numbers",
     "plain_errors",

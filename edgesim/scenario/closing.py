@@ -1,6 +1,5 @@
 """The end of a scenario: its study's tables and figures; status 1 where a run failed."""
 
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from edgesim.plots.gallery import draw, draw_against
 from edgesim.terminal.console import PlainConsole
 from edgesim.terminal.show import print_study
 from edgesim.terminal.show_differences import print_differences
-from edgesim.tuning.journal import FOLDER
 
 
 def conclude(study_folder: Path, against: Sequence[tuple[str, str]] = (), answers: Sequence[str] = ()) -> None:
@@ -61,11 +59,3 @@ def _compare(study_folder: Path, knob: str, reference: str, called: str, console
     if not table.empty:
         print_differences(table, reference, console)
         draw_against(study, knob, reference, study_folder / "plots", called)
-
-
-def forget_trials(study_folder: Path) -> bool:
-    """Forget what a tuning asked in a study's folder, so that it asks anew; its runs stay. Answers whether it had."""
-    journal = study_folder / FOLDER
-    if had := journal.is_dir():
-        shutil.rmtree(journal)
-    return had

@@ -25,6 +25,7 @@ def tune_command(
     seeds: Annotated[int, typer.Option(help="Runs of a trial.")] = 3,
     seed: Annotated[int, typer.Option(help="Seed of the optimiser.")] = 0,
     judge: Annotated[int, typer.Option(help="Best cells that are run again on fresh seeds.")] = 3,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ask all trials anew, and run finished runs again.")] = False,
     prune: Annotated[
         bool, typer.Option("--prune/--no-prune", help="Give up trials that can no longer be among the best.")
     ] = True,
@@ -51,5 +52,6 @@ def tune_command(
         jobs=jobs,
         prune=prune,
         judge=judge,
+        fresh=fresh,
         user_code=not no_user_code,
     )

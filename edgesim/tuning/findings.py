@@ -47,14 +47,18 @@ def conclude(
     importances: Mapping[str, Mapping[str, float]],
     judge: int,
     jobs: int | None,
+    anew: bool,
     console: Console,
 ) -> Tuned:
-    """Judge the best cells again, print and write what was found, and draw it."""
+    """Judge the best cells again, print and write what was found, and draw it.
+
+    With ``anew`` they are judged by runs that begin from the start, even if these are finished.
+    """
     summary = _of_trials(summarise(out), task, told)
     trials = trial_table(task, told, summary)
     write_whole(out / TABLE, trials.to_csv(index=False, lineterminator="\n"))
     best = finalists(summary, task, judge)
-    fresh = _judged_again(out, task, best, jobs, console) if len(best) else pd.DataFrame()
+    fresh = _judged_again(out, task, best, jobs, anew, console) if len(best) else pd.DataFrame()
     leading = summary[has_reached(summary, task.objectives)]
     leading = (
         front(summary, task.objectives)
@@ -126,10 +130,12 @@ def finalists(summary: pd.DataFrame, task: Task, count: int) -> pd.DataFrame:
     return ahead.head(count)
 
 
-def _judged_again(out: Path, task: Task, best: pd.DataFrame, jobs: int | None, console: Console) -> pd.DataFrame:
+def _judged_again(
+    out: Path, task: Task, best: pd.DataFrame, jobs: int | None, anew: bool, console: Console
+) -> pd.DataFrame:
     fresh = out.with_name(f"{out.name}-fresh")
     runs = [run for values in cells_of(task, best) for run in task.runs(values, range(task.seeds, 2 * task.seeds))]
-    run_study(Study(fresh.name, runs, task.target, task.reference), fresh, jobs, console)
+    run_study(Study(fresh.name, runs, task.target, task.reference), fresh, jobs, console, anew)
     chosen = {_key(task, values) for values in cells_of(task, best)}
     summary = summarise(fresh)
     keep = [tuple(row[name] for name in task.names.values()) in chosen for row in summary.to_dict("records")]

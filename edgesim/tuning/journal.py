@@ -273,6 +273,26 @@ class Journal:
             yield
 
 
+def forget(out: Path) -> None:
+    """Have a study's folder forget what its tuning asked, if it has one; its runs stay.
+
+    Raises `EdgesimError` while another process works on the tuning.
+    """
+    folder = out / FOLDER
+    if not folder.is_dir():
+        return
+    with leased(folder, "the folder of a tuning", 2 * LEASE_S):
+        for worker in folder.glob("worker-*"):
+            lease = standing(worker)
+            if lease is not None and lease.is_held:
+                who = "" if lease.holder is None else f" (process {lease.holder.pid} on {lease.holder.host})"
+                raise EdgesimError(
+                    f"{out}: another process works on its tuning{who}; wait for it, or leave --fresh out"
+                )
+        for file in folder.glob(f"{_FILE}*"):
+            file.unlink()
+
+
 @contextmanager
 def opened(
     out: Path,
@@ -316,7 +336,9 @@ def opened(
         if before is None:
             study.set_user_attr("tuning", facts)
         elif (key := first_difference(before, facts)) is not None:
-            raise EdgesimError(f"{out}: holds a tuning of something else ({key} differs); choose another --out")
+            raise EdgesimError(
+                f"{out}: holds a tuning of something else ({key} differs); choose another --out, or --fresh"
+            )
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")
     journal = Journal(folder, knobs, objectives, seed, study, worker)

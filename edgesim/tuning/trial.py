@@ -65,6 +65,8 @@ class Trials:
     crew: Crew
     noted: set[str] = field(default_factory=lambda: {"resume"})
     """Subjects of notes that were printed; that runs go on behind each rung is none."""
+    anew: set[str] = field(default_factory=set)
+    """Folders of runs that begin from the start, even if they are finished; each leaves the set when it is begun."""
 
     def __call__(self, cells: Sequence[Cell], prune: Prune | None) -> dict[int, Outcome]:
         """What becomes of some trials, by number, whose runs are added to the plan and run at the same time.
@@ -97,16 +99,20 @@ class Trials:
     def _is_due(self, run: PlannedRun, rounds: Mapping[str, int]) -> bool:
         """Whether a run has not come to the rung's round yet."""
         folder, round = self.out / run.folder, rounds[run.folder]
-        return round > 0 and state_of(folder).status != "finished" and saved_round(folder) < round
+        if round <= 0 or run.folder in self.anew:
+            return round > 0
+        return state_of(folder).status != "finished" and saved_round(folder) < round
 
     def _run(self, title: str, runs: Sequence[PlannedRun], until: Mapping[str, int]) -> dict[str, Ending]:
         if not runs:
             return {}
         rounds = {run.folder: until.get(run.folder) or expected_rounds(run.config) for run in runs}
+        anew = self.anew & rounds.keys()
+        self.anew.difference_update(anew)
         with Display(self.console, title, rounds, self.noted) as display:
-            dispatch = Dispatch(self._of(runs), self.out, (), Pool(self.crew), self.jobs, display, until)
+            dispatch = Dispatch(self._of(runs), self.out, anew, Pool(self.crew), self.jobs, display, until)
             for run in runs:
-                if simulation.why_run(self.out / run.folder, run.config) is None:
+                if simulation.why_run(self.out / run.folder, run.config, run.folder in anew) is None:
                     dispatch.end(run.folder, Ending("finished", "finished before", reused=True))
             dispatch.run_all()
         return dispatch.endings

@@ -1,6 +1,6 @@
 """Tuning: an optimiser proposes cells of knobs, and the runs of a study answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from edgesim.files.paths import system_errors
 from edgesim.runs.feasibility import check_files
 from edgesim.runs.processes import INTERRUPTED, Stopped, cores, stopped_by
 from edgesim.studies.plan import Study
-from edgesim.studies.plan_file import grow
+from edgesim.studies.plan_file import grow, read_plan
 from edgesim.studies.pool import Crew
 from edgesim.studies.running import executor_in_use
 from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 from edgesim.tuning.findings import Tuned, conclude
-from edgesim.tuning.journal import need_optuna, opened
+from edgesim.tuning.journal import forget, need_optuna, opened
 from edgesim.tuning.knobs import Spec
 from edgesim.tuning.sayings import say_begin, say_trial
 from edgesim.tuning.search import pruner, search
@@ -42,6 +42,7 @@ def tune(
     jobs: int | None = None,
     prune: bool = True,
     judge: int = 3,
+    fresh: bool = False,
     user_code: bool = True,
     quiet: bool = False,
 ) -> Tuned:
@@ -53,8 +54,9 @@ def tune(
     ``runs/`` and the file's name with ``-tune``) count together. The runs are those of a study in ``out``; finished
     ones that it has already answer trials before any is asked. A trial that can no longer be among the best ``judge``
     is given up (``prune``). At the end the ``judge`` best cells are run over as many fresh seeds, in the folder ``out``
-    with ``-fresh`` behind its name. ``jobs`` runs are at work at a time; with the same ``seed`` and ``jobs`` one
-    process asks the same trials. ``user_code`` is whether configs may name code outside edgesim. Scripts call this
+    with ``-fresh`` behind its name. With ``fresh`` nothing that is there counts: the trials are asked from the first
+    on, and their runs begin from the start. ``jobs`` runs are at work at a time; with the same ``seed`` and ``jobs``
+    one process asks the same trials. ``user_code`` is whether configs may name code outside edgesim. Scripts call this
     below ``if __name__ == "__main__":``, since the processes read them again.
 
     Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
@@ -79,6 +81,10 @@ def tune(
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)
     known = [] if is_new else finished_cells(task, out)
+    anew: Collection[str] = ()
+    if fresh and not is_new:
+        forget(out)
+        known, anew = [], [run.folder for run in read_plan(out).runs]
     study = Study(out.name, [], target, task.reference)
     if is_new:
         grow(study, out)
@@ -95,7 +101,7 @@ def tune(
             search(
                 journal,
                 task.runs,
-                Trials(out, study, task.objectives, at_once, console, crew),
+                Trials(out, study, task.objectives, at_once, console, crew, anew={*anew}),
                 trials,
                 max(1, at_once // seeds),
                 rule,
@@ -108,4 +114,4 @@ def tune(
         raise Stopped(f"stopped; all runs are saved, and the same command goes on with {out}", status) from None
     with console.status("summing up"):
         write_summary(out)
-    return conclude(out, task, told, importances, judge, jobs, console)
+    return conclude(out, task, told, importances, judge, jobs, fresh, console)

@@ -21,6 +21,7 @@ from edgesim import Study, grid, run_study, tune
 from edgesim.analysis.summary import summarise
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
+from edgesim.runs.lease import leased
 from edgesim.runs.records import read_run
 from edgesim.studies.ledger import read_ledger
 
@@ -297,3 +298,43 @@ def test_a_tuning_that_is_stopped_goes_on_with_the_same_trials(tmp_path):
     assert stopped["tmax_s"].tolist()[:1] == whole["tmax_s"].tolist()[:1]
     assert set(stopped["status"]) <= {"complete", "pruned"}
     assert len(stopped) == 4
+
+
+def when_made(out):
+    return {path.parent.name: path.stat().st_mtime_ns for path in sorted(out.glob("*/run.json"))}
+
+
+@pytest.mark.parametrize("prune", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_fresh_asks_all_trials_anew_and_runs_their_runs_again_with_the_same_bytes(tmp_path, prune):
+    out = tmp_path / "out"
+    first = tuned(out, trials=3, judge=1, prune=prune)
+    before, bytes_before = when_made(out), {path.name: content(path) for path in out.glob("tmax*")}
+    judged = when_made(tmp_path / "out-fresh")
+    again = tuned(out, trials=3, judge=1, prune=prune, fresh=True)
+    pd.testing.assert_frame_equal(again.trials, first.trials)
+    after = when_made(out)
+    assert after.keys() == before.keys()
+    assert all(after[name] > before[name] for name in before)
+    assert {path.name: content(path) for path in out.glob("tmax*")} == bytes_before
+    again_judged = when_made(tmp_path / "out-fresh")
+    assert all(again_judged[name] > judged[name] for name in judged)
+
+
+def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
+    out = tmp_path / "out"
+    tuned(out, trials=2)
+    with pytest.raises(
+        EdgesimError, match=r"holds a tuning of something else \(objectives.* differs\); choose another"
+    ):
+        tuned(out, objectives=("bits-up",), trials=2)
+    found = tuned(out, objectives=("bits-up",), trials=2, fresh=True)
+    assert len(found.trials) == 2
+    assert "bits_up" in found.trials
+
+
+def test_fresh_is_refused_while_another_process_works_on_the_tuning(tmp_path):
+    out = tmp_path / "out"
+    tuned(out, trials=1)
+    with leased(out / "tuning/worker-1"), pytest.raises(EdgesimError, match=r"another process works on its tuning \("):
+        tuned(out, trials=1, fresh=True)
+    assert (out / "tuning/journal.log").is_file()
