@@ -336,9 +336,9 @@ def opened(
         if before is None:
             study.set_user_attr("tuning", facts)
         elif (key := first_difference(before, facts)) is not None:
-            raise EdgesimError(
-                f"{out}: holds a tuning of something else ({key} differs); choose another --out, or --fresh"
-            )
+            changed = key.removeprefix("inputs.")
+            told = "holds a tuning of something else" if changed == key else "its trials ran with other files or code"
+            raise EdgesimError(f"{out}: {told} ({changed} differs); choose another --out, or --fresh")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")
     journal = Journal(folder, knobs, objectives, seed, study, worker)

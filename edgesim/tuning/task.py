@@ -15,8 +15,8 @@ from edgesim.config_file import parse, set_value
 from edgesim.door.configs import Config, Overrides, values_of, with_set
 from edgesim.errors import EdgesimError
 from edgesim.runs import named_code
+from edgesim.runs.inputs import input_digests
 from edgesim.runs.resumption import other_setting
-from edgesim.studies.ledger import state_of
 from edgesim.studies.plan import Knob as Value
 from edgesim.studies.plan import PlannedRun, grid, names_of_knobs
 from edgesim.studies.plan_file import read_plan
@@ -65,10 +65,26 @@ class Task:
         assert refusal is not None
         raise refusal
 
+    def inputs(self) -> dict[str, list[str]]:
+        """Hashes of the files and the code that cells name, by ``section.key`` as `input_digests` has them."""
+        found: dict[str, set[str]] = {}
+        firsts = {knob.key: knob.ends[0] for knob in self.knobs}
+        for knob in self.knobs:
+            for value in knob.choices or knob.ends:
+                try:
+                    (run,) = self.runs(firsts | {knob.key: value}, [0])
+                except EdgesimError:
+                    # A failed trial, which reads no file.
+                    continue
+                for key, digest in input_digests(run.config).items():
+                    found.setdefault(key, set()).add(digest)
+        return {key: sorted(digests) for key, digests in found.items()}
+
     def facts(self) -> dict[str, Any]:
         """What is tuned, as the journal notes it."""
         return {
             "config": self.base,
+            "inputs": self.inputs(),
             "knobs": {knob.key: list(knob.choices) or [knob.low, knob.high] for knob in self.knobs},
             "objectives": [objective.name for objective in self.objectives],
             "target": self.target,
@@ -151,7 +167,7 @@ def finished_cells(task: Task, out: Path) -> list[tuple[dict[str, Value], Seen]]
     for values in cells.values():
         parameters = [knob.parameter(values[knob.key]) for knob in task.knobs]
         runs = [(run, out / run.folder) for run in task.runs(values)]
-        if None not in parameters and all(state_of(folder).status == "finished" for _, folder in runs):
+        if None not in parameters and all(simulation.why_run(folder, run.config) is None for run, folder in runs):
             read = [Run(folder, run.knobs, run.seed) for run, folder in runs]
             found.append((values, seen(read, task.objectives, task.target)))
     return found

@@ -332,6 +332,21 @@ def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
     assert "bits_up" in found.trials
 
 
+def test_trials_of_other_code_are_refused_and_asked_anew_with_fresh(tmp_path, monkeypatch):
+    out, code = tmp_path / "out", tmp_path / "policy_that_changes.py"
+    text = "from edgesim.selection.{0} import {1}\n\nclass Mine({1}):\n    pass\n"
+    code.write_text(text.format("random_choice", "RandomChoice"))
+    monkeypatch.syspath_prepend(tmp_path)
+    how = {"base": TIMING | {"selection": {"policy": "policy_that_changes.Mine"}}, "trials": 2}
+    tuned(out, **how)
+    code.write_text(text.format("best_channel", "BestChannel"))
+    with pytest.raises(EdgesimError, match=r"its trials ran with other files or code \(selection.policy differs\)"):
+        tuned(out, **how)
+    tuned(out, **how, fresh=True)
+    hashes = {read_run(run)["inputs"]["selection.policy"] for run in out.glob("tmax*")}
+    assert len(hashes) == 1
+
+
 def test_fresh_is_refused_while_another_process_works_on_the_tuning(tmp_path):
     out = tmp_path / "out"
     tuned(out, trials=1)
