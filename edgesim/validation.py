@@ -1,7 +1,7 @@
 """Validation of users' input with pydantic models: the first error becomes one line."""
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -70,7 +70,11 @@ def first_error(
         if renamed and path in renamed:
             return path, f"{path} is now {renamed[path]}{MIGRATE}", (path,)
         known, above = _keys_at(model, detail["loc"][:-1]), path.rpartition(".")[0]
-        hint = did_you_mean(str(detail["loc"][-1]), known, above=above) or f"; known: {', '.join(known)}"
+        name = str(detail["loc"][-1])
+        if elsewhere := [*_keys_called(name, model)]:
+            hint = f", did you mean {' or '.join(map(repr, elsewhere))}?"
+        else:
+            hint = did_you_mean(name, known, above=above) or f"; known: {', '.join(known)}"
         return path, f"unknown key {path!r}{hint}", (path,)
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "model_type":
@@ -99,6 +103,16 @@ def _of_the_union(details: list[ErrorDetails]) -> ErrorDetails:
 def _is_union_branch(part: object) -> bool:
     """Whether a part of an error's location is a branch of a union, which pydantic appends and no user wrote."""
     return isinstance(part, str) and (part in _UNION_BRANCHES or "[" in part)
+
+
+def _keys_called(name: str, model: type[BaseModel], above: str = "") -> Iterator[str]:
+    """Full keys, as ``section.key``, of a model and of those within it, whose last part is ``name``."""
+    for key, field in model.model_fields.items():
+        if key == name:
+            yield above + key
+        for kind in typing.get_args(field.annotation) or (field.annotation,):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _keys_called(name, kind, f"{above}{key}.")
 
 
 def _keys_at(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:

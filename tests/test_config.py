@@ -18,6 +18,8 @@ def refusal(values: dict) -> str:
     ("values", "words"),
     [
         ({"devices": {"cuont": 3}}, ["'devices.cuont'", "did you mean 'devices.count'"]),
+        ({"tmax_s": 1}, ["unknown key 'tmax_s'", "did you mean 'round.tmax_s'?"]),
+        ({"learning": {"count": 3}}, ["'learning.count'", "did you mean 'devices.count' or 'round.count'?"]),
         ({"raund": {}}, ["'raund'", "did you mean 'round'"]),
         ({"DEVICES": {}}, ["'DEVICES'", "did you mean 'devices'"]),
         ({"xyzzy": 1}, ["'xyzzy'", "known:", "devices"]),

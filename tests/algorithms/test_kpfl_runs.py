@@ -172,7 +172,7 @@ def without_linear(image_shape, class_count):
             "algorithm.kpfl.validation_accept: with keep = 'first' the server trains nothing; remove it",
         ),
         ({"kpfl": {"ce": -1.0}}, "KPFL: algorithm.kpfl.ce: input should be greater than or equal to 0"),
-        ({"kpfl": {"kep": "first"}}, "KPFL: unknown key 'algorithm.kpfl.kep', did you mean 'keep'"),
+        ({"kpfl": {"kep": "first"}}, "KPFL: unknown key 'algorithm.kpfl.kep', did you mean 'algorithm.kpfl.keep'"),
         ({"kpfl": 3}, "algorithm.kpfl: input should be a valid dict"),
     ],
     ids=str,

@@ -120,7 +120,7 @@ rate_bps = 1e9
         ('edge_servers = ["edge"]', 'edge_servers = ["edge", "far"]', r"edge_servers\[1\]: no path of links .* 'far'"),
         ("rate_bps = 1e9", "rate_bps = 0.0", r"links\[0\].rate_bps: input should be greater than or equal to 0.001"),
         ("x_m = 9.0", "x_m = nan", r"stations\[1\].x_m: input should be a finite number"),
-        ("x_m = 9.0", "x_km = 9.0", r"unknown key 'stations\[1\].x_km', did you mean 'x_m'"),
+        ("x_m = 9.0", "x_km = 9.0", r"unknown key 'stations\[1\].x_km', did you mean 'stations\[1\].x_m'"),
     ],
 )
 def test_a_broken_file_is_one_line_that_names_file_and_key(tmp_path: Path, old, new, message):

@@ -230,4 +230,4 @@ def test_an_option_that_is_wrong_unknown_or_of_another_model_is_one_line_that_na
         assert name in message
         assert repr(model) in message
         assert name in own or any(words in message for words in ("unknown key", "is an option of", "no options"))
-        assert name.removesuffix("_") == name or f"did you mean {name[:-1]!r}" in message
+        assert name.removesuffix("_") == name or f"did you mean 'availability.{name[:-1]}'" in message

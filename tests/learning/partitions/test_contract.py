@@ -161,4 +161,4 @@ def test_an_option_that_is_wrong_unknown_or_of_another_partition_is_one_line_tha
         assert option in message
         assert repr(name) in message
         assert option in own or any(words in message for words in ("unknown key", "is an option of", "no options"))
-        assert option.removesuffix("_") == option or f"did you mean {option[:-1]!r}" in message
+        assert option.removesuffix("_") == option or f"did you mean 'data.partition_options.{option[:-1]}'" in message
