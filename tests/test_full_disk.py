@@ -10,6 +10,7 @@ import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tomli_w
 from fuzz_inputs import BASE, WEEK
@@ -20,6 +21,7 @@ from edgesim import Study, grid, run_study, simulation
 from edgesim.cli import app
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.runs.absence_file import write_absences
 from edgesim.runs.records import read_run, read_table
 from edgesim.studies.ledger import read_ledger
 
@@ -68,7 +70,7 @@ def test_a_run_that_fills_the_disk_ends_in_a_line_and_the_next_start_runs_it(byt
     if (out / "rounds.arrow").exists() or (out / "rounds.parquet").exists():
         rounds = read_table(out, "rounds")["round"].tolist()
         assert rounds == list(range(1, len(rounds) + 1))
-    assert not list(out.glob("*.json.part"))
+    assert not list(out.glob("*.part"))
     assert typed("run", run_toml, "--out", out) == (0, "")
     assert read_run(out)["status"] == "finished"
     assert len(read_table(out, "rounds")) == ROUNDS
@@ -90,6 +92,13 @@ def test_a_disk_that_is_full_between_two_rounds_leaves_the_rounds_before_and_say
     run = read_run(tmp_path / "out")
     assert run["status"] == "failed"
     assert "File too large" in run["reason"]
+
+
+def test_absences_that_do_not_fit_the_disk_are_not_there_in_part(tmp_path):
+    starts_s = np.arange(900.0)
+    with room(1_000), pytest.raises(EdgesimError, match=f"{tmp_path}: cannot be written: File too large"):
+        write_absences(tmp_path, np.arange(900), starts_s, starts_s + 1)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from edgesim.arrays import Floats
+from edgesim.analysis.metrics import sum_of
+from edgesim.arrays import Booleans, Floats
 
 ACTIVITIES = ("download", "compute", "upload")
 IDLE = "idle"
@@ -23,7 +24,7 @@ def energy_by_activity_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> pd.
 
 def energy_j(activities: pd.DataFrame, metrics: pd.DataFrame) -> float:
     """Joules of a whole run, including work that the end of the run cancelled (which no row of ``rounds`` counts)."""
-    return float(activities["energy_j"].sum() + _idle_j(metrics).sum())
+    return float(activities["energy_j"].sum() + sum_of(metrics["value"], _is_idle(metrics)))
 
 
 def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices: pd.DataFrame) -> Floats:
@@ -36,10 +37,15 @@ def energy_by_device_j(activities: pd.DataFrame, metrics: pd.DataFrame, devices:
     spent = activities.groupby("device")["energy_j"].sum().reindex(everyone, fill_value=0.0)
     own = metrics[(metrics["name"] == "idle_j") & (metrics["key"] != "")]
     idle = own.set_index(own["key"].astype(int))["value"].reindex(everyone)
-    alike_j = float(_idle_j(metrics).sum()) / len(everyone)
+    alike_j = sum_of(metrics["value"], _is_idle(metrics)) / len(everyone)
     return np.asarray(spent + idle.fillna(alike_j), dtype=np.float64)
 
 
 def _idle_j(metrics: pd.DataFrame) -> pd.Series:
     """Joules of idling per round, of all devices together."""
-    return metrics[(metrics["name"] == "idle_j") & (metrics["key"] == "")].set_index("round")["value"]
+    return metrics[_is_idle(metrics)].set_index("round")["value"]
+
+
+def _is_idle(metrics: pd.DataFrame) -> Booleans:
+    """Which rows hold joules of idling of all devices together, [rows]."""
+    return ((metrics["name"] == "idle_j") & (metrics["key"] == "")).to_numpy()

@@ -8,7 +8,7 @@ from edgesim.analysis import convergence, metrics
 from edgesim.analysis.energy_use import energy_j
 from edgesim.analysis.participation import course_measures, why_undefined
 from edgesim.analysis.runs import Run
-from edgesim.analysis.waste import wasted_share_j, work_by_kind
+from edgesim.analysis.waste import wasted_share_j
 from edgesim.errors import EdgesimError
 
 Measures = dict[str, float]
@@ -63,8 +63,7 @@ def _of_activities(run: Run, target: float | None) -> Measures:
         "simulated_s": metrics.simulated_s(rounds),
         "bits_up": metrics.bits_up(activities),
         "energy_j": energy_j(activities, run.metrics),
-        # Not by the run's own table of it, which would read the activities, by far the largest table, once more.
-        "wasted_share_j": wasted_share_j(work_by_kind(activities, run.updates)),
+        "wasted_share_j": wasted_share_j(activities, run.updates),
     }
 
 
@@ -91,9 +90,11 @@ NAMES = tuple(name for names in SOURCES for name in names)
 
 def own_metrics(run: Run) -> Measures:
     """Of each metric that the run's config adds to its tests, the mean of the last five that have a value, by name."""
-    if not run.own_metrics:
+    is_own = (run.metrics["name"] == "metric").to_numpy()
+    # Most runs have none, and no config has to be read to know it.
+    if not is_own.any():
         return {}
-    rows = run.metrics[(run.metrics["name"] == "metric") & (run.metrics["round"] > 0)].sort_values("round")
+    rows = run.metrics[is_own & (run.metrics["round"] > 0)].sort_values("round")
     found = {str(name): values.tail(metrics.FINAL_EVALUATIONS).mean() for name, values in rows.groupby("key")["value"]}
     return {name: float(found[name]) for name in run.own_metrics if name in found}
 

@@ -119,14 +119,19 @@ def spectral_efficiency_bps_per_hz(rounds: pd.DataFrame, activities: pd.DataFram
     """Bits of the uploads that arrived over (band B x sum of the round times), in bit/s/Hz."""
     arrived = (activities["activity"] == "upload") & (activities["outcome"] == "done")
     # A round that the end of the run cut short has no row in ``rounds``, so its uploads have no round time.
-    arrived &= activities["round"].isin(rounds["round"])
+    whole = np.isin(activities["round"].to_numpy(), rounds["round"].to_numpy())
     round_time_s = float((rounds["t_end_s"] - rounds["t_start_s"]).sum())
-    return float(activities.loc[arrived, "bits"].sum()) / (bandwidth_hz * round_time_s)
+    return sum_of(activities["bits"], arrived.to_numpy() & whole) / (bandwidth_hz * round_time_s)
 
 
 def bits_up(activities: pd.DataFrame) -> float:
     """Bits that the devices of a whole run sent, including work that the end of the run cancelled."""
-    return float(activities.loc[activities["activity"] == "upload", "bits"].sum())
+    return sum_of(activities["bits"], (activities["activity"] == "upload").to_numpy())
+
+
+def sum_of(column: pd.Series, rows: Booleans) -> float:
+    """Sum of a column over some of its rows, nulls left out."""
+    return float(np.nansum(column.to_numpy()[rows]))
 
 
 def simulated_s(rounds: pd.DataFrame) -> float:

@@ -121,9 +121,11 @@ def course_measures(run: Run) -> dict[str, float]:
     ``best_accuracy`` (share) of all rounds with a test. Best accuracies are of tests `like_the_last` alone.
     """
     tested = evaluations(run.rounds)
+    if tested.empty:
+        return {}
     alike = like_the_last(tested, run.metrics)
-    values = {} if tested.empty else {"best_accuracy": float(alike["test_accuracy"].max())}
-    if tested.empty or why_undefined(run):
+    values = {"best_accuracy": float(alike["test_accuracy"].max())}
+    if why_undefined(run):
         return values
     psi = course(run)
     we = windowed(psi)

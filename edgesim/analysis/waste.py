@@ -9,7 +9,7 @@ import pandas as pd
 
 from edgesim.arrays import Booleans, Integers
 from edgesim.runs import work_kinds
-from edgesim.runs.work_kinds import KINDS, WASTED
+from edgesim.runs.work_kinds import KINDS, USEFUL
 
 AMOUNTS = ("seconds", "bits", "joules")
 
@@ -20,17 +20,26 @@ def kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.Categorical:
     Tables of schema 1 have no task numbers: there, what a device did in one round counts as one task, and the server
     used it if one of the device's updates spans the round (from ``round - staleness`` to ``round``).
     """
+    return pd.Categorical.from_codes(_kinds(activities, updates), list(KINDS))
+
+
+def _kinds(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
+    """As `kinds`: positions in `KINDS`, [rows]."""
     if activities.empty:
-        return pd.Categorical([], categories=list(KINDS))
+        return np.zeros(0, dtype=np.int64)
     numbered = all("task" in rows and bool(rows["task"].notna().all()) for rows in (activities, updates))
     rows = _keys(activities["task" if numbered else "round"], activities["device"])
-    keys, task = np.unique(rows, return_inverse=True)
-    used = np.isin(keys, _keys(updates["task"], updates["device"]) if numbered else _used_over_rounds(updates))
-    used |= _used_later(activities, updates, keys)
+    merged = _keys(updates["task"], updates["device"]) if numbered else _used_over_rounds(updates)
+    # By hashes, several times as fast as by sorting.
+    number, keys = pd.factorize(np.concatenate((rows, merged)))
+    task, used = number[: len(rows)], np.zeros(len(keys), dtype=bool)
+    used[number[len(rows) :]] = True
     is_upload = (activities["activity"] == "upload").to_numpy()
     place, outcomes = pd.factorize(activities["outcome"])
     outcome = np.array([work_kinds.NUMBER[outcome] for outcome in outcomes])[place]
-    return pd.Categorical.from_codes(work_kinds.kinds(task, is_upload, outcome, used), list(KINDS))
+    if (kept := outcome == work_kinds.NUMBER["kept"]).any():
+        used |= _used_later(activities[kept], updates, keys)
+    return work_kinds.kinds(task, is_upload, outcome, used)
 
 
 def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFrame:
@@ -39,8 +48,7 @@ def work_by_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> pd.DataFram
     Rows by round, then in the order of `KINDS`; a kind that a round lacks has no row there. Each amount adds up
     to that of ``activities``, round by round. Seconds are device-seconds: two devices at work for 1 s count as 2 s.
     """
-    # One number for both, which is grouped several times as fast as two columns.
-    key = activities["round"].to_numpy(dtype=np.int64) * len(KINDS) + kinds(activities, updates).codes
+    key = _round_and_kind(activities, updates)
     amounts = pd.DataFrame(
         {
             "key": key,
@@ -62,18 +70,24 @@ def totals(work: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis(pd.Index(KINDS, dtype=str, name="kind"))
 
 
-def wasted_share_j(work: pd.DataFrame) -> float:
-    """Share of the joules of a whole run's `work_by_kind` that was wasted; NaN if no energy was spent."""
-    joules = totals(work)["joules"]
+def wasted_share_j(activities: pd.DataFrame, updates: pd.DataFrame) -> float:
+    """Share of the joules of a whole run that was wasted; NaN if no energy was spent.
+
+    As of the `totals` of `work_by_kind`, to the last digit, without the other amounts.
+    """
+    of_rounds = activities["energy_j"].groupby(_round_and_kind(activities, updates)).sum()
+    joules = of_rounds.groupby(of_rounds.index.to_numpy() % len(KINDS)).sum()
     spent = float(joules.sum())
-    return float(joules[list(WASTED)].sum()) / spent if spent else float("nan")
+    return float(joules[joules.index != KINDS.index(USEFUL)].sum()) / spent if spent else float("nan")
 
 
-def _used_later(activities: pd.DataFrame, updates: pd.DataFrame, keys: Integers) -> Booleans:
+def _round_and_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
+    """One number for both, which is grouped several times as fast as two columns, [rows]."""
+    return activities["round"].to_numpy(dtype=np.int64) * len(KINDS) + _kinds(activities, updates)
+
+
+def _used_later(kept: pd.DataFrame, updates: pd.DataFrame, keys: Integers) -> Booleans:
     """Which of the tasks of these keys ended with weights that the device kept and that are part of the next model."""
-    kept = activities[activities["outcome"] == "kept"]
-    if kept.empty:
-        return np.zeros(len(keys), dtype=bool)
     merges = np.unique(updates["round"])
     place = np.searchsorted(merges, kept["round"], side="right")
     following = np.append(merges, np.iinfo(np.int32).max)[place]

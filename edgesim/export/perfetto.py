@@ -11,7 +11,8 @@ from edgesim.analysis.band_use import band_use
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Integers
 from edgesim.export.optional import needed
-from edgesim.files.paths import own_file, system_errors
+from edgesim.files.on_disk import in_place_of
+from edgesim.files.paths import system_errors
 
 _SEQUENCE = 1
 _ROUNDS, _STATIONS, _DEVICES = 1, 2**20, 2**32
@@ -30,19 +31,15 @@ def write_perfetto(run: Run, path: Path) -> None:
     builders = needed("perfetto.trace_builder.proto_builder", "perfetto")
     events = needed("perfetto.protos.perfetto.trace.perfetto_trace_pb2", "perfetto").TrackEvent
     rounds, activities = run.rounds.sort_values("round"), run.activities
-    part = path.with_name(path.name + ".part")
-    with system_errors(f"--perfetto {path}: cannot be written", "; choose another file"):
-        try:
-            with own_file(part).open("wb") as file:
-                trace = _Trace(builders.StreamingTraceProtoBuilder(file), events)
-                _write_rounds(trace, rounds)
-                _write_bands(trace, run, activities)
-                _write_devices(trace, activities)
-            own_file(path)
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+    with (
+        system_errors(f"--perfetto {path}: cannot be written", "; choose another file"),
+        in_place_of(path) as part,
+        part.open("wb") as file,
+    ):
+        trace = _Trace(builders.StreamingTraceProtoBuilder(file), events)
+        _write_rounds(trace, rounds)
+        _write_bands(trace, run, activities)
+        _write_devices(trace, activities)
 
 
 class _Trace:

@@ -1,9 +1,13 @@
 """Files that a power cut leaves as they are."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from edgesim.files.paths import own_file
 
 
 def sync(paths: Sequence[Path]) -> None:
@@ -12,14 +16,41 @@ def sync(paths: Sequence[Path]) -> None:
     All at the same time: a journal takes about as long for several files as for one.
     """
     if len(paths) == 1:
-        _sync(paths[0])
+        _sync(paths[0], os.O_RDWR)
         return
     with ThreadPoolExecutor(max(1, len(paths))) as pool:
-        list(pool.map(_sync, paths))
+        list(pool.map(lambda path: _sync(path, os.O_RDWR), paths))
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDWR)
+def sync_names(folder: Path) -> None:
+    """Have the names of a folder's files on the disk, after files were renamed; raises OSError."""
+    if sys.platform != "win32":
+        _sync(folder, os.O_RDONLY)
+
+
+@contextmanager
+def in_place_of(path: Path, on_disk: bool = False) -> Iterator[Path]:
+    """Within this context another file is written that then takes the place of one: that is never there in part.
+
+    With ``on_disk`` it is not after a power cut either, and all files renamed in its folder before are on the disk
+    under their names. An error removes the other file, and leaves the one as it was.
+    """
+    part = own_file(path.with_name(f"{path.name}.part"))
+    try:
+        yield part
+        if on_disk:
+            sync([part])
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    if on_disk:
+        sync_names(path.parent)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
     try:
         os.fsync(handle)
     finally:

@@ -4,7 +4,6 @@ import csv
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from edgesim.arrays import Booleans, Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.device_keys import Texts
+from edgesim.files.on_disk import in_place_of
 from edgesim.files.table_facts import PREFIX
 
 
@@ -86,14 +86,11 @@ def write_parquet(path: Path, table: pa.Table, facts: Mapping[str, str]) -> None
     if path.suffix != ".parquet":
         raise EdgesimError(f"{path}: expected a name that ends in .parquet")
     notes = {f"{PREFIX}{key}".encode(): value.encode() for key, value in facts.items()}
-    unfinished = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table.replace_schema_metadata(notes), unfinished, compression="zstd")
-        os.replace(unfinished, path)
+        with in_place_of(path) as part:
+            pq.write_table(table.replace_schema_metadata(notes), part, compression="zstd")
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
         # Arrow's own message is hundreds of characters long.
         reason = os.strerror(error.errno) if error.errno else error
         raise EdgesimError(f"{path}: cannot be written: {reason}") from None

@@ -17,8 +17,7 @@ from torch import Tensor
 from edgesim.arrays import Floats, Integers
 from edgesim.config import RunConfig
 from edgesim.errors import Diverged, EdgesimError
-from edgesim.files.on_disk import sync
-from edgesim.files.paths import own_file
+from edgesim.files.on_disk import in_place_of
 from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import hierarchical
@@ -505,13 +504,10 @@ class TorchLearner:
         models = self.accounts.algorithm.judged(self.kept)
         self.model.load(models[min(models)] if models else self.global_weights)
         path = folder / MODEL_FILE
-        part = own_file(path.with_name(f"{path.name}.part"))
         try:
-            save_file(self.model.state(), part)
-            sync([part])
-            part.replace(path)
+            with in_place_of(path, on_disk=True) as part:
+                save_file(self.model.state(), part)
         except (OSError, SafetensorError) as error:
-            part.unlink(missing_ok=True)
             raise EdgesimError(f"{path}: cannot be written: {error}") from None
 
     def facts(self) -> dict[str, Any]:

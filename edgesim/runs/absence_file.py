@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 
 from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import own_file, system_errors
+from edgesim.files.on_disk import in_place_of
+from edgesim.files.paths import system_errors
 
 _FILE = "absences.parquet"
 _SCHEMA = pa.schema([("device", pa.int32()), ("t_start_s", pa.float64()), ("t_end_s", pa.float64())])
@@ -16,10 +17,8 @@ _SCHEMA = pa.schema([("device", pa.int32()), ("t_start_s", pa.float64()), ("t_en
 
 def write_absences(folder: Path, device: Integers, t_start_s: Floats, t_end_s: Floats) -> None:
     """Write a row per span without a device, [n]; raises `EdgesimError` where that cannot be written."""
-    with system_errors(f"{folder}: cannot be written"):
-        part = own_file(folder / f"{_FILE}.part")
+    with system_errors(f"{folder}: cannot be written"), in_place_of(folder / _FILE) as part:
         pq.write_table(pa.table([device, t_start_s, t_end_s], schema=_SCHEMA), part)
-        part.replace(folder / _FILE)
 
 
 def forget_absences(folder: Path) -> None:

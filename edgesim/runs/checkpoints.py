@@ -25,7 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
-from edgesim.files.on_disk import sync
+from edgesim.files.on_disk import sync, sync_names
 from edgesim.files.paths import own_file
 
 FORMAT = 4
@@ -131,12 +131,16 @@ def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
             file.truncate()
     if not beside and len(content) < _LARGE:
         sync([part])
-        return _hash(content)
-    # The hash does not take as long as the disk.
-    with ThreadPoolExecutor(1) as pool:
-        digest = pool.submit(_hash, content)
-        sync([part, *beside])
-        return digest.result()
+        digest = _hash(content)
+    else:
+        # The hash does not take as long as the disk.
+        with ThreadPoolExecutor(1) as pool:
+            hashed = pool.submit(_hash, content)
+            sync([part, *beside])
+            digest = hashed.result()
+    # Of the checkpoints before: now that takes no time, and this one's name may wait, since theirs are there.
+    sync_names(part.parent)
+    return digest
 
 
 def round_of(path: Path) -> int:

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +26,7 @@ import tomli_w
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
-from edgesim.files.on_disk import sync
+from edgesim.files.on_disk import in_place_of, sync
 from edgesim.files.paths import own_file, system_errors
 from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs import checkpoints
@@ -232,17 +232,16 @@ class RunWriter:
             sink.close()
         last = pc.max(_read_stream(self.folder / "rounds.arrow", "rounds")["round"]).as_py() or 0
         self._last_round = last
-        parts = {name: own_file(self.folder / f"{name}.parquet.part") for name in SCHEMAS}
-        for name, part in parts.items():
-            table = _read_stream(self.folder / f"{name}.arrow", name)
-            if cut and "round" in table.column_names:
-                table = table.filter(pc.less_equal(table["round"], last))
-            # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
-            pq.write_table(table.combine_chunks(), part)
-        # Before ``run.json`` says that they are there, and the streams are removed.
-        sync([*parts.values()])
-        for name, part in parts.items():
-            part.replace(self.folder / f"{name}.parquet")
+        with ExitStack() as written:
+            parts = {name: written.enter_context(in_place_of(self.folder / f"{name}.parquet")) for name in SCHEMAS}
+            for name, part in parts.items():
+                table = _read_stream(self.folder / f"{name}.arrow", name)
+                if cut and "round" in table.column_names:
+                    table = table.filter(pc.less_equal(table["round"], last))
+                # One chunk, independent of when rows were flushed, so that equal tables give equal bytes.
+                pq.write_table(table.combine_chunks(), part)
+            # Before ``run.json`` says that they are there, and the streams are removed.
+            sync([*parts.values()])
 
     def _write_run(self, on_disk: bool = False) -> None:
         write_whole(self.folder / "run.json", json.dumps(self._run, indent=2) + "\n", on_disk)
@@ -280,12 +279,10 @@ def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> dict[str, 
         if table is None or len(table) < count:
             there = 0 if table is None else len(table)
             raise EdgesimError(f"{source}: {name} has {there} of the {count} rows that it had at the checkpoint")
-        part = own_file(folder / f"{name}.arrow.part")
-        with pa.OSFile(str(part), "wb") as sink:
+        with in_place_of(folder / f"{name}.arrow") as part, pa.OSFile(str(part), "wb") as sink:
             sink.write(_versioned(name).serialize())
             for batch in table.slice(0, count).combine_chunks().to_batches():
                 sink.write(batch.serialize())
-        part.replace(folder / f"{name}.arrow")
         sizes[name] = (folder / f"{name}.arrow").stat().st_size
     return sizes
 
@@ -332,14 +329,10 @@ def write_whole(path: Path, text: str, on_disk: bool = False) -> None:
     if path.absolute().parent in _OF_THE_SYSTEM:
         path.write_text(text, encoding="utf-8", newline="\n")
         return
-    part = own_file(path.with_name(path.name + ".part"))
     try:
-        part.write_text(text, encoding="utf-8", newline="\n")
-        if on_disk:
-            sync([part])
-        part.replace(path)
+        with in_place_of(path, on_disk) as part:
+            part.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        part.unlink(missing_ok=True)
         # Writing to an open file, which a full disk refuses, names none.
         error.filename = str(path)
         raise

@@ -88,7 +88,7 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     names = rows.column_names
     columns = {field.name: _column(rows, names, field, table, path) for field in SCHEMAS[table]}
     frame: pd.DataFrame = pa.table(columns, schema=SCHEMAS[table]).to_pandas()
-    if table == "metrics":
+    if table == "metrics" and pc.any(pc.equal(columns["name"], "idle_j")).as_py():
         _check_idle(frame, path)
     if table == "activities":
         for name, values in (("activity", _ACTIVITIES), ("outcome", _OUTCOMES)):
@@ -96,7 +96,8 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
                 _refuse_value(path, frame[name], ~frame[name].isin(values), ", ".join(values))
         _check_spans(frame, path, 0.0)
     if table == "updates":
-        _refuse_value(path, frame["staleness"], frame["staleness"] > frame["round"], "at most the number of the round")
+        staleness, number = (frame[name].to_numpy() for name in ("staleness", "round"))
+        _refuse_value(path, frame["staleness"], staleness > number, "at most the number of the round")
     if table == "devices":
         _refuse_value(path, frame["device"], frame["device"] >= len(frame), "devices counted from 0")
     if table == "rounds":
@@ -163,8 +164,6 @@ def _check_spans(rows: pd.DataFrame, path: Path, least_s: float) -> None:
 def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
     """Refuse rows of ``idle_j`` with a key that is not a device, or given twice; raises `EdgesimError`."""
     idle = metrics[metrics["name"] == "idle_j"]
-    if idle.empty:
-        return
     strange = ~idle["key"].str.fullmatch(r"[0-9]{0,10}", na=False).astype(bool)
     all_rows = metrics.index
     _refuse_value(path, metrics["key"], strange.reindex(all_rows, fill_value=False), "a device or '' for 'idle_j'")
@@ -172,7 +171,7 @@ def _check_idle(metrics: pd.DataFrame, path: Path) -> None:
     _refuse(path, twice.reindex(all_rows, fill_value=False), lambda _: f"'idle_j' of this round and device{_TWICE}")
 
 
-def _refuse_value(path: Path, column: pd.Series, strange: pd.Series, expected: str) -> None:
+def _refuse_value(path: Path, column: pd.Series, strange: pd.Series | Booleans, expected: str) -> None:
     """Raises `EdgesimError` for the first value of a column that is strange."""
     _refuse(f"{path}: column {column.name!r}", strange, lambda row: f"expected {expected} (got {column[row]!r})")
 

@@ -80,9 +80,9 @@ def test_the_same_device_is_judged_anew_in_every_round():
 
 def test_the_share_of_joules_wasted_is_that_of_all_activities_and_unknown_without_any():
     whole = ROUND["energy_j"].sum()
-    assert wasted_share_j(work_by_kind(ROUND, updates((1, 0, 0)))) == pytest.approx((whole - 0.99) / whole)
-    assert wasted_share_j(work_by_kind(ROUND, updates())) == 1.0
-    assert math.isnan(wasted_share_j(work_by_kind(ROUND.iloc[:0], updates())))
+    assert wasted_share_j(ROUND, updates((1, 0, 0))) == pytest.approx((whole - 0.99) / whole)
+    assert wasted_share_j(ROUND, updates()) == 1.0
+    assert math.isnan(wasted_share_j(ROUND.iloc[:0], updates()))
 
 
 def test_tasks_of_one_device_and_round_are_told_apart_by_their_numbers():

@@ -1,0 +1,33 @@
+import os
+import sys
+
+import pytest
+
+from edgesim.files.on_disk import in_place_of
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_a_content_is_on_the_disk_before_its_name_and_the_name_when_all_is_done(tmp_path, monkeypatch):
+    path, synced = tmp_path / "a.txt", []
+    path.write_text("old")
+
+    def fsync(handle):
+        synced.append((os.readlink(f"/proc/self/fd/{handle}"), path.read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with in_place_of(path, on_disk=True) as part:
+        part.write_text("new")
+    assert synced == [(f"{path}.part", "old"), (str(tmp_path), "new")]
+    with in_place_of(path) as part:
+        part.write_text("newer")
+    assert len(synced) == 2
+    assert path.read_text() == "newer"
+
+
+def test_an_error_leaves_what_was_there(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), in_place_of(path, on_disk=True) as part:
+        part.write_text("ne")
+        raise KeyboardInterrupt
+    assert [(left.name, left.read_text()) for left in tmp_path.iterdir()] == [("a.txt", "old")]
