@@ -134,6 +134,12 @@ def sum_of(column: pd.Series, rows: Booleans) -> float:
     return float(np.nansum(column.to_numpy()[rows]))
 
 
+def mean_of(column: pd.Series, rows: Booleans) -> float:
+    """Mean of a column over some of its rows, nulls left out; NaN of none."""
+    count = int(np.count_nonzero(column.notna().to_numpy() & rows))
+    return sum_of(column, rows) / count if count else float("nan")
+
+
 def simulated_s(rounds: pd.DataFrame) -> float:
     """Simulated seconds from the start of the run to the end of its last round."""
     return float(rounds["t_end_s"].max())
@@ -141,13 +147,13 @@ def simulated_s(rounds: pd.DataFrame) -> float:
 
 def infeasible_share(metrics: pd.DataFrame) -> float:
     """Mean over rounds of the share of candidates whose upload no bandwidth ends in time; NaN if not recorded."""
-    return float(metrics.loc[metrics["name"] == "infeasible_share", "value"].mean())
+    return mean_of(metrics["value"], (metrics["name"] == "infeasible_share").to_numpy())
 
 
 def noise_to_update(metrics: pd.DataFrame) -> float:
     """Mean over rounds of the noise of privacy over the mean update; NaN without noise."""
     rows = (metrics["name"] == "privacy") & (metrics["key"] == "noise_to_update")
-    return float(metrics.loc[rows, "value"].mean())
+    return mean_of(metrics["value"], rows.to_numpy())
 
 
 def new_class_devices(devices: pd.DataFrame) -> pd.DataFrame:

@@ -32,7 +32,7 @@ from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs import checkpoints
 from edgesim.runs.lease import Lease
 from edgesim.runs.processes import uninterrupted
-from edgesim.runs.run_schema import SCHEMAS, checked
+from edgesim.runs.run_schema import MUCH_BYTES, SCHEMAS, checked
 
 SCHEMA_VERSION = 2
 """2: ``activities`` have ``task`` and ``away_s``, ``updates`` have ``task``, ``rounds`` have ``model_held``."""
@@ -42,9 +42,6 @@ _FLUSH_S = 0.5
 
 MOST_REST_BYTES = 2**16
 """Of rows that a checkpoint holds at most; more go to the disk in the tables' own streams, which takes longer."""
-
-_MUCH_BYTES = 2**20
-"""Of a table that takes longer to read than to start threads."""
 
 ENDS = ("rounds", "stop_at_s")
 """Keys of a config that say when a run ends; ``ends`` of ``run.json`` has those that the run has."""
@@ -352,7 +349,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
         raise EdgesimError(_no_run(folder, f"{table}.parquet"))
     try:
         if path.suffix == ".parquet":
-            rows = pq.ParquetFile(path).read(use_threads=path.stat().st_size > _MUCH_BYTES)
+            rows = pq.ParquetFile(path).read(use_threads=path.stat().st_size > MUCH_BYTES)
         else:
             rows = _read_stream(path, table)
         return checked(rows, table, path)

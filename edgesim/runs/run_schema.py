@@ -73,6 +73,9 @@ _BOUNDED = _FINITE | _NOT_NEGATIVE | _SHARES
 _ACTIVITIES = ("download", "compute", "upload")
 _OUTCOMES = ("done", "late", "dropped", "cancelled", "unscheduled", "paused", "skipped", "kept")
 
+MUCH_BYTES = 2**20
+"""Of a table that takes longer to read than to start threads."""
+
 _TWICE = " is in an earlier row; expected it once"
 
 _ONCE = {"rounds": ["round"], "devices": ["device", "frame"], "stations": ["station"]}
@@ -87,7 +90,8 @@ def checked(rows: pa.Table, table: str, path: Path) -> pd.DataFrame:
     """
     names = rows.column_names
     columns = {field.name: _column(rows, names, field, table, path) for field in SCHEMAS[table]}
-    frame: pd.DataFrame = pa.table(columns, schema=SCHEMAS[table]).to_pandas()
+    whole = pa.table(columns, schema=SCHEMAS[table])
+    frame: pd.DataFrame = whole.to_pandas(use_threads=whole.nbytes > MUCH_BYTES)
     if table == "metrics" and pc.any(pc.equal(columns["name"], "idle_j")).as_py():
         _check_idle(frame, path)
     if table == "activities":
