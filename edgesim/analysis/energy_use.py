@@ -48,4 +48,4 @@ def _idle_j(metrics: pd.DataFrame) -> pd.Series:
 
 def _is_idle(metrics: pd.DataFrame) -> Booleans:
     """Which rows hold joules of idling of all devices together, [rows]."""
-    return ((metrics["name"] == "idle_j") & (metrics["key"] == "")).to_numpy()
+    return np.asarray((metrics["name"] == "idle_j") & (metrics["key"] == ""), dtype=np.bool_)

@@ -172,9 +172,7 @@ class Run:
     @property
     def own_metrics(self) -> list[str]:
         """Names of the metrics that the run's config adds to each test (``evaluation.metrics``)."""
-        evaluation = self.config.get("evaluation")
-        asked = evaluation.get("metrics") if isinstance(evaluation, dict) else None
-        return sorted(asked) if isinstance(asked, dict) else []
+        return own_metrics_of(self.config)
 
     def why_without_metric(self, name: str) -> str:
         """Why the last model tested has no value of one of `own_metrics`; empty if it has one, and for other names."""
@@ -195,6 +193,13 @@ class Run:
         return float(setting(self.folder, self.config, key, int, float))
 
 
+def own_metrics_of(config: Mapping[str, Any]) -> list[str]:
+    """Names of the metrics that a complete config adds to each test (``evaluation.metrics``)."""
+    evaluation = config.get("evaluation")
+    asked = evaluation.get("metrics") if isinstance(evaluation, dict) else None
+    return sorted(asked) if isinstance(asked, dict) else []
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """One entry of a study's plan; only those with status ``finished`` have a folder worth reading."""
@@ -204,6 +209,11 @@ class PlannedRun:
     """As `status_of` says."""
     config: Mapping[str, Any] | None = None
     """The complete config; None in a plan of the older layout."""
+
+    @property
+    def own_metrics(self) -> list[str]:
+        """As of `Run`, without reading the run's own config where the plan has it."""
+        return self.run.own_metrics if self.config is None else own_metrics_of(self.config)
 
 
 @dataclass(frozen=True)

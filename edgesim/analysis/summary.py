@@ -63,7 +63,7 @@ def summarise(study_folder: Path, known: KeptMeasures | None = None) -> pd.DataF
     present = {name for group in groups.values() for values in group.values() for name in values}
     apart = (*TO_TARGET, *TO_STAY, *convergence.MEASURES)
     averaged = [name for name in NAMES if name in present and name not in apart]
-    own = sorted({name for run in study.finished for name in run.own_metrics})
+    own = sorted({name for entry in study.planned if entry.status == "finished" for name in entry.own_metrics})
     rows = []
     for key, group in groups.items():
         row: dict[str, object] = dict(zip(names, key, strict=True))

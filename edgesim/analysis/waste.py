@@ -83,7 +83,7 @@ def wasted_share_j(activities: pd.DataFrame, updates: pd.DataFrame) -> float:
 
 def _round_and_kind(activities: pd.DataFrame, updates: pd.DataFrame) -> Integers:
     """One number for both, which is grouped several times as fast as two columns, [rows]."""
-    return activities["round"].to_numpy(dtype=np.int64) * len(KINDS) + _kinds(activities, updates)
+    return np.asarray(activities["round"], dtype=np.int64) * len(KINDS) + _kinds(activities, updates)
 
 
 def _used_later(kept: pd.DataFrame, updates: pd.DataFrame, keys: Integers) -> Booleans:

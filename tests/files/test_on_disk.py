@@ -27,7 +27,12 @@ def test_a_content_is_on_the_disk_before_its_name_and_the_name_when_all_is_done(
 def test_an_error_leaves_what_was_there(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), in_place_of(path, on_disk=True) as part:
-        part.write_text("ne")
-        raise KeyboardInterrupt
+
+    def write():
+        with in_place_of(path, on_disk=True) as part:
+            part.write_text("ne")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
     assert [(left.name, left.read_text()) for left in tmp_path.iterdir()] == [("a.txt", "old")]
