@@ -3,6 +3,7 @@
 import io
 import os
 import time
+from multiprocessing import get_context
 
 from rich.console import Console
 
@@ -69,10 +70,37 @@ def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benc
     benchmark.extra_info |= {name: round(value, 4) for name, value in (info | {"reused_s": again_s}).items()}
 
 
+def carry_out(begin, runs, folder):
+    simulation.run(runs[0].config, folder / "warm")
+    begin.wait()
+    for run in runs:
+        simulation.run(run.config, folder / run.folder)
+
+
+def bare_s(runs, folder, count):
+    """How long so many processes take for the runs, which have loaded their libraries before, without a study."""
+    context = get_context("spawn")
+    begin = context.Barrier(count + 1)
+    shares = [(begin, runs[number::count], folder / str(number)) for number in range(count)]
+    processes = [context.Process(target=carry_out, args=share) for share in shares]
+    for process in processes:
+        process.start()
+    begin.wait()
+    took_s = seconds(lambda: [process.join() for process in processes])
+    assert [process.exitcode for process in processes] == [0] * count
+    return took_s
+
+
 def test_two_jobs_beside_one(benchmark, tmp_path):
-    """Aim: 1.8 times as fast, with one thread each (OMP_NUM_THREADS=1)."""
+    """Aim: 1.8 times as fast, with one thread each (OMP_NUM_THREADS=1).
+
+    ``bare_times`` is what two processes without a study gain on this machine.
+    """
     runs = study(RUNS)
     quiet = Console(file=io.StringIO())
     one_s = seconds(lambda: run_study(runs, tmp_path / "one", 1, quiet))
     benchmark.pedantic(lambda: run_study(runs, tmp_path / "two", 2, quiet), rounds=1)
-    benchmark.extra_info |= {"one_s": one_s, "times": one_s / benchmark.stats["mean"]}
+    times = one_s / benchmark.stats["mean"]
+    bare = {count: bare_s(runs.runs, tmp_path / f"bare-{count}", count) for count in (1, 2)}
+    bare_times = bare[1] / bare[2]
+    benchmark.extra_info |= {"one_s": one_s, "times": times, "bare_times": bare_times, "of_bare": times / bare_times}
