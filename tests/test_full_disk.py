@@ -94,11 +94,15 @@ def test_a_disk_that_is_full_between_two_rounds_leaves_the_rounds_before_and_say
     assert "File too large" in run["reason"]
 
 
-def test_absences_that_do_not_fit_the_disk_are_not_there_in_part(tmp_path):
+def test_absences_that_cannot_be_written_or_not_be_put_in_place_are_not_there_in_part(tmp_path):
     starts_s = np.arange(900.0)
     with room(1_000), pytest.raises(EdgesimError, match=f"{tmp_path}: cannot be written: File too large"):
         write_absences(tmp_path, np.arange(900), starts_s, starts_s + 1)
     assert not list(tmp_path.iterdir())
+    (tmp_path / "absences.parquet").mkdir()
+    with pytest.raises(EdgesimError, match=f"{tmp_path}: cannot be written: Is a directory"):
+        write_absences(tmp_path, np.arange(900), starts_s, starts_s + 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["absences.parquet"]
 
 
 @pytest.mark.slow
