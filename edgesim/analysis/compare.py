@@ -138,7 +138,7 @@ def _refuse_unfinished(folder: Path) -> None:
     run, lease = read_run(folder), standing(folder)
     if run["status"] == "finished":
         return
-    goes_on = f"`edgesim resume {folder}` goes on"
+    goes_on = f"resume it with `edgesim resume {folder}`"
     if lease is not None and lease.is_held:
         told = "is running; wait for its end"
     elif run["status"] == "running":
@@ -146,7 +146,7 @@ def _refuse_unfinished(folder: Path) -> None:
     elif run["status"] == "interrupted":
         told = f"was stopped; {goes_on}"
     else:
-        reason = f" ({run['reason']})" if run.get("reason") else ""
+        reason = f" ({run['reason'].splitlines()[0]})" if run.get("reason") else ""
         told = f"is {run['status']}{reason}; run it again"
     raise EdgesimError(f"{folder}: {told}, or leave it out")
 

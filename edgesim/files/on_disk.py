@@ -1,5 +1,6 @@
 """Files that a power cut leaves as they are."""
 
+import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,9 +24,18 @@ def sync(paths: Sequence[Path]) -> None:
 
 
 def sync_names(folder: Path) -> None:
-    """Have the names of a folder's files on the disk, after files were renamed; raises OSError."""
-    if sys.platform != "win32":
+    """Have the names of a folder's files on the disk, after files were renamed, where its file system can do that.
+
+    Raises OSError.
+    """
+    if sys.platform == "win32":
+        return
+    try:
         _sync(folder, os.O_RDONLY)
+    except OSError as error:
+        # Some file systems know no such thing for folders, and a folder that cannot be read cannot be opened for it.
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES):
+            raise
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def draw_front(trials: pd.DataFrame, front: pd.DataFrame, measures: Sequence[str
 
 
 def draw_importance(importances: Mapping[str, Mapping[str, float]]) -> Figure:
-    """A panel for each measure: a bar for each knob, its share of how the measure varies over trials."""
+    """A panel for each measure: a bar for each knob, its share of what tells the best trials from the others."""
     told = {measure: shares for measure, shares in importances.items() if shares}
     names = list(next(iter(told.values())))
     with style.figure(*style.panel_size(len(told), 0.9 + 0.25 * len(names))) as figure:

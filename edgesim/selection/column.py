@@ -39,15 +39,13 @@ class Column:
         """Values of the rows asked about: an index, an array of them, or a mask."""
         if self._all is not None:
             return self._all[rows]
-        if rows is _all_rows(self._length):
-            return self._whole()
         if np.ndim(rows) == 0:
             return self[np.array([rows])][0]
         rows = np.asarray(rows)
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
         if len(rows) == self._length:
-            return self._whole()[rows]
+            return self._whole() if rows is _all_rows(self._length) else self._whole()[rows]
         if self._some is None:
             # Memory of rows that nobody asks about is never touched.
             self._some = np.empty(self._length), np.zeros(self._length, dtype=bool)

@@ -12,7 +12,7 @@ from edgesim.terminal.plain import options_named
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_COMMAND_OR_OPTION = re.compile(r"edgesim [^;)]*|--([a-z][a-z-]*)")
+_COMMAND_OR_OPTION = re.compile(r"edgesim [^;)`]*|(?<![^\s(`'])--([a-z][a-z-]*)")
 """Commands that a message tells to type keep their options."""
 _OTHER_NAMES = {"knob": "knobs", "objective": "objectives", "set": "overrides"}
 _OF_EXECUTORS = ("address",)

@@ -105,7 +105,9 @@ def convert_(
 @app.command()
 @plain_errors
 def show(
-    file: Annotated[str, typer.Argument(help="A recording of any format, or the name of a file under traces/.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A recording of any format, or the name of a file under traces/.")
+    ],
     format_: FormatOption = None,
     require: RequireOption = None,
     length_s: LengthOption = None,

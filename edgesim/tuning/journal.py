@@ -186,7 +186,8 @@ class Journal:
         self.mine.clear()
 
     def importances(self) -> dict[str, dict[str, float]]:
-        """Of each measure that is sought the share of each knob, by its key, in how it varies (PED-ANOVA).
+        """Of each measure that is sought the share of each knob, by its key, in what tells the best tenth of the trials
+        from the others (PED-ANOVA).
 
         Empty where there are fewer than two knobs, or too few trials that reached what is sought.
         """
@@ -337,7 +338,8 @@ def opened(
             study.set_user_attr("tuning", facts)
         elif (key := first_difference(before, facts)) is not None:
             changed = key.removeprefix("inputs.")
-            told = "holds a tuning of something else" if changed == key else "its trials ran with other files or code"
+            of_inputs = key.partition(".")[0] == "inputs"
+            told = "its trials ran with other files or code" if of_inputs else "holds a tuning of something else"
             raise EdgesimError(f"{out}: {told} ({changed} differs); choose another --out, or --fresh")
     worker = f"worker-{os.getpid()}-{secrets.token_hex(4)}"
     lease = Lease(folder / worker, "the folder of a tuning")

@@ -56,10 +56,15 @@ class Task:
 
     def a_cell(self) -> list[PlannedRun]:
         """The runs of some cell at the knobs' ends; raises `EdgesimError` where the config refuses all of them."""
+        return self.runs(self._values_of_a_cell())
+
+    def _values_of_a_cell(self) -> dict[str, Value]:
         refusal = None
-        for values in itertools.product(*(knob.ends for knob in self.knobs)):
+        for ends in itertools.product(*(knob.ends for knob in self.knobs)):
+            values = {knob.key: value for knob, value in zip(self.knobs, ends, strict=True)}
             try:
-                return self.runs({knob.key: value for knob, value in zip(self.knobs, values, strict=True)})
+                self.runs(values)
+                return values
             except EdgesimError as error:
                 refusal = refusal or error
         assert refusal is not None
@@ -68,11 +73,11 @@ class Task:
     def inputs(self) -> dict[str, list[str]]:
         """Hashes of the files and the code that cells name, by ``section.key`` as `input_digests` has them."""
         found: dict[str, set[str]] = {}
-        firsts = {knob.key: knob.ends[0] for knob in self.knobs}
+        some = self._values_of_a_cell()
         for knob in self.knobs:
             for value in knob.choices or knob.ends:
                 try:
-                    (run,) = self.runs(firsts | {knob.key: value}, [0])
+                    (run,) = self.runs(some | {knob.key: value}, [0])
                 except EdgesimError:
                     # A failed trial, which reads no file.
                     continue
@@ -145,11 +150,8 @@ def make_task(
     return task
 
 
-def finished_cells(task: Task, out: Path) -> list[tuple[dict[str, Value], Seen]]:
-    """Cells of the task whose runs a study's folder has, all finished, and what these have of the objectives.
-
-    Raises `EdgesimError` where the study is of something else.
-    """
+def cells_planned(task: Task, out: Path) -> list[dict[str, Value]]:
+    """Cells of the plan in a study's folder; raises `EdgesimError` where the study is of something else."""
     plan = read_plan(out)
     names = task.names
     cells: dict[str, dict[str, Value]] = {}
@@ -163,8 +165,16 @@ def finished_cells(task: Task, out: Path) -> list[tuple[dict[str, Value], Seen]]
             what = f"holds a study of other runs ({key} differs in {run.folder})"
             raise EdgesimError(f"{out}: {what}; choose another --out")
         cells[json.dumps(values)] = values
+    return [*cells.values()]
+
+
+def finished_cells(task: Task, out: Path, planned: Sequence[dict[str, Value]]) -> list[tuple[dict[str, Value], Seen]]:
+    """Cells of a plan whose runs a study's folder has, all finished, and what these have of the objectives.
+
+    Raises `EdgesimError` where a run cannot be read.
+    """
     found = []
-    for values in cells.values():
+    for values in planned:
         parameters = [knob.parameter(values[knob.key]) for knob in task.knobs]
         runs = [(run, out / run.folder) for run in task.runs(values)]
         if None not in parameters and all(simulation.why_run(folder, run.config) is None for run, folder in runs):

@@ -23,7 +23,7 @@ from edgesim.tuning.journal import forget, need_optuna, opened
 from edgesim.tuning.knobs import Spec
 from edgesim.tuning.sayings import say_begin, say_trial
 from edgesim.tuning.search import pruner, search
-from edgesim.tuning.task import base_of, finished_cells, make_task, named_of
+from edgesim.tuning.task import base_of, cells_planned, finished_cells, make_task, named_of
 from edgesim.tuning.trial import Trials
 
 
@@ -80,11 +80,12 @@ def tune(
     out = folder_for(out, config, "tune", [task.a_cell()[0].config])
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)
-    known = [] if is_new else finished_cells(task, out)
+    planned = [] if is_new else cells_planned(task, out)
+    known = [] if fresh else finished_cells(task, out, planned)
     anew: Collection[str] = ()
     if fresh and not is_new:
         forget(out)
-        known, anew = [], [run.folder for run in read_plan(out).runs]
+        anew = [run.folder for run in read_plan(out).runs]
     study = Study(out.name, [], target, task.reference)
     if is_new:
         grow(study, out)
@@ -111,7 +112,8 @@ def tune(
             told, importances = journal.told(), journal.importances()
     except KeyboardInterrupt as interrupt:
         status = interrupt.status if isinstance(interrupt, Stopped) else INTERRUPTED
-        raise Stopped(f"stopped; all runs are saved, and the same command goes on with {out}", status) from None
+        same = "the same command without --fresh" if fresh else "the same command"
+        raise Stopped(f"stopped; all runs are saved, and {same} goes on with {out}", status) from None
     with console.status("summing up"):
         write_summary(out)
     return conclude(out, task, told, importances, judge, jobs, fresh, console)

@@ -90,7 +90,7 @@ def test_an_option_of_another_algorithm_is_refused_with_its_owner(pair):
         # No server half is near: that of 'moon' cannot be combined.
         ({"server": "moonn"}, "^algorithm.server: unknown server 'moonn'; known: own, .*, safa$"),
         ({"name": "fedprox", "mu": -1.0}, "^algorithm 'fedprox': algorithm.mu: input should be greater than or equal"),
-        ({"name": "fedprox", "mou": 1.0}, "unknown key 'algorithm.mou', did you mean 'mu'"),
+        ({"name": "fedprox", "mou": 1.0}, "unknown key 'algorithm.mou', did you mean 'algorithm.mu'"),
         (
             {"name": "fedprox", "server": "safa", "lag_tolerance": -1},
             "^algorithm 'fedprox with server safa': algorithm.lag_tolerance: input should be greater than or equal",

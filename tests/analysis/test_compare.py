@@ -150,11 +150,11 @@ def test_what_is_given_twice_or_lacks_a_target_is_refused(study):
 @pytest.mark.parametrize(
     ("told", "is_held", "said"),
     [
-        ({"status": "interrupted"}, False, "was stopped; `edgesim resume FOLDER` goes on, or leave it out"),
+        ({"status": "interrupted"}, False, "was stopped; resume it with `edgesim resume FOLDER`, or leave it out"),
         (
             {"status": "running"},
             False,
-            "is lost (its process is gone); `edgesim resume FOLDER` goes on, or leave it out",
+            "is lost (its process is gone); resume it with `edgesim resume FOLDER`, or leave it out",
         ),
         ({"status": "running"}, True, "is running; wait for its end, or leave it out"),
         (

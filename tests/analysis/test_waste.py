@@ -131,6 +131,10 @@ def test_useful_and_wasted_work_add_up_to_all_activities_round_by_round(rows, me
         assert parts.to_numpy() == pytest.approx(spent[column].sum().to_numpy(), rel=1e-12, abs=1e-12)
     whole = totals(work).sum()
     assert whole["bits"] == sum(row[6] for row in rows)
+    share = wasted_share_j(table, updates(*merged))
+    if whole["joules"] > 0:
+        # Promised to the last digit.
+        assert share == totals(work).drop("useful", errors="ignore")["joules"].sum() / whole["joules"]
 
 
 @settings(max_examples=40)

@@ -85,7 +85,7 @@ def bare_s(runs, folder, count):
     processes = [context.Process(target=carry_out, args=share) for share in shares]
     for process in processes:
         process.start()
-    begin.wait()
+    begin.wait(60)
     took_s = seconds(lambda: [process.join() for process in processes])
     assert [process.exitcode for process in processes] == [0] * count
     return took_s

@@ -1,3 +1,4 @@
+import errno
 import os
 import sys
 
@@ -36,3 +37,17 @@ def test_an_error_leaves_what_was_there(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         write()
     assert [(left.name, left.read_text()) for left in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+def test_a_file_system_that_cannot_have_names_on_the_disk_is_written_to_all_the_same(tmp_path, monkeypatch):
+    real = os.fsync
+
+    def fsync(handle):
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with in_place_of(tmp_path / "a.txt", on_disk=True) as part:
+        part.write_text("new")
+    assert (tmp_path / "a.txt").read_text() == "new"

@@ -28,6 +28,8 @@ def called(text, out=None, fresh=False, user_code=True, executor=None, knobs=())
         ("--knob x: unknown", "knobs x: unknown"),
         ("(edgesim run --fresh begins again); or --fresh", "(edgesim run --fresh begins again); or fresh=True"),
         ("a --set for each", "a --set for each"),
+        ("/data/a--out: cannot be written", "/data/a--out: cannot be written"),
+        ("`edgesim resume a` goes on, or choose another --out", "`edgesim resume a` goes on, or choose another out"),
     ],
 )
 def test_options_become_arguments_but_in_commands(capsys, typed, given):

@@ -24,7 +24,9 @@ class Listed(Partition):
 
     def further_devices(self, device_count: int) -> int:
         """How many devices of the file a run of ``device_count`` leaves out."""
-        device = numbers_of(read_columns(find("partitions", self.file, ".parquet"), (DEVICE,))[DEVICE])
+        device = numbers_of(
+            read_columns(find("partitions", self.file, ".parquet", "data.partition_options.file"), (DEVICE,))[DEVICE]
+        )
         return int(np.count_nonzero(np.unique(device) >= device_count))
 
     def divide(
