@@ -166,14 +166,13 @@ def figures_as_text(monkeypatch):
 
 
 @pytest.fixture
-def scenario(tmp_path, monkeypatch, studies_here):
-    """Starts a scenario as typed, in ``tmp_path``, but in this process and without a study's figures."""
+def drawing_scenario(tmp_path, monkeypatch, studies_here):
+    """Starts a scenario as typed, in ``tmp_path``, but in this process."""
     import typer
     from typer.testing import CliRunner
 
     monkeypatch.syspath_prepend(SCENARIOS)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda folders, out: [])
     monkeypatch.setenv("COLUMNS", "200")
 
     def start(script, *arguments):
@@ -184,6 +183,13 @@ def scenario(tmp_path, monkeypatch, studies_here):
         return result
 
     return start
+
+
+@pytest.fixture
+def scenario(drawing_scenario, monkeypatch):
+    """Starts a scenario as `drawing_scenario` does, without a study's figures."""
+    monkeypatch.setattr("edgesim.scenario.closing.draw", lambda folders, out: [])
+    return drawing_scenario
 
 
 @pytest.fixture(scope="session")

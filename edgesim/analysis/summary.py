@@ -105,9 +105,12 @@ def write_summary(study_folder: Path, known: KeptMeasures | None = None) -> Path
     return path
 
 
-def summary_is_current(study_folder: Path) -> bool:
-    """Whether ``summary.csv`` is what `write_summary` would write; raises `EdgesimError` where there is no study."""
-    return Made(study_folder).current("summary", digest_of_study(read_study(study_folder))) is not None
+def current_summary(study_folder: Path) -> pd.DataFrame:
+    """The table of `summarise`, read where ``summary.csv`` is still current; raises `EdgesimError` as that does."""
+    if Made(study_folder).current("summary", digest_of_study(read_study(study_folder))) is None:
+        return summarise(study_folder)
+    # Copied, since pandas warns of a table of many columns that was just read when one is added.
+    return pd.read_csv(study_folder / "summary.csv").copy()
 
 
 def notes(summary: pd.DataFrame, study_folder: Path) -> list[str]:

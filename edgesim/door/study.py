@@ -10,7 +10,7 @@ import pandas as pd
 from edgesim.analysis import compare as comparing
 from edgesim.analysis.runs import Study as Plan
 from edgesim.analysis.runs import read_study
-from edgesim.analysis.summary import summarise, summary_is_current
+from edgesim.analysis.summary import current_summary
 from edgesim.door.configs import Config, Overrides, folder_for, values_of, with_set
 from edgesim.door.run import Run, as_html, as_line, made
 from edgesim.errors import EdgesimError
@@ -51,9 +51,7 @@ class StudyResult:
 
     def table(self) -> pd.DataFrame:
         """The summary: a row for each combination of knobs, with means over seeds and 95 % intervals."""
-        if summary_is_current(self.folder):
-            return pd.read_csv(self.folder / "summary.csv")
-        return summarise(self.folder)
+        return current_summary(self.folder)
 
     def compare(
         self,

@@ -27,7 +27,7 @@ from edgesim.analysis.participation import (
 from edgesim.analysis.runs import Run, read_study
 from edgesim.analysis.skew import holdings, skew
 from edgesim.analysis.static_pairs import is_static
-from edgesim.analysis.summary import notes, summarise, summary_is_current
+from edgesim.analysis.summary import current_summary, notes
 from edgesim.analysis.waste import AMOUNTS, totals, work_by_kind
 from edgesim.errors import EdgesimError
 from edgesim.migration import migrated
@@ -330,7 +330,7 @@ def print_study(folder: Path, console: Console) -> None:
     study = read_study(folder)
     if not study.finished:
         raise EdgesimError(f"{folder}: no run of the study is finished; run it again, or show one of its run folders")
-    summary = pd.read_csv(folder / "summary.csv") if summary_is_current(folder) else summarise(folder)
+    summary = current_summary(folder)
     knobs = list(summary.columns[: summary.columns.get_loc("seeds")])
     same = [knob for knob in knobs if summary[knob].nunique(dropna=False) == 1]
     told = ", ".join(f"{knob} {plain(summary[knob].iloc[0])}" for knob in same)

@@ -7,7 +7,7 @@ import pytest
 from edgesim.analysis import kept_measures
 from edgesim.analysis.kept_measures import KeptMeasures
 from edgesim.analysis.runs import read_study, runs_of
-from edgesim.analysis.summary import footnotes, notes, summarise, summary_is_current, write_summary
+from edgesim.analysis.summary import current_summary, footnotes, notes, summarise, write_summary
 from edgesim.errors import EdgesimError
 
 LOW, MIDDLE, HIGH = 0.6, 0.74, 0.8
@@ -196,16 +196,26 @@ def test_a_run_without_a_finished_round_is_refused(tmp_path, run_writer):
         _ = run.rounds
 
 
-def test_a_summary_is_written_again_when_it_was_edited_or_a_run_has_changed(study):
+def test_a_summary_is_made_again_when_it_was_edited_or_a_run_has_changed(study, monkeypatch):
+    made = []
+
+    def counted(folder, *known):
+        made.append(folder)
+        return summarise(folder, *known)
+
+    monkeypatch.setattr("edgesim.analysis.summary.summarise", counted)
     path = write_summary(study)
     first = path.read_bytes()
-    assert summary_is_current(study)
+    whole = current_summary(study)
+    assert len(made) == 1
     path.write_bytes(first[:-2])
-    assert not summary_is_current(study)
+    pd.testing.assert_frame_equal(current_summary(study), whole, check_dtype=False)
+    assert len(made) == 2
     assert write_summary(study).read_bytes() == first
     config = next(study.glob("*/run.json"))
     config.write_text(config.read_text() + "\n")
-    assert not summary_is_current(study)
+    current_summary(study)
+    assert len(made) == 4
 
 
 def test_notes_are_kept_while_nothing_that_they_say_has_changed(study):

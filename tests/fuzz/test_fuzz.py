@@ -20,7 +20,7 @@ from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 
-ALL = int(os.environ.get("EDGESIM_FUZZ", "3000"))
+ALL = int(os.environ.get("EDGESIM_FUZZ", "1500"))
 SHARE = {"combination": 0.25, "config": 0.2, "run folder": 0.15, "content file": 0.2}
 """Of all inputs; the other kinds share what is left."""
 

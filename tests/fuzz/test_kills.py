@@ -1,6 +1,6 @@
 """Killed and stopped runs and studies leave nothing behind, and can be read and started again.
 
-``EDGESIM_KILLS=200`` kills and stops so many instead of 6.
+``EDGESIM_KILLS=200`` kills and stops so many instead of 3.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ALL = int(os.environ.get("EDGESIM_KILLS", "6"))
+ALL = int(os.environ.get("EDGESIM_KILLS", "3"))
 
 
 @pytest.mark.slow
