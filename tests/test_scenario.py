@@ -82,21 +82,21 @@ def test_scenarios_run_quickly_and_leave_their_tables(tmp_path, scenario, script
 
 
 def check_figures(folder, names):
-    figures = [*folder.rglob("*.png")]
+    figures = [figure for figure in folder.rglob("*.png") if figure.stem in names]
     assert {figure.stem for figure in figures} == names
     assert all(figure.stat().st_size > 10_000 for figure in figures)
     assert all(figure.with_suffix(".svg").exists() for figure in figures)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", ["fedteddi.py", "tune_tmax.py"])
-def test_a_scenario_as_typed_leaves_tables_and_figures(tmp_path, script):
+def test_a_scenario_as_typed_leaves_tables_and_figures(tmp_path):
+    script = "fedteddi.py"
     command = [sys.executable, str(SCENARIOS / script), "--quick", "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     check_tables(tmp_path, script)
     names = {figure.stem for figure in tmp_path.rglob("*.png")}
-    assert names >= FIGURES.get(script, SEEN)
+    assert names >= FIGURES[script]
     check_figures(tmp_path, names)
 
 
@@ -111,16 +111,19 @@ def saved():
 @pytest.mark.slow
 @pytest.mark.parametrize(("script", "arguments"), QUICK)
 def test_every_scenario_leaves_tables_and_figures(tmp_path, drawing_scenario, monkeypatch, saved, script, arguments):
-    """Each draws all its figures; of one that many scenarios draw only the first is laid out and saved.
-
-    To save them is half the time of a scenario.
+    """Each draws all its figures; of one that many scenarios draw only the first is laid out and saved, which takes
+    half the time of a scenario.
     """
     drawn, before = set(), set(saved)
 
     def save_new(figure, stem):
         drawn.add(stem.name)
-        if stem.name in saved:
-            return []
+        if stem.name in before:
+            empty = [stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg")]
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            for file in empty:
+                file.touch()
+            return empty
         saved.add(stem.name)
         return save(figure, stem)
 

@@ -622,10 +622,10 @@ def test_replay_takes_all_devices_of_the_file_and_their_recorded_speeds_and_link
 
 
 @pytest.mark.slow
-def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_path):
-    command = [sys.executable, str(SCENARIOS / "partitions.py"), "--seeds", "2", "--alpha", "0.1", "--devices", "20"]
-    done = subprocess.run([*command, "--out", "out"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_the_partition_scenario_prints_the_skew_of_every_law_and_draws_each(tmp_path, drawing_scenario):
+    arguments = ["--seeds", "2", "--alpha", "0.1", "--devices", "20", "--out", "out"]
+    done = drawing_scenario("partitions.py", *arguments)
+    assert done.exit_code == 0, done.stderr
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
     assert rows["classes"][-6:-3] == ["2", "2", "2"]
     assert float(rows["iid"][-3]) < 0.5 < 1.2 < float(rows["dirichlet"][-3])

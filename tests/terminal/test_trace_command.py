@@ -3,8 +3,6 @@
 import json
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -273,17 +271,16 @@ def test_help_is_everywhere(command):
 
 
 @pytest.mark.slow
-def test_the_scenario_draws_any_traces_side_by_side(folder):
+def test_the_scenario_draws_any_traces_side_by_side(folder, drawing_scenario):
     edgesim("trace", "convert", "log.json", "phones.parquet")
-    script = str(ROOT / "scenarios/trace_anatomy.py")
     for arguments in (
         ["--devices", "300", "--out", "a"],
         ["phones.parquet", "sample-week", "--no-published", "--out", "b"],
     ):
-        done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        done = drawing_scenario("trace_anatomy.py", *arguments)
+        assert done.exit_code == 0, done.stderr
         assert (folder / arguments[-1] / "trace_anatomy.png").stat().st_size > 10_000
     assert "sample-week" in done.stdout
-    done = subprocess.run([sys.executable, script, "up"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    done = drawing_scenario("trace_anatomy.py", "up")
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
     assert "up: is no availability recording" in done.stderr

@@ -262,7 +262,6 @@ DEEP = {
     "resnet10-bn-imagenet": 1e-9,
     "resnet18-gn": 1e-9,
     "resnet18-bn-imagenet": 1e-9,
-    "resnet34-gn-imagenet": 1e-9,
     "resnet34-bn-imagenet": 1e-9,
 }
 QUICK = "torchvision:shufflenet_v2_x0_5"
