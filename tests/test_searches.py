@@ -1,5 +1,6 @@
 """Scenarios that choose seeds and cells: what they run and what they say of it."""
 
+import re
 import runpy
 import sys
 from collections import Counter
@@ -70,6 +71,17 @@ def planned(monkeypatch, *arguments):
     (only,) = studies
     runs = Counter((run.knobs["policy"], run.knobs["tmax_s"]) for run in only.runs)
     return {tmax_s: count for (_, tmax_s), count in runs.items()}, only.reference
+
+
+@pytest.mark.slow
+def test_a_fresh_search_tells_only_of_cells_that_it_asked_for(scenario):
+    def told(*arguments):
+        said = scenario("tune_tmax.py", "--quick", "--jobs", "1", "--out", "out", *arguments)
+        assert said.exit_code == 0, said.output
+        return set(re.findall("Tmax [0-9.]+ s on [0-9]+ MHz", said.output))
+
+    assert len(told("--trials", "3")) == 3
+    assert len(told("--trials", "1", "--fresh")) == 1
 
 
 def test_the_demo_has_twelve_seeds_at_its_first_deadline_and_compares_with_fedteddi(monkeypatch):

@@ -33,7 +33,7 @@ def sync_names(folder: Path) -> None:
     try:
         _sync(folder, os.O_RDONLY)
     except OSError as error:
-        # Some file systems know no such thing for folders, and a folder that cannot be read cannot be opened for it.
+        # Some file systems cannot sync folders, and a folder that cannot be read cannot be opened for it.
         if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.EACCES):
             raise
 
@@ -43,7 +43,7 @@ def in_place_of(path: Path, on_disk: bool = False) -> Iterator[Path]:
     """Within this context another file is written that then takes the place of one: that is never there in part.
 
     With ``on_disk`` it is not after a power cut either, and all files renamed in its folder before are on the disk
-    under their names. An error removes the other file, and leaves the one as it was.
+    under their names, where `sync_names` can do that. An error removes the other file, and leaves the one as it was.
     """
     part = own_file(path.with_name(f"{path.name}.part"))
     try:

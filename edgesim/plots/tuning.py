@@ -72,7 +72,7 @@ def draw_importance(importances: Mapping[str, Mapping[str, float]]) -> Figure:
             axes.barh([quantity(name).name for name in names], values, color=_COLOR, height=0.6)
             for place, value in enumerate(values):
                 axes.text(value + 0.01, place, f"{value:.2f}", va="center", fontsize=7)
-            axes.set(xlim=(0, 1.15), xlabel=f"share of {quantity(measure).name} (1)")
+            axes.set(xlim=(0, 1.15), xlabel=f"importance for {quantity(measure).name} (1)")
             axes.grid(axis="x")
             axes.grid(visible=False, axis="y")
             axes.invert_yaxis()

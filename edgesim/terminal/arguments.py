@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from edgesim.errors import EdgesimError
+from edgesim.runs.processes import Stopped
 from edgesim.terminal.plain import options_named
 
 P = ParamSpec("P")
@@ -33,7 +34,7 @@ def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
         with options_named() as is_outermost:
             try:
                 return function(*args, **kwargs)
-            except EdgesimError as error:
+            except (EdgesimError, Stopped) as error:
                 if is_outermost:
                     error.args = (_COMMAND_OR_OPTION.sub(lambda found: _argument(found, known), str(error)),)
                 raise

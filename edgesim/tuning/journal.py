@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FOLDER = "tuning"
 """Of the journal, in the study's."""
 _FILE = "journal.log"
+_LEFT_OUT = "left_out"
 _NAME = "edgesim"
 _STREAM, _UNTRIED = "tuning.sampler", "tuning.untried"
 _SEEDS = 1 << 31
@@ -159,14 +160,19 @@ class Journal:
         trial.report(value, rung)
         return bool(trial.should_prune())
 
+    def leave_out(self, cells: Iterable[Mapping[str, Value]]) -> None:
+        """Have `add` leave out cells from now on, also for processes that open the journal later."""
+        self.study.set_user_attr(_LEFT_OUT, sorted(map(_key, cells)))
+
     def add(self, values: Mapping[str, Value], seen: Seen) -> None:
-        """Note a trial whose runs were finished before it was asked for."""
+        """Note a trial whose runs were finished before it was asked for, unless its cell is left out."""
         from optuna.trial import create_trial
 
         short = {"target": seen.short} if math.isfinite(seen.short) else {}
         parameters = {knob.key: knob.parameter(values[knob.key]) for knob in self.knobs}
         with self._locked():
-            if _key(values) in {_key(one.values) for one in self.told()}:
+            left_out = self.study.user_attrs.get(_LEFT_OUT, [])
+            if _key(values) in {*left_out, *(_key(one.values) for one in self.told())}:
                 return
             self.study.add_trial(
                 create_trial(
@@ -186,8 +192,7 @@ class Journal:
         self.mine.clear()
 
     def importances(self) -> dict[str, dict[str, float]]:
-        """Of each measure that is sought the share of each knob, by its key, in what tells the best tenth of the trials
-        from the others (PED-ANOVA).
+        """Shares of the knobs, by key, in what sets the best tenth of the trials apart (PED-ANOVA), for each measure.
 
         Empty where there are fewer than two knobs, or too few trials that reached what is sought.
         """

@@ -54,13 +54,14 @@ def tune(
     ``runs/`` and the file's name with ``-tune``) count together. The runs are those of a study in ``out``; finished
     ones that it has already answer trials before any is asked. A trial that can no longer be among the best ``judge``
     is given up (``prune``). At the end the ``judge`` best cells are run over as many fresh seeds, in the folder ``out``
-    with ``-fresh`` behind its name. With ``fresh`` nothing that is there counts: the trials are asked from the first
-    on, and their runs begin from the start. ``jobs`` runs are at work at a time; with the same ``seed`` and ``jobs``
-    one process asks the same trials. ``user_code`` is whether configs may name code outside edgesim. Scripts call this
-    below ``if __name__ == "__main__":``, since the processes read them again.
+    with ``-fresh`` behind its name. With ``fresh`` all trials are asked anew, their runs begin from the start, and
+    cells that are there already no longer count unless a trial asks for them. ``jobs`` runs are at work at a time;
+    with the same ``seed`` and ``jobs`` one process asks the same trials. ``user_code`` is whether configs may name
+    code outside edgesim. Scripts call this below ``if __name__ == "__main__":``, since the processes read them
+    again.
 
     Needs Optuna. Raises `EdgesimError` for bad input, before anything is written, and where all trials fail. Ctrl-C,
-    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call goes on.
+    SIGTERM and SIGUSR1 save all runs and raise `Stopped`; the same call, without ``fresh``, goes on.
     """
     need_optuna()
     if executor_in_use() is not None:
@@ -95,6 +96,8 @@ def tune(
             closing(Crew()) as crew,
             opened(out, task.facts(), task.knobs, task.objectives, seed) as journal,
         ):
+            if fresh:
+                journal.leave_out(planned)
             for values, found in known:
                 journal.add(values, found)
             rule = pruner(journal, task.objectives, max(1, judge)) if prune else None

@@ -158,7 +158,7 @@ def test_what_is_given_twice_or_lacks_a_target_is_refused(study):
         ),
         ({"status": "running"}, True, "is running; wait for its end, or leave it out"),
         (
-            {"status": "failed", "reason": "a loss is no number"},
+            {"status": "failed", "reason": "a loss is no number\nin round 3"},
             False,
             "is failed (a loss is no number); run it again, or leave it out",
         ),

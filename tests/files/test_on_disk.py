@@ -1,5 +1,6 @@
 import errno
 import os
+import stat
 import sys
 
 import pytest
@@ -43,11 +44,18 @@ def test_a_file_system_that_cannot_have_names_on_the_disk_is_written_to_all_the_
     real = os.fsync
 
     def fsync(handle):
-        if os.path.isdir(f"/proc/self/fd/{handle}"):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
         real(handle)
 
+    def write():
+        with in_place_of(tmp_path / "a.txt", on_disk=True) as part:
+            part.write_text("new")
+
     monkeypatch.setattr(os, "fsync", fsync)
-    with in_place_of(tmp_path / "a.txt", on_disk=True) as part:
-        part.write_text("new")
+    number = errno.EINVAL
+    write()
     assert (tmp_path / "a.txt").read_text() == "new"
+    number = errno.EIO
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        write()

@@ -22,8 +22,10 @@ from edgesim.analysis.summary import summarise
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
 from edgesim.runs.lease import leased
+from edgesim.runs.processes import Stopped
 from edgesim.runs.records import read_run
 from edgesim.studies.ledger import read_ledger
+from edgesim.tuning.task import make_task
 
 TIMING = {"rounds": 16, "learning": {"training": "none"}, "data": {"dataset": "none"}, "round": {"payload_bits": 1e7}}
 LEARNING = {"stop_at_s": 8, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
@@ -318,6 +320,46 @@ def test_fresh_asks_all_trials_anew_and_runs_their_runs_again_with_the_same_byte
     assert {path.name: content(path) for path in out.glob("tmax*")} == bytes_before
     again_judged = when_made(tmp_path / "out-fresh")
     assert all(again_judged[name] > judged[name] for name in judged)
+
+
+def test_cells_of_before_a_fresh_tuning_count_no_longer_until_a_trial_asks_for_them(tmp_path):
+    out = tmp_path / "out"
+    tuned(out, trials=3)
+    first = tuned(out, trials=1, fresh=True).trials
+    assert len(first) == 1
+    pd.testing.assert_frame_equal(tuned(out, trials=1).trials, first)
+    later = tuned(out, trials=3).trials
+    assert len(later) == 3
+    assert not later["imported"].any()
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_is_stopped_says_how_to_go_on(tmp_path, monkeypatch, fresh):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("edgesim.tuning.tune.search", stop)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    out = tmp_path / "out"
+    with pytest.raises(Stopped) as stopped:
+        tuned(out, fresh=fresh)
+    how = " without fresh=True" if fresh else ""
+    assert str(stopped.value) == f"stopped; all runs are saved, and the same command{how} goes on with {out}"
+    words = ["--knob", "round.tmax_s=0.4,0.8", "--objective", "energy-j", "--out", tmp_path / "typed"]
+    status, said = edgesim("tune", tmp_path / "run.toml", *words, *["--fresh"] * fresh)
+    assert status == 130
+    how = " without --fresh" if fresh else ""
+    assert said.endswith(f"stopped; all runs are saved, and the same command{how} goes on with {tmp_path / 'typed'}")
+
+
+def test_files_and_code_of_cells_are_found_where_the_first_cell_is_refused():
+    policies = ["edgesim.selection.random_choice.RandomChoice", "random"]
+    knobs = {"devices.count": [2, 6], "round.count": [3, 2], "selection.policy": policies}
+    base = TIMING | {"round": TIMING["round"] | {"admission": "count", "count": 2}}
+    task = make_task(base, knobs, ["energy-j"], None, 1, 0)
+    with pytest.raises(EdgesimError, match=r"round\.count"):
+        task.runs({key: values[0] for key, values in knobs.items()})
+    assert "selection.policy" in task.inputs()
 
 
 def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
