@@ -354,12 +354,13 @@ def test_what_is_stopped_says_how_to_go_on(tmp_path, monkeypatch, fresh):
 
 def test_files_and_code_of_cells_are_found_where_the_first_cell_is_refused():
     policies = ["random", "edgesim.selection.random_choice.RandomChoice"]
-    knobs = {"devices.count": [2, 6], "round.count": [3, 2], "selection.policy": policies}
+    knobs = {"devices.count": [2, 6], "round.count": [3, 4], "selection.policy": policies}
     base = TIMING | {"round": TIMING["round"] | {"admission": "count", "count": 2}}
     task = make_task(base, knobs, ["energy-j"], None, 1, 0)
     with pytest.raises(EdgesimError, match=r"round\.count"):
         task.runs({key: values[0] for key, values in knobs.items()})
-    assert "selection.policy" in task.inputs()
+    # Of both policies.
+    assert len(task.inputs()["selection.policy"]) == 2
 
 
 def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
