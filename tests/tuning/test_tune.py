@@ -353,7 +353,7 @@ def test_what_is_stopped_says_how_to_go_on(tmp_path, monkeypatch, fresh):
 
 
 def test_files_and_code_of_cells_are_found_where_the_first_cell_is_refused():
-    policies = ["random", "edgesim.selection.random_choice.RandomChoice"]
+    policies = ["best-channel", "edgesim.selection.random_choice.RandomChoice"]
     knobs = {"devices.count": [2, 6], "round.count": [3, 4], "selection.policy": policies}
     base = TIMING | {"round": TIMING["round"] | {"admission": "count", "count": 2}}
     task = make_task(base, knobs, ["energy-j"], None, 1, 0)
