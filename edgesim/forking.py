@@ -143,7 +143,7 @@ def _check_past(run: Path, config: RunConfig, round: int) -> None:
     rounds = read_table(run, "rounds")["round"]
     last = int(rounds.max()) if len(rounds) else 0
     if round < 1 or round >= last + (told["status"] != "finished"):
-        raise EdgesimError(f"--at-round {round}: expected a round before the last one of {run} ({last})")
+        raise EdgesimError(f"--at-round {round}: expected a round from 1 on, before the last one of {run} ({last})")
     then, now = told.get("inputs", {}), input_digests(config)
     if key := next((key for key in now if then.get(key) != now[key]), None):
         raise EdgesimError(f"{run}: {key} has changed since it ran, so that its past is another; run it again first")

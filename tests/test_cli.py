@@ -131,7 +131,7 @@ def test_an_option_that_is_a_key_of_the_config_leads_to_set(config, option, said
         (["compare"], "missing argument 'RUN_OR_STUDY...'"),
         (["show", "a", "b"], "got unexpected extra argument(s) (b)"),
         (["show", "--outt"], "no such option: --outt"),
-        (["study", "run", "x", "--executor", "slurm"], "invalid value for '--executor'"),
+        (["study", "run", "x", "--executor", "slurm"], "invalid value for '--executor': 'slurm' is not one of"),
         (["study", "rn"], "no such command 'rn'. Did you mean 'run'?"),
         (["trace", "show"], "missing argument 'FILE'"),
     ],

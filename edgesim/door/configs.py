@@ -106,3 +106,8 @@ def folder_for(out: str | Path | None, config: object, kind: str, complete: Iter
         return Path("runs") / Path(config).stem
     told = "\n".join(each.model_dump_json(by_alias=True) for each in complete)
     return Path("runs") / f"{kind}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def paths_of(folders: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Paths of one folder or of several."""
+    return [Path(folder) for folder in ([folders] if isinstance(folders, str | Path) else folders)]

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from edgesim.analysis.runs import runs_of
+from edgesim.door.configs import paths_of
 from edgesim.terminal.arguments import names_arguments
 from edgesim.terminal.console import PlainConsole
 
 
 @names_arguments
-def draw(folders: Sequence[str | Path], out: str | Path | None = None, round: int | None = None) -> list[Path]:
+def draw(
+    folders: str | Path | Sequence[str | Path], out: str | Path | None = None, round: int | None = None
+) -> list[Path]:
     """Save every figure that run folders, or one study folder, support, as PNG and SVG; answers the files.
 
     They go to ``plots`` of the one folder, or to ``comparison`` beside several, unless ``out`` says otherwise.
@@ -18,7 +21,7 @@ def draw(folders: Sequence[str | Path], out: str | Path | None = None, round: in
     from edgesim.plots import gallery
     from edgesim.plots.groups import beyond_labels
 
-    paths = [Path(folder) for folder in folders]
+    paths = paths_of(folders)
     if out is None and paths:
         out = paths[0] / "plots" if len(paths) == 1 else paths[0].parent / "comparison"
     console = PlainConsole(stderr=True)

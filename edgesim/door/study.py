@@ -11,7 +11,7 @@ from edgesim.analysis import compare as comparing
 from edgesim.analysis.runs import Study as Plan
 from edgesim.analysis.runs import read_study
 from edgesim.analysis.summary import current_summary
-from edgesim.door.configs import Config, Overrides, folder_for, values_of, with_set
+from edgesim.door.configs import Config, Overrides, folder_for, paths_of, values_of, with_set
 from edgesim.door.run import Run, as_html, as_line, made
 from edgesim.errors import EdgesimError
 from edgesim.studies import running
@@ -105,7 +105,7 @@ class StudyResult:
 
 @names_arguments
 def compare(
-    folders: Sequence[str | Path],
+    folders: str | Path | Sequence[str | Path],
     metric: str | Sequence[str],
     by: str = "policy",
     reference: str | None = None,
@@ -122,8 +122,7 @@ def compare(
     comparison. Raises `EdgesimError` for runs that are not pairs.
     """
     metrics = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
-    paths = [Path(folder) for folder in folders]
-    return comparing.compare(paths, metrics, by, reference, within, target, difference)
+    return comparing.compare(paths_of(folders), metrics, by, reference, within, target, difference)
 
 
 @names_arguments

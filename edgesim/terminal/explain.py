@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ _UNITS = UNITS | {
     "samples_per_s": "samples per s",
 }
 """Units by the end of a name, the longest that fits."""
+_SYMBOL = re.compile("[a-z]_[a-z]")
+"""Symbols of formulas, such as FedGen's ``a_s``, do not end with a unit."""
 
 
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
@@ -46,7 +49,7 @@ class Key:
         """Type, unit, bounds and default, after the name."""
         last = self.name.rpartition(".")[2]
         parts = [_type(self.field.annotation)]
-        ends = [end for end in _UNITS if last.endswith(f"_{end}")]
+        ends = [end for end in _UNITS if last.endswith(f"_{end}") and not _SYMBOL.fullmatch(last)]
         parts += [f"in {_UNITS[max(ends, key=len)]}"] if ends else []
         parts += [bounds] if (bounds := _bounds([self.field.annotation, *self.field.metadata])) else []
         default = self.field.get_default(call_default_factory=True, validated_data={})

@@ -59,7 +59,8 @@ def _in_a_line(main: Callable[..., Any], *args: Any, **kwargs: Any) -> NoReturn:
         status = main(*args, **kwargs | {"standalone_mode": False})
     except _UsageError as error:
         # Empty where the help has been printed instead.
-        if said := " ".join(error.format_message().split()).removesuffix("."):
+        # Some versions of the library leave in what Pydantic puts before its reasons.
+        if said := " ".join(error.format_message().split()).removesuffix(".").replace("Value error, ", ""):
             remedy = f"`{error.ctx.command_path} --help` shows what it takes" if error.ctx else ""
             told = f"error: {said[0].lower()}{said[1:]}{' ' if said.endswith('?') else '; '}{remedy}"
             print(printable(told.removesuffix("; "), keep=""), file=sys.stderr)

@@ -168,7 +168,7 @@ def _print_table(out: Path, task: Task, rows: pd.DataFrame, fresh: pd.DataFrame,
         texts = [row_text(row, objective) for objective in task.objectives]
         if len(fresh):
             anew = judged.get(_key(task, values))
-            texts += ["" if anew is None else row_text(anew, objective) for objective in task.objectives]
+            texts += ["" if anew is None else _on_fresh(task, anew, objective) for objective in task.objectives]
         shown.add_row(*(f"{value:g}" if isinstance(value, float) else str(value) for value in values.values()), *texts)
     print_whole(console, shown)
 
@@ -192,7 +192,7 @@ def answers_of(task: Task, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.
         what = "Greatest" if objective.is_maximised else "Least"
         text = f"{what} {objective.words} (mean ± 95 %): {cell_text(task, values)}, {row_text(row, objective)}"
         if (anew := judged.get(_key(task, values))) is not None:
-            text += f" on the seeds that chose it, {row_text(anew, objective)} on fresh ones"
+            text += f" on the seeds that chose it, {_on_fresh(task, anew, objective)} on fresh ones"
         edges = [knob.key for knob in task.knobs if _is_at_edge(knob, values[knob.key])]
         told.append(text + (f"; that is the edge of {' and '.join(edges)}, widen it." if edges else "."))
     if len(task.objectives) == 1 and len(fresh) > 1:
@@ -201,6 +201,14 @@ def answers_of(task: Task, summary: pd.DataFrame, best: pd.DataFrame, fresh: pd.
         if _key(task, first) != _key(task, cells_of(task, best.head(1))[0]):
             told.append(f"On the fresh seeds {cell_text(task, first)} comes first of the {len(fresh)} judged again.")
     return told
+
+
+def _on_fresh(task: Task, row: Mapping[Any, Any], objective: Any) -> str:
+    """What a cell has of an objective on the fresh seeds, and on how many of them where runs failed."""
+    made = int(row["seeds"])
+    return row_text(row, objective) + (
+        f" ({made} of {task.seeds} seeds; the runs of the others failed)" if made < task.seeds else ""
+    )
 
 
 def _first(task: Task, rows: pd.DataFrame, objective: Any) -> tuple[list[dict[str, Any]], dict[Any, Any]]:

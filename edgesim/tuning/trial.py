@@ -76,7 +76,9 @@ class Trials:
         grow(self._of([run for cell in cells for run in cell.runs]), self.out)
         title = f"trial {', '.join(str(cell.number) for cell in cells)}"
         outcomes: dict[int, Outcome] = {}
-        left = list(cells)
+        # A cell that has run is not given up: what it would save is spent.
+        over = [cell for cell in cells if self._has_run(cell)]
+        left = [cell for cell in cells if cell not in over]
         for rung, part in enumerate(RUNGS if prune else ()):
             rounds = {run.folder: round(part * expected_rounds(run.config)) for cell in left for run in cell.runs}
             due = [run for cell in left for run in cell.runs if self._is_due(run, rounds)]
@@ -90,11 +92,19 @@ class Trials:
                     self._give_up(cell, reason)
                     outcomes[cell.number] = Outcome("pruned", so_far, reason)
             left = [cell for cell in left if cell.number not in outcomes]
+        left += over
         endings = self._run(title, [run for cell in left for run in cell.runs], {})
         return outcomes | {cell.number: self._outcome(cell, endings) for cell in left}
 
     def _of(self, runs: Sequence[PlannedRun]) -> Study:
         return Study(self.study.name, runs, self.study.target, self.study.reference)
+
+    def _has_run(self, cell: Cell) -> bool:
+        """Whether all runs of a cell are finished, and none of them is to begin anew."""
+        return all(
+            run.folder not in self.anew and simulation.why_run(self.out / run.folder, run.config) is None
+            for run in cell.runs
+        )
 
     def _is_due(self, run: PlannedRun, rounds: Mapping[str, int]) -> bool:
         """Whether a run has not come to the rung's round yet."""

@@ -53,6 +53,7 @@ def test_compare_is_what_the_command_compares(timing):
     ]
     assert "<table" in compared._repr_html_()
     pd.testing.assert_frame_equal(edgesim.compare(["out"], ["arrived"]).table, compared.table)
+    pd.testing.assert_frame_equal(edgesim.compare("out", "arrived").table, compared.table)
 
 
 def test_planned_runs_may_be_given_instead_of_a_base(timing):

@@ -27,6 +27,8 @@ def lines(key):
             "devices.a_s_per_sample: a number, in s per sample, at least 0, at most 1e+10, default 0.0005",
         ),
         ("devices.links.file", "devices.links.file: a text, needed"),
+        # A symbol of a formula, not seconds.
+        ("a_s", "algorithm.a_s (option of algorithm 'fedgen'): a number, at least 0, at most 1e+06, default 1.0"),
         (
             "data.partition_options.shards_per_device",
             "data.partition_options.shards_per_device (option of partition 'shards'): a whole number, at least 1, "

@@ -17,7 +17,7 @@ from stopped_runs import content
 from two_processes import one_killed
 from typer.testing import CliRunner
 
-from edgesim import Study, grid, run_study, tune
+from edgesim import Study, grid, run_study, simulation, tune
 from edgesim.analysis.summary import summarise
 from edgesim.cli import app
 from edgesim.errors import EdgesimError
@@ -361,6 +361,39 @@ def test_files_and_code_of_cells_are_found_where_the_first_cell_is_refused():
         task.runs({key: values[0] for key, values in knobs.items()})
     # Of both policies.
     assert len(task.inputs()["selection.policy"]) == 2
+
+
+def test_a_cell_that_has_run_is_not_given_up(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    whole = tuned(out, trials=4).trials
+    assert "pruned" in set(tuned(tmp_path / "pruned", trials=4, judge=1, prune=True).trials["status"])
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("edgesim.tuning.tune.search", stop)
+        with pytest.raises(Stopped):
+            tuned(out, trials=4, fresh=True)
+    later = tuned(out, trials=4, judge=1, prune=True).trials
+    assert set(later["status"]) == {"complete"}
+    assert not later["imported"].any()
+    assert sorted(later["energy_j"]) == sorted(whole["energy_j"])
+
+
+def test_a_fresh_seed_whose_run_fails_is_told_and_its_cell_is_not_first(tmp_path, monkeypatch):
+    run = simulation.run
+
+    def fails(config, folder, *how, **knobs):
+        if config.seed == 3 and config.round.tmax_s == found_first.best["tmax_s"].iloc[0]:
+            raise EdgesimError("the band is too narrow")
+        return run(config, folder, *how, **knobs)
+
+    found_first = tuned(tmp_path / "first", trials=4, seeds=2, judge=0)
+    monkeypatch.setattr("edgesim.simulation.run", fails)
+    found = tuned(tmp_path / "out", trials=4, seeds=2, judge=2)
+    assert "(1 of 2 seeds; the runs of the others failed) on fresh ones" in found.answers[0]
+    assert "comes first of the 2 judged again" in found.answers[1]
 
 
 def test_fresh_tunes_for_another_objective_in_the_same_folder(tmp_path):
