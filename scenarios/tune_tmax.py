@@ -132,11 +132,9 @@ def main(
     # Runners-up are told too, so none is given up.
     how: dict[str, Any] = {"target": target, "seeds": seeds, "jobs": jobs, "prune": False, "judge": 0, "fresh": fresh}
     tuned = edgesim.tune(base, knobs, names, trials, out, set=set_, **how)
-    asked = tuned.trials[tuned.trials["status"] == "complete"]
-    cells_asked = set(zip(asked["tmax_s"].astype(float), asked["bandwidth_hz"].astype(float), strict=True))
-    table = edgesim.StudyResult(out).table()
     # With --fresh the study may have cells of trials that were forgotten.
-    found = table[table.apply(lambda row: of_row(row) in cells_asked, axis=1)]
+    asked = tuned.trials.loc[tuned.trials["status"] == "complete", ["tmax_s", "bandwidth_hz"]]
+    found = edgesim.StudyResult(out).table().merge(asked.astype(float))
     chosen = {cell for measure in MEASURES for cell in best(found, measure, 1 + RUNNERS_UP)}
     judged_out = out.with_name(f"{out.name}-fresh")
     again = cells(base, sorted(chosen), range(seeds, 2 * seeds), set_)

@@ -4,7 +4,7 @@ import copy
 import itertools
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,7 +166,7 @@ def _knob(key: str, spec: Spec) -> Knob:
         if low >= high:
             raise EdgesimError(f"--knob {key}={low:g}:{high:g}: expected a range whose first number is the smaller one")
         return Knob(key, low=low, high=high)
-    values = list(spec) if isinstance(spec, Sequence) and not isinstance(spec, str) else []
+    values = list(spec) if isinstance(spec, Iterable) and not isinstance(spec, str) else []
     if len(values) < 2:
         raise EdgesimError(f"--knob {key}: has no range; {_FORM}")
     if twice := [value for value in values if values.count(value) > 1]:

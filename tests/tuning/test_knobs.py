@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,12 @@ def test_ranges_and_lists_are_read_as_a_config_file_would():
         "e": [True, False],
         "f": ["1:2", "3:4"],
     }
+
+
+def test_values_from_python_may_be_an_array_but_not_a_single_number():
+    assert check_knobs(BASE, {"round.tmax_s": np.array([0.5, 1.0])}) == check_knobs(BASE, {"round.tmax_s": [0.5, 1.0]})
+    with pytest.raises(EdgesimError, match=r"--knob round\.tmax_s: has no range"):
+        check_knobs(BASE, {"round.tmax_s": 0.5})
 
 
 def test_a_range_is_logarithmic_from_a_decade_on_and_whole_where_the_config_takes_no_fractions():
