@@ -22,12 +22,14 @@ demo: .venv/ready
 
 PYTEST = $(PY) -m pytest -n $(JOBS) --dist worksteal --ignore tests/benchmarks
 
-# What a change can break, in a few minutes, with a third of each large family of cases (tests/conftest.py); everything.
+# What a change can break, in a few minutes, with a third of each large family of cases (tests/conftest.py); everything,
+# with each benchmark once at its least size (tests/benchmarks/sizes.py).
 test: lint
 	$(PYTEST) -m 'not slow'
 
 test-all: test
 	$(PYTEST) -m slow
+	EDGESIM_BENCH=least $(PY) -m pytest tests/benchmarks -n $(JOBS) --dist worksteal -rs
 
 lint: .venv/ready
 	$(PY) -m ruff check .
@@ -48,7 +50,8 @@ gpu: .venv/ready
 	$(PY) -m pytest tests/learning tests/runs/test_saved.py tests/test_simulation.py -k 'on_a_gpu'
 	$(PY) -m pytest tests/benchmarks/test_training.py -k 'on_a_gpu' -s
 
-# Installs two other simulators into runs/peers/environments: some gigabytes. FOLDER=data: Fashion-MNIST's IDX files.
+# The table of docs/speed.md, in a quarter of an hour on two quiet cores. Installs two other simulators into
+# runs/peers/environments once: some gigabytes. FOLDER: that of Fashion-MNIST's IDX files.
 peers: .venv/ready
 	$(PY) tests/benchmarks/peers/run.py $(if $(FOLDER),--folder $(FOLDER))
 

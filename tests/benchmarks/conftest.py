@@ -1,14 +1,22 @@
-"""What benchmarks of policies decide on."""
+"""What benchmarks share: one run of each without times at the least size, and what policies decide on."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sizes import IS_LEAST, size
 
 from edgesim.selection.view import RoundView
 from edgesim.streams import Streams
 
-DEVICES, CLASSES = 1000, 100
+DEVICES, CLASSES = size(1000, 40), 100
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """At the least size nothing is repeated: pytest-benchmark calls each function once and keeps no times."""
+    if IS_LEAST:
+        config.option.benchmark_disable = True
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from sizes import size
 
 from edgesim.config import AlgorithmConfig
 from edgesim.learning.algorithms import make_algorithm
@@ -18,7 +19,8 @@ from edgesim.learning.norms import norm
 from edgesim.learning.torch_settings import reproducible
 from edgesim.streams import Streams
 
-UPDATES, PARAMETERS, CLASSES, TURNS = 500, 2_500_000, 10, 5
+CLASSES = 10
+UPDATES, PARAMETERS, TURNS = size((500, 2_500_000, 5), (10, 1000, 1))
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from sizes import size
 
 from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 
-POLICIES, SEEDS, ROUNDS, CLASSES = ("random", "best-channel", "fedcs", "availability-first"), 50, 300, 10
+POLICIES, CLASSES = ("random", "best-channel", "fedcs", "availability-first"), 10
+SEEDS, ROUNDS = size((50, 300), (6, 60))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_policies_of_200_runs_are_compared(benchmark, folders):
     done = benchmark.pedantic(run, rounds=3, warmup_rounds=1)
     benchmark.extra_info["processor_s"] = min(taken_s)
     print(f"processor time: {min(taken_s):.2f} s")
-    assert done.stdout.count("corrected, n = 50") == 2 * 6
+    assert done.stdout.count(f"corrected, n = {SEEDS}") == 2 * 6
     assert "policy = " not in done.stdout
 
 

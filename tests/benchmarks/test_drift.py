@@ -5,6 +5,7 @@ Aim: under 600 ms, where the yardstick takes some 250 ms.
 
 import numpy as np
 import pytest
+from sizes import size
 
 from edgesim.config_file import parse
 from edgesim.learning.datasets import Dataset
@@ -12,7 +13,7 @@ from edgesim.learning.drift import make_law, resolve_data
 from edgesim.learning.drift.law import Setting, When
 from edgesim.streams import Streams
 
-DEVICES, CLASSES = 1_000_000, 10
+DEVICES, CLASSES = size(1_000_000, 1000), 10
 EVEN, FIRST = [0.1] * CLASSES, [0.5, 0.5] + [0.0] * (CLASSES - 2)
 LAWS = {
     "rotation": {"law": "rotation"},

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import simpy
+from sizes import size
 
 from edgesim import simulation
 from edgesim.config_file import parse
@@ -16,7 +17,8 @@ from edgesim.engine import run_parts
 from edgesim.engine.clock import Clock
 from edgesim.runs.records import read_table
 
-DEVICES, ROUNDS, TRIES = 30, 300, 5
+DEVICES = 30
+ROUNDS, TRIES = size((300, 5), (3, 1))
 SPARED = 3
 """Events that a process of SimPy for each task would take beside those of a run: its start, word of the end of its
 upload, and its own end. They are counted as if they happened, since the aims were set on them, and since a run that

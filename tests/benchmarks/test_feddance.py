@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from sizes import size
 
 from edgesim.learning.models import new_model
 from edgesim.learning.selection_overhead import of_feddance, of_oort
@@ -19,7 +20,7 @@ from edgesim.streams import Streams
 from edgesim.traces.interval_table import IntervalTable
 from edgesim.traces.intervals import Intervals
 
-DEVICES, PLACES = 100_000, 100
+DEVICES, PLACES = size((100_000, 100), (1000, 10))
 EVERYONE = np.arange(DEVICES)
 
 
@@ -86,7 +87,7 @@ def test_time_to_select_among_a_hundred_thousand(benchmark, yardstick_s, phones,
     random = np.random.default_rng(2)
     selector = make_selector(policy, {}, DEVICES, 10)
     for r in range(1, 51):
-        selector.hear(report(r, random, random.choice(DEVICES, 500, replace=False)))
+        selector.hear(report(r, random, random.choice(DEVICES, DEVICES // 200, replace=False)))
     ready_s, now_s = random.random(DEVICES), 250_000.0
     estimates = SimpleNamespace(
         places=lambda: PLACES,

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from sizes import size
 
 from edgesim.config import DataConfig
 from edgesim.learning.datasets import load_dataset
 
-CLASSES, PER_CLASS, SIZE = 50, 100, 64
+SIZE = 64
+CLASSES, PER_CLASS = size((50, 100), (2, 10))
 
 
 @pytest.fixture

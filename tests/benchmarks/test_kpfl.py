@@ -10,6 +10,7 @@ import pytest
 import torch
 from rich.console import Console
 from rich.table import Table
+from sizes import size
 from torch import nn
 
 from edgesim.learning.algorithms.data_free import teaching
@@ -18,12 +19,12 @@ from edgesim.learning.model_pool import frozen, pass_bytes
 from edgesim.learning.models import new_model
 
 CASES = {
-    "digits mlp": ("mlp", (1, 8, 8), 50, 20),
-    "small-cnn": ("small-cnn", (3, 32, 32), 10, 2),
-    "ResNet-10": ("resnet10-bn", (3, 32, 32), 4, 1),
+    "digits mlp": ("mlp", (1, 8, 8), *size((50, 20), (2, 0))),
+    "small-cnn": ("small-cnn", (3, 32, 32), *size((10, 2), (2, 0))),
+    "ResNet-10": ("resnet10-bn", (3, 32, 32), *size((4, 1), (2, 0))),
 }
 """Model, image, models in the pool, repetitions; 50 ResNets take 50 / 4 of the time of 4."""
-BATCH = 128
+BATCH = size(128, 4)
 
 
 def plain_loop(modules, images, labels, weights):

@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
+from sizes import size
 
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.partitions.dealing import hands
 from edgesim.streams import Streams
 
-LABELS = np.tile(np.arange(10), 6000)
+LABELS = np.tile(np.arange(10), size(6000, 60))
 
 
-@pytest.mark.parametrize("devices", [1_000, 10_000])
+@pytest.mark.parametrize("devices", size([1_000, 10_000], [10, 20]))
 @pytest.mark.parametrize("name", [*(name for name in PARTITIONS if name != "listed"), "yardstick"])
 def test_dealing(benchmark, name, devices):
     if name == "yardstick":

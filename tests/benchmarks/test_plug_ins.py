@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sizes import IS_LEAST, size
 
 from edgesim.engine.decision import admit
 from edgesim.selection import best_channel, make_selector
 
 MOST = 1.05
 """Times the built-in one."""
-DECISIONS, TURNS = 300, 15
+DECISIONS, TURNS = size((300, 15), (3, 1))
 
 
 @pytest.fixture
@@ -38,4 +39,4 @@ def test_decisions_through_a_plug_in_take_as_long_as_built_in(view, copied):
     assert taken["best-channel"].tolist() == taken[copied].tolist()
     ratio = min(took_s[copied]) / min(took_s["best-channel"])
     print(f"{1e6 * min(took_s['best-channel']) / DECISIONS:.1f} us a decision, plug-in {ratio:.3f} times that")
-    assert ratio <= MOST
+    assert IS_LEAST or ratio <= MOST

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from sizes import size
 
 from edgesim import simulation
 from edgesim.config_file import parse
@@ -12,15 +13,15 @@ from edgesim.runs.records import read_table
 @pytest.mark.parametrize("buffer", [10, 100])
 def test_finished_tasks_per_second_of_fedbuff(benchmark, tmp_path, buffer):
     """Aim: 10,000 per second of wall time, 1,000 devices at work of 100,000."""
-    tasks = 20_000
+    tasks, devices, at_work = size((20_000, 100_000, 1000), (200, 1000, 100))
     settings = parse(
         {
             "rounds": tasks // buffer,
-            "devices": {"count": 100_000},
+            "devices": {"count": devices},
             "round": {
                 "protocol": "buffered",
                 "admission": "count",
-                "count": 1000,
+                "count": at_work,
                 "protocol_options": {"buffer": buffer},
                 "payload_bits": 1e6,
                 "tmax_s": 10.0,
@@ -30,9 +31,8 @@ def test_finished_tasks_per_second_of_fedbuff(benchmark, tmp_path, buffer):
         },
         "benchmark",
     )
-    cpu_s = time.process_time()
+    wall_s, cpu_s = -time.perf_counter(), -time.process_time()
     benchmark.pedantic(lambda: simulation.run(settings, tmp_path), rounds=1)
-    cpu_s = time.process_time() - cpu_s
-    benchmark.extra_info["tasks_per_s"] = tasks / benchmark.stats.stats.mean
-    benchmark.extra_info["tasks_per_cpu_s"] = tasks / cpu_s
+    wall_s, cpu_s = wall_s + time.perf_counter(), cpu_s + time.process_time()
+    benchmark.extra_info |= {"tasks_per_s": tasks / wall_s, "tasks_per_cpu_s": tasks / cpu_s}
     assert read_table(tmp_path, "rounds")["arrived"].sum() == tasks

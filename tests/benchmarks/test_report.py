@@ -11,13 +11,15 @@ import subprocess
 import sys
 
 import pytest
+from sizes import IS_LEAST, size
 
 from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.runs.records import read_table
 
+ROUNDS = size(1_000, 5)
 CONFIG = {
-    "rounds": 1_000,
+    "rounds": ROUNDS,
     "devices": {"count": 100},
     "round": {
         "tmax_s": 1.0,
@@ -35,7 +37,7 @@ CONFIG = {
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reported") / "run"
     simulation.run(parse(CONFIG, "benchmark"), folder)
-    assert len(read_table(folder, "activities")) > 299_000
+    assert len(read_table(folder, "activities")) > 299 * ROUNDS
     return folder
 
 
@@ -75,5 +77,5 @@ def test_the_page_of_300_000_bars_is_usable_in_chromium(run):
         browser.close()
     ready_ms, drawn_ms = min(times)
     print(f"\nusable after {ready_ms:.0f} ms, whole timeline drawn in {drawn_ms:.0f} ms")
-    assert ready_ms <= 2_000
-    assert drawn_ms <= 400
+    assert IS_LEAST or ready_ms <= 2_000
+    assert IS_LEAST or drawn_ms <= 400

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from sizes import size
 
 from edgesim import simulation
 from edgesim.config_file import parse
@@ -14,15 +15,15 @@ from edgesim.runs import checkpoints
 from edgesim.runs.records import RunWriter, read_run
 
 CNN = {
-    "rounds": 8,
+    "rounds": size(8, 2),
     "learning": {"model": "fedteddi-cnn", "steps": 2, "pretrain": False, "back_end": "loop"},
     "data": {"dataset": "cifar-like.npz", "partition": "iid", "samples_per_device": 20},
     "round": {"admission": "count", "count": 10, "payload_bits": 17_881_664.0, "tmax_s": 6.0},
     "evaluation": {"samples": 100, "every": 4},
 }
 TIMING = {
-    "rounds": 60,
-    "devices": {"count": 10_000},
+    "rounds": size(60, 2),
+    "devices": {"count": size(10_000, 100)},
     "data": {"dataset": "none"},
     "learning": {"training": "none"},
     "round": {"tmax_s": 6.0, "payload_bits": 17_881_664.0, "admission": "count", "count": 30, "computes": "selected"},
@@ -73,7 +74,8 @@ def test_how_long_a_run_of_ten_thousand_devices_takes_to_go_on(benchmark, tmp_pa
     class Enough(KeyboardInterrupt):
         pass
 
-    config = parse(TIMING | {"rounds": 1000}, "benchmark")
+    last = size(1000, 5)
+    config = parse(TIMING | {"rounds": last}, "benchmark")
 
     def until(round: int) -> float:
         started_s = time.perf_counter()
@@ -83,11 +85,11 @@ def test_how_long_a_run_of_ten_thousand_devices_takes_to_go_on(benchmark, tmp_pa
                 raise Enough
 
         with suppress(Enough):
-            simulation.run(config, tmp_path, on_round, checkpoint_s=0.5 if round == 999 else 1e9)
+            simulation.run(config, tmp_path, on_round, checkpoint_s=size(0.5, 0.0) if round == last - 1 else 1e9)
         return time.perf_counter() - started_s
 
     fresh_s = until(1)
-    until(999)
+    until(last - 1)
     went_on_from = int(checkpoints.files(tmp_path)[0].name.split("-")[1])
     resumed_s = benchmark.pedantic(lambda: until(went_on_from + 1), rounds=1)
     assert read_run(tmp_path)["resumed"] == [{"went_on_from": went_on_from}]

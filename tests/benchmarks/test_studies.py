@@ -6,14 +6,15 @@ import time
 from multiprocessing import get_context
 
 from rich.console import Console
+from sizes import size
 
 from edgesim import Study, grid, run_study, simulation
 from edgesim.analysis.summary import write_summary
 from edgesim.studies.ledger import read_ledger
 
-RUNS = 400
+RUNS = size(400, 4)
 BASE = {
-    "rounds": 100,
+    "rounds": size(100, 2),
     "learning": {"training": "none"},
     "data": {"dataset": "none"},
     "round": {"payload_bits": 1e7},
@@ -54,9 +55,8 @@ def test_the_ledger_of_four_hundred_runs_and_what_a_study_takes_beside_them(benc
     own_cpu_s += processor_s()
     quiet = Console(file=io.StringIO())
     study_cpu_s = -processor_s()
-    benchmark.pedantic(lambda: run_study(runs, tmp_path / "study", 1, quiet), rounds=1)
+    study_s = seconds(lambda: benchmark.pedantic(run_study, (runs, tmp_path / "study", 1, quiet)))
     study_cpu_s += processor_s()
-    study_s = benchmark.stats["mean"]
     again_s = seconds(lambda: run_study(runs, tmp_path / "study", 1, quiet))
     (tmp_path / "study/summary.csv").unlink()
     table_s = seconds(lambda: write_summary(tmp_path / "study"))
@@ -99,8 +99,8 @@ def test_two_jobs_beside_one(benchmark, tmp_path):
     runs = study(RUNS)
     quiet = Console(file=io.StringIO())
     one_s = seconds(lambda: run_study(runs, tmp_path / "one", 1, quiet))
-    benchmark.pedantic(lambda: run_study(runs, tmp_path / "two", 2, quiet), rounds=1)
-    times = one_s / benchmark.stats["mean"]
+    two_s = seconds(lambda: benchmark.pedantic(run_study, (runs, tmp_path / "two", 2, quiet)))
+    times = one_s / two_s
     bare = {count: bare_s(runs.runs, tmp_path / f"bare-{count}", count) for count in (1, 2)}
     bare_times = bare[1] / bare[2]
     benchmark.extra_info |= {"one_s": one_s, "times": times, "bare_times": bare_times, "of_bare": times / bare_times}

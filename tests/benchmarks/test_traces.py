@@ -12,6 +12,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sizes import IS_LEAST, size
 
 from edgesim.runs.records import read_table
 from edgesim.streams import Streams
@@ -22,9 +23,9 @@ from edgesim.traces.models.renewal import Renewal
 from edgesim.traces.readers import read_recording
 from edgesim.traces.session_statistics import anatomy
 
-PHONES = 107_749
+PHONES = size(107_749, 500)
 PERIODS_EACH = 28
-CAPACITIES = 500_000
+CAPACITIES = size(500_000, 500)
 WEEK_S = 604_800.0
 
 
@@ -74,7 +75,7 @@ def test_converting_a_behaviour_trace_of_the_originals_size(benchmark, tmp_path)
     cost = benchmark.pedantic(lambda: cost_of(CONVERT, path, tmp_path / "week.parquet"), rounds=1)
     found = read_recording(tmp_path / "week.parquet").available
     assert found.device_count == PHONES
-    assert len(found.device) > 2.9e6
+    assert len(found.device) > 27 * PHONES
     benchmark.extra_info |= cost | {"file_mb": path.stat().st_size / 1e6}
 
 
@@ -103,7 +104,7 @@ def test_generating_a_week_of_as_many_phones_as_fedscale_has(benchmark):
     assert found.device_count == PHONES
 
 
-MILLION = 1_000_000
+MILLION = size(1_000_000, 1000)
 SESSIONS_A_DAY = 15.5
 """Of a phone, those included that begin behind the instant asked about; each takes two normal draws."""
 
@@ -125,7 +126,7 @@ def test_drawing_when_a_million_phones_are_available(benchmark, until):
     cost = benchmark.pedantic(lambda: cost_of(GENERATE, MILLION, t_s), rounds=1)
     # The process begins a day before the first instant.
     draws = 2 * MILLION * SESSIONS_A_DAY * (1 + t_s / 86_400)
-    generator, some = np.random.default_rng(0), np.empty(1_000_000)
+    generator, some = np.random.default_rng(0), np.empty(MILLION)
     started = time.process_time()
     for _ in range(round(draws / len(some))):
         generator.standard_normal(out=some)
@@ -149,11 +150,11 @@ def test_bytes_per_interval_of_a_table(benchmark, week):
 
 
 @pytest.mark.parametrize("question", ["available", "available_until", "next_available"])
-@pytest.mark.parametrize("ids", [10_000, PHONES])
+@pytest.mark.parametrize("ids", [size(10_000, 50), PHONES])
 def test_asking_about_many_devices_at_one_instant(benchmark, week, question, ids):
     """Aim: about 1 ms for 10,000 devices."""
     table, asked = IntervalTable(week, "wrap"), np.arange(ids)
-    instants = iter(np.random.default_rng(0).uniform(0, 10 * WEEK_S, 1_000_000))
+    instants = iter(np.random.default_rng(0).uniform(0, 10 * WEEK_S, MILLION))
     arguments = (1e9,) if question == "available_until" else ()
     benchmark(lambda: getattr(table, question)(asked, next(instants), *arguments))
 
@@ -161,13 +162,13 @@ def test_asking_about_many_devices_at_one_instant(benchmark, week, question, ids
 def test_a_million_questions_at_random_instants_over_100_000_devices(benchmark, week):
     """Aim: under 1 s; beside it, one binary search per question over all starts as NumPy does it."""
     table, rng = IntervalTable(week, "wrap"), np.random.default_rng(0)
-    ids, when_s = rng.integers(0, 100_000, 1_000_000), rng.uniform(0, WEEK_S, 1_000_000)
+    ids, when_s = rng.integers(0, size(100_000, PHONES), MILLION), rng.uniform(0, WEEK_S, MILLION)
     share = benchmark(lambda: table.available(ids, when_s)).mean()
     starts_s = np.sort(week.start_s)
     started = time.perf_counter()
     np.searchsorted(starts_s, when_s)
     benchmark.extra_info["one_searchsorted_s"] = time.perf_counter() - started
-    assert share == pytest.approx(0.2026, abs=0.01)
+    assert share == pytest.approx(0.2026, abs=size(0.01, 0.1))
 
 
 def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of_its_own(benchmark, week):
@@ -175,7 +176,7 @@ def test_the_next_time_with_enough_devices_where_every_recording_has_a_length_of
     lengths_s = np.random.default_rng(0).integers(7, 14, PHONES) * 86_400.0
     table = IntervalTable(Intervals(week.device, week.start_s, week.end_s, lengths_s), "wrap")
     most = np.count_nonzero(table.available(np.arange(PHONES), 3e6))
-    when_s = benchmark.pedantic(lambda: table.next_time_with(most + 500, 3e6), rounds=1)
+    when_s = benchmark.pedantic(lambda: table.next_time_with(most + size(500, 5), 3e6), rounds=1)
     assert when_s > 3e6
 
 
@@ -190,12 +191,12 @@ simulation.run(parse(read_toml(Path(sys.argv[1])), "benchmark"), Path(sys.argv[2
 @pytest.mark.parametrize("source", ["generated", "file"])
 def test_a_week_of_107_749_phones_with_a_round_every_100_seconds(benchmark, tmp_path, week, source):
     """Aim: under 90 s and 2 GiB, timing only, 10 selected."""
-    model = 'model = "renewal"'
+    model, count = 'model = "renewal"', size(6048, 36)
     if source == "file":
         write_intervals(tmp_path / "week.parquet", week)
         model = f'model = "table"\nfile = "{tmp_path / "week.parquet"}"\nafter_end = "wrap"'
     (tmp_path / "run.toml").write_text(f"""
-stop_at_s = 604800.0
+stop_at_s = {100.0 * count}
 [devices]
 count = {PHONES}
 [availability]
@@ -216,6 +217,6 @@ allocator = "equal_share"
     cost = benchmark.pedantic(lambda: cost_of(REPLAY, tmp_path / "run.toml", tmp_path / "run"), rounds=1)
     benchmark.extra_info |= cost
     rounds = read_table(tmp_path / "run", "rounds")
-    assert len(rounds) == 6048
-    assert rounds["selected"].tolist() == [10] * 6048
-    assert rounds["candidates"].mean() / PHONES == pytest.approx(0.2026, abs=0.005)
+    assert len(rounds) == count
+    assert rounds["selected"].tolist() == [10] * count
+    assert IS_LEAST or rounds["candidates"].mean() / PHONES == pytest.approx(0.2026, abs=0.005)

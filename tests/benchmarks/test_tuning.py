@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 from rich.console import Console
+from sizes import IS_LEAST, size
 
 from edgesim import Study, grid, run_study
 from edgesim.analysis.runs import Run
@@ -16,12 +17,12 @@ from edgesim.tuning.search import search
 from edgesim.tuning.trial import Outcome
 
 BASE = {"stop_at_s": 14, "learning": {"lr": 0.1}, "round": {"payload_bits": 1e7}}
-TMAX = [0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6]
-BAND_HZ = [5e6, 10e6, 20e6, 40e6, 80e6]
+TMAX = size([0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.25, 1.6], [0.8, 1.6])
+BAND_HZ = size([5e6, 10e6, 20e6, 40e6, 80e6], [20e6, 80e6])
 TARGET = 0.6
-SEEDS = 6
+SEEDS = size(6, 1)
 """With three the best of the cells by joules lies alone, 16 % below the next, by the luck of one seed."""
-SEARCHES = 20
+SEARCHES = size(20, 1)
 
 
 @pytest.mark.parametrize("measure", ["seconds_to_target", "joules_to_target"])
@@ -62,7 +63,7 @@ def test_how_near_the_best_of_a_grid_a_third_of_its_cells_come(benchmark, grid_o
         "median_ratio": round(float(np.median(ratios)), 4),
         "worst_ratio": round(float(ratios.max()), 4),
     }
-    assert np.median(ratios) <= 1.05
+    assert IS_LEAST or np.median(ratios) <= 1.05
 
 
 def outcome(runs, objective):

@@ -3,20 +3,21 @@
     python tests/benchmarks/peers/run.py --out runs/peers --folder data
 
 The work is `small-cnn` on Fashion-MNIST, whose IDX files the folder holds (images are made up without one), and `mlp`
-on digits. Same clients, samples, batches, epochs and network everywhere, all on the CPU. The peers are installed from
-PyPI into environments of their own below the folder (some gigabytes, once). Each side runs in every configuration of
-processes x threads that fills the cores; its best one counts. Sides take turns, and the least of the repeats' medians
-counts, as the machine may be busy with other things. Writes ``peers.json`` and ``peers.md``.
+on digits. Same clients, samples, batches, epochs, network and torch everywhere, all on the CPU. The peers are installed
+from PyPI into environments of their own below the folder (some gigabytes, once). Each side runs in every configuration
+of processes x threads that fills the cores; its best one counts. Sides take turns, and the least of the repeats'
+medians counts, as the machine may be busy with other things. Writes ``peers.json`` and ``peers.md``, the table of
+docs/speed.md, which is printed, too.
 """
 
 import argparse
 import json
 import os
-import platform
+import re
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
@@ -46,9 +47,8 @@ class Measured:
 
     work: str
     side: str
-    environment: str
-    processes: int
-    threads: int
+    how: str
+    """Processes x threads, or the back end that edgesim chose."""
     round_s: float
     accuracy: float
     versions: dict[str, str]
@@ -60,48 +60,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("runs/peers"), help="folder for environments and results")
     parser.add_argument("--environments", type=Path, help="folder of the environments; OUT/environments when absent")
-    parser.add_argument(
-        "--torch",
-        default=f"torch=={metadata.version('torch').partition('+')[0]}",
-        help="torch of the peers; that of this environment when absent",
-    )
     parser.add_argument("--folder", type=Path, help="folder of Fashion-MNIST's IDX files; images made up when absent")
     parser.add_argument("--repeats", type=int, default=3, help="how often each side takes its turn")
     parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="sides that take part")
     asked = parser.parse_args()
     environments = asked.environments or asked.out / "environments"
-    pythons = {"edgesim": sys.executable}
-    for peer in INSTALLED:
-        if peer in asked.sides:
-            pythons[peer] = str(install(peer, environments / peer, asked.torch))
-    images = made_up() if asked.folder is None else fashion_mnist(asked.folder)
-    name = "made-up-images" if asked.folder is None else "fashion-mnist"
-    works = [
-        prepare(asked.out / name, images, 600, network="small-cnn", batch=32, lr=0.05, warm_up=2, rounds=6),
-        prepare(asked.out / "digits", digits(), 14, network="mlp", batch=8, lr=0.1, warm_up=10, rounds=60),
-    ]
-    found = []
-    for work in works:
-        for repeat in range(asked.repeats):
-            for side, environment, processes, threads in turns(asked.sides, pythons):
-                measured = measure(work, side, environment, pythons[environment], processes, threads)
-                where = f"{side:8} in {environment:8} {processes} x {threads} threads"
+    pythons = dict.fromkeys(asked.sides, sys.executable)
+    pythons |= {peer: str(install(peer, environments / peer)) for peer in INSTALLED if peer in asked.sides}
+    name, images = ("made-up images", made_up(60_000, 10_000))
+    if asked.folder is not None:
+        name, images = "Fashion-MNIST", fashion_mnist(asked.folder)
+    works = {
+        name: prepare(asked.out / "images", images, 600, network="small-cnn", batch=32, lr=0.05, warm_up=2, rounds=6),
+        "digits": prepare(asked.out / "digits", digits(), 14, network="mlp", batch=8, lr=0.1, warm_up=10, rounds=60),
+    }
+    cores = len(os.sched_getaffinity(0))
+    results = []
+    for name, work in works.items():
+        for turn in range(1, asked.repeats + 1):
+            for measured in take_turns(name, work, pythons, cores):
                 how = f"{1000 * measured.round_s:8.1f} ms/round, accuracy {measured.accuracy:.3f}"
-                print(f"{work.folder.name:8} turn {repeat + 1}: {where} {how}", flush=True)
-                found.append(measured)
-    (asked.out / "peers.json").write_text(json.dumps([asdict(measured) for measured in found], indent=1) + "\n")
-    (asked.out / "peers.md").write_text(table(found))
-    print(table(found))
+                print(f"{name}, turn {turn}: {measured.side:8} {measured.how:8} {how}", flush=True)
+                results.append(measured)
+    (asked.out / "peers.json").write_text(json.dumps([asdict(measured) for measured in results], indent=1) + "\n")
+    (asked.out / "peers.md").write_text(table(results, cores))
+    print(f"\n{table(results, cores)}")
 
 
-def install(peer: str, folder: Path, torch: str) -> Path:
-    """An environment with torch and a peer, made once; its python."""
+def install(peer: str, folder: Path) -> Path:
+    """An environment with a peer and the torch of this environment, made once; its python."""
     python = folder / "bin" / "python"
     if not (folder / "ready").is_file():
-        print(f"installing {INSTALLED[peer]} and {torch} into {folder}", flush=True)
+        packages = [f"torch=={metadata.version('torch').partition('+')[0]}", INSTALLED[peer]]
+        print(f"installing {' and '.join(packages)} into {folder}", flush=True)
         venv.create(folder, with_pip=True)
-        for package in (torch, INSTALLED[peer]):
-            subprocess.run([python, "-m", "pip", "install", "--quiet", package], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
         (folder / "ready").touch()
     return python
 
@@ -118,12 +111,12 @@ def fashion_mnist(folder: Path) -> dict[str, np.ndarray]:
     }
 
 
-def made_up() -> dict[str, np.ndarray]:
-    """Ten smooth patterns under noise, as many and as large as Fashion-MNIST's images."""
+def made_up(train: int, test: int) -> dict[str, np.ndarray]:
+    """Ten smooth patterns under noise, as large as Fashion-MNIST's images, so many for training and for testing."""
     random = np.random.default_rng(0)
     patterns = np.kron(random.uniform(108, 148, (10, 7, 7)), np.ones((4, 4)))
     made = {}
-    for part, count in (("train", 60_000), ("test", 10_000)):
+    for part, count in (("train", train), ("test", test)):
         labels = random.integers(0, 10, count)
         noisy = patterns[labels] + random.normal(0, 120, (count, 28, 28))
         made |= {f"{part}_images": noisy.clip(0, 255).astype(np.uint8), f"{part}_labels": labels}
@@ -156,21 +149,26 @@ def prepare(folder: Path, data: dict[str, np.ndarray], samples: int, **knobs: An
     return work
 
 
-def turns(sides: list[str], pythons: dict[str, str]) -> Iterator[tuple[str, str, int, int]]:
-    """Side, environment, processes and threads of each measurement; the loop runs in every environment."""
-    cores = len(os.sched_getaffinity(0))
-    if "edgesim" in sides:
-        yield "edgesim", "edgesim", 0, 0  # decides by itself
-    for environment in pythons:
-        if "loop" in sides:
-            yield from (("loop", environment, 1, threads) for threads in sorted({1, cores}))
-        if environment in INSTALLED:
-            shapes = sorted({(1, 1), (1, cores), (cores, 1)})
-            yield from ((environment, environment, processes, threads) for processes, threads in shapes)
+def take_turns(name: str, work: Work, pythons: dict[str, str], cores: int) -> Iterator[Measured]:
+    """Measure each side, whose interpreter ``pythons`` holds, once in every configuration that fills the cores."""
+    title = f"`{work.network}` on {name}, {len(work.clients[0][1])} samples, batches of {work.batch}"
+    for side, python in pythons.items():
+        for processes, threads in shapes(side, cores):
+            result = measure(work, side, python, processes, threads)
+            how = result.pop("back_end") or f"{processes} x {threads}"
+            yield Measured(title, side, how, **result)
 
 
-def measure(work: Work, side: str, environment: str, python: str, processes: int, threads: int) -> Measured:
-    """Run one side in a process of its own."""
+def shapes(side: str, cores: int) -> Sequence[tuple[int, int]]:
+    """Processes and threads of each configuration of a side."""
+    if side == "edgesim":
+        return [(0, 0)]  # It decides by itself.
+    several = sorted({(1, 1), (1, cores), (cores, 1)})
+    return [shape for shape in several if shape[0] == 1] if side == "loop" else several
+
+
+def measure(work: Work, side: str, python: str, processes: int, threads: int) -> dict[str, Any]:
+    """What one side reports, run in a process of its own; ends the program with its output where it fails."""
     command = [python, str(HERE / f"side_{side}.py"), str(work.folder), str(processes), str(threads)]
     quiet = {"CUDA_VISIBLE_DEVICES": "", "FLWR_TELEMETRY_ENABLED": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     paths = [str(HERE), os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else [str(HERE)]
@@ -178,29 +176,35 @@ def measure(work: Work, side: str, environment: str, python: str, processes: int
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    result = json.loads(done.stdout.splitlines()[-1])
-    return Measured(work.folder.name, side, environment, processes, threads, **result)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
-def table(found: list[Measured]) -> str:
-    """Best of each side at each work, in milliseconds and beside the loop of the same environment."""
+def table(results: Iterable[Measured], cores: int) -> str:
+    """Best configuration of each side at each work, in milliseconds and beside the plain loop, in Markdown."""
+    best: dict[tuple[str, str], Measured] = {}
+    versions: dict[str, str] = {}
+    for measured in sorted(results, key=lambda measured: measured.round_s):
+        best.setdefault((measured.work, measured.side), measured)
+        versions |= measured.versions
     lines = [
-        f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, {date.today()}",
+        f"{cores} cores, {processor()}, {date.today()}; {', '.join(map(' '.join, versions.items()))}",
         "",
-        "| work | side | processes x threads | ms per round | the loop there | times the loop | accuracy | versions |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| work | side | ms per round | times the loop | accuracy | processes x threads |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
-    for work in dict.fromkeys(measured.work for measured in found):
-        mine = [measured for measured in found if measured.work == work]
-        for side in dict.fromkeys(measured.side for measured in mine):
-            best = min((measured for measured in mine if measured.side == side), key=lambda one: one.round_s)
-            loops = [one.round_s for one in mine if one.side == "loop" and one.environment == best.environment]
-            shape = f"{best.processes} x {best.threads}" if best.processes else "its own choice"
-            beside = f"{1000 * min(loops):.1f} | {best.round_s / min(loops):.2f}" if loops else " | "
-            versions = ", ".join(f"{name} {version}" for name, version in best.versions.items())
-            round_ms = f"{1000 * best.round_s:.1f}"
-            lines.append(f"| {work} | {side} | {shape} | {round_ms} | {beside} | {best.accuracy:.3f} | {versions} |")
+    for (work, side), measured in sorted(best.items(), key=lambda item: item[0][0]):
+        loop = best.get((work, "loop"))
+        ratio = "" if loop is None else f"{measured.round_s / loop.round_s:.2f}"
+        round_ms = f"{1000 * measured.round_s:.1f}"
+        lines.append(f"| {work} | {side} | {round_ms} | {ratio} | {measured.accuracy:.3f} | {measured.how} |")
     return "\n".join(lines) + "\n"
+
+
+def processor() -> str:
+    """Name of this machine's processor."""
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return models[0] if models else "unknown processor"
 
 
 if __name__ == "__main__":

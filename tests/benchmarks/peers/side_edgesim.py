@@ -1,4 +1,8 @@
-"""edgesim: a run by its public function, with everything that a run does (radio, energy, tables on disk)."""
+"""edgesim: a whole run, with everything that it does (radio, energy, tables on disk, checkpoints).
+
+Rounds are timed from the end of each to the end of the next, as on the other sides: the run folder's `timing` leaves
+out what lies between two rounds.
+"""
 
 import tempfile
 import time
@@ -7,7 +11,7 @@ from pathlib import Path
 
 from work import Work, asked, report
 
-import edgesim
+from edgesim import simulation
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
 from edgesim.runs.records import read_run, read_table
@@ -53,12 +57,9 @@ if __name__ == "__main__":
     ends_s: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        edgesim.run(
-            config_of(work, len(work.clients), samples), out, on_round=lambda _: ends_s.append(time.perf_counter())
-        )
+        settings = config_of(work, len(work.clients), samples)
+        simulation.run(settings, out, lambda _: ends_s.append(time.perf_counter()))
         rounds = read_table(out, "rounds")
         assert (rounds["arrived"] == len(work.clients)).all()
         back_end = read_run(out)["back_end"]
-    report(
-        work, ends_s, float(rounds["test_accuracy"].iloc[-1]), edgesim=metadata.version("edgesim"), back_end=back_end
-    )
+    report(work, ends_s, float(rounds["test_accuracy"].iloc[-1]), back_end, edgesim=metadata.version("edgesim"))

@@ -105,13 +105,17 @@ def asked() -> tuple[Work, int, int]:
     return Work.read(arguments.folder), arguments.processes, arguments.threads
 
 
-def report(work: Work, ends_s: list[float], accuracy: float, **versions: str) -> None:
-    """Print the result as the last line: seconds per round after warm-up, from the times when rounds ended."""
+def report(work: Work, ends_s: list[float], accuracy: float, back_end: str = "", **versions: str) -> None:
+    """Print the result as the last line: seconds per round after warm-up, from the times when rounds ended.
+
+    ``back_end`` is how edgesim chose to train.
+    """
     lengths_s = np.diff(ends_s)[-work.rounds :]
     assert len(lengths_s) == work.rounds
     result = {
         "round_s": statistics.median(lengths_s.tolist()),
         "accuracy": accuracy,
+        "back_end": back_end,
         "versions": {"torch": torch.__version__, **versions},
     }
     print(f"\n{json.dumps(result)}", flush=True)
