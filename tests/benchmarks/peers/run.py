@@ -67,8 +67,9 @@ def main() -> None:
     environments = asked.environments or asked.out / "environments"
     pythons = dict.fromkeys(asked.sides, sys.executable)
     pythons |= {peer: str(install(peer, environments / peer)) for peer in INSTALLED if peer in asked.sides}
-    name, images = ("made-up images", made_up(60_000, 10_000))
-    if asked.folder is not None:
+    if asked.folder is None:
+        name, images = "made-up images", made_up(60_000, 10_000)
+    else:
         name, images = "Fashion-MNIST", fashion_mnist(asked.folder)
     works = {
         name: prepare(asked.out / "images", images, 600, network="small-cnn", batch=32, lr=0.05, warm_up=2, rounds=6),
