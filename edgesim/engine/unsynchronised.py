@@ -279,7 +279,7 @@ class Unsynchronised:
 
     def lasting(self) -> dict[str, Any]:
         """As `RunProtocol.lasting`; the buffer is empty then, and no training is open."""
-        at_work = written_down(self.parts.bands, self.at_work)
+        at_work = written_down(self.parts.bands, self.at_work.values())
         return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
@@ -287,7 +287,8 @@ class Unsynchronised:
         at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
         give_back(self, remembered)
         give_back(self._idle, idle)
-        self.at_work = taken_up(self.parts.clock, at_work, lambda _: self._signals)
+        works = taken_up(self.parts.clock, at_work, lambda _: self._signals)
+        self.at_work = {working.task.device: working for working in works}
         for t_s in alarms_s:
             self._put_alarm(t_s)
 

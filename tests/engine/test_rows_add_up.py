@@ -166,6 +166,11 @@ class Told:
         assert not rows["round"].duplicated().any()
         return dict(zip(rows["round"], rows["value"], strict=True))
 
+    def is_there(self, device: int, t_s: float) -> bool:
+        """Whether a device is there at an instant, by its raw intervals."""
+        lap_s = t_s % self.length_s if math.isfinite(self.length_s) else t_s
+        return any(a <= lap_s < b for a, b in self.intervals[device])
+
     def there_s(self, device: int, start_s: float, end_s: float) -> float:
         """Seconds of a span in which a device is there, by its raw intervals."""
         if math.isinf(self.length_s):
@@ -361,6 +366,19 @@ def check_counts(told: Told) -> None:
     assert (rounds["t_start_s"].to_numpy()[1:] >= rounds["t_end_s"].to_numpy()[:-1]).all()
 
 
+def check_candidates(told: Told) -> None:
+    """Without batteries, all devices that are there and not between a task's begin and its last row are candidates."""
+    config = told.config
+    if not told.synchronous or "battery_j" in config["devices"] or config["availability"]["interruption"] != "abort":
+        return
+    begins_s = dict(zip(told.rounds["round"], told.rounds["t_start_s"], strict=True))
+    busy = [(device, begins_s.get(number), rows["t_end_s"].max()) for (device, number), rows in told.tasks.items()]
+    for row in told.rounds.itertuples():
+        at_work = {device for device, begin_s, end_s in busy if begin_s is not None and begin_s < row.t_start_s < end_s}
+        idle = set(range(config["devices"]["count"])) - at_work
+        assert row.candidates == sum(told.is_there(device, row.t_start_s) for device in idle)
+
+
 def check_updates(told: Told) -> None:
     """Each update comes from one task that arrived in its round; without reasons not to, every arrival is merged."""
     updates = told.updates
@@ -433,6 +451,7 @@ CHECKS = (
     check_availability,
     check_band,
     check_counts,
+    check_candidates,
     check_updates,
     check_waste,
     check_models_held,
