@@ -20,7 +20,7 @@ from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
-from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
+from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.work import RoundSignals, Task, Work
@@ -433,7 +433,6 @@ class Synchronous:
             late=fates.count("late"),
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
-            bits_down=bits_down(tasks),
             bandwidth_hz=sum([task.bandwidth_hz for task in tasks]),
             # Where several servers have models of their own, no server has the mean that is tested.
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,

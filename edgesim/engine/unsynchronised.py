@@ -23,7 +23,7 @@ from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
-from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
+from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.errors import EdgesimError
@@ -320,7 +320,6 @@ class Unsynchronised:
             late=0,
             dropped=fates.count("dropped"),
             jobs_trained=jobs,
-            bits_down=bits_down(self.over),
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
         values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)

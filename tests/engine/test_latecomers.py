@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from stopped_runs import assert_stops_change_nothing
 
 from edgesim import simulation
