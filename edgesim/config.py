@@ -252,8 +252,13 @@ class RoundConfig(Section):
     def _consistent(self) -> Self:
         if self.delay_knowledge == "reported" and self.computes != "candidates":
             raise ValueError("delay_knowledge = 'reported' requires computes = 'candidates'")
-        if (self.admission == "count") != (self.count is not None):
-            raise ValueError("count is needed by, and only by, admission = 'count'")
+        if self.admission == "count" and self.count is None:
+            raise ValueError("admission = 'count' needs count, how many devices it takes, such as round.count=10")
+        if self.admission != "count" and self.count is not None:
+            raise ValueError(
+                f"count is for admission = 'count', not {self.admission!r}, which takes as many devices as fit into "
+                "the band; set round.admission=count, or remove count"
+            )
         if self.leftover != "idle" and self.allocator != "least":
             raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; remove leftover")
         if self.outage is not None and self.admission == "count" and self.allocator != "least":
@@ -608,7 +613,7 @@ class RunConfig(Section):
     rounds: AtLeastOne | Annotated[list[AtLeastOne], Field(min_length=1)] | None = None
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
     stop_at_s: Seconds | None = Field(None, ge=1e-6)
-    """Simulated time at which the run ends."""
+    """Simulated time at which the run ends; with ``rounds`` given as well, whichever comes first ends it."""
     checkpoint_at: list[AtLeastOne] | None = None
     """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()
