@@ -395,6 +395,9 @@ class LearningConfig(Section):
     model: str = "mlp"
     """A name such as ``mlp`` or ``resnet18-gn`` (``edgesim list`` prints them), ``torchvision:`` and the name of one of
     its classifiers, or the dotted path of a callable that returns an ``nn.Module``."""
+    model_options: dict[str, Any] = {}
+    """Keywords with which the model's callable, or torchvision's, is called beside the shape of the images and the
+    number of classes, such as ``{ rank = 8 }``. edgesim's own models take none."""
     lr: Factor = Field(0.1, gt=0)
     """Learning rate of local training in the first round."""
     lr_decay: float = Field(0.9992, gt=0, le=1)
