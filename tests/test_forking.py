@@ -239,7 +239,7 @@ def test_a_stopped_run_can_be_forked_and_a_fork_goes_on_and_can_be_forked_too(ru
 def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
     settings = forking.prepare(run, ROUND, {"selection.policy=oort": None}, tmp_path / "fork", print, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulation, "input_digests", lambda *_: {"edgesim": "other"})
+        patch.setattr(simulation, "input_digests", lambda *_, **__: {"edgesim": "other"})
         with pytest.raises(EdgesimError, match=f"is a fork of {run} that has lost its past"):
             simulation.run(settings, tmp_path / "fork")
     for path in (tmp_path / "fork").glob("*.safetensors"):
