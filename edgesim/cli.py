@@ -107,12 +107,12 @@ def run(
 
 
 def _tell_outlook(outlook: edgesim.Outlook) -> None:
-    """Print a complete config and facts about its run; raises `EdgesimError` where it would be refused."""
+    """Print a complete config and facts about its run; only raises `EdgesimError` where that would be refused."""
+    if outlook.refused:
+        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
     say(outlook.toml())
     for about, told in outlook.facts.items():
         say(f"{about}: {told}")
-    if outlook.refused:
-        raise EdgesimError("would be refused: " + "; ".join(outlook.refused))
 
 
 @app.command()

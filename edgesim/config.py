@@ -252,8 +252,13 @@ class RoundConfig(Section):
     def _consistent(self) -> Self:
         if self.delay_knowledge == "reported" and self.computes != "candidates":
             raise ValueError("delay_knowledge = 'reported' requires computes = 'candidates'")
-        if (self.admission == "count") != (self.count is not None):
-            raise ValueError("count is needed by, and only by, admission = 'count'")
+        if self.admission == "count" and self.count is None:
+            raise ValueError("admission = 'count' needs count, how many devices it takes, such as round.count=10")
+        if self.admission != "count" and self.count is not None:
+            raise ValueError(
+                f"count is for admission = 'count', not {self.admission!r}, which takes as many devices as fit into "
+                "the band; set round.admission=count, or remove count"
+            )
         if self.leftover != "idle" and self.allocator != "least":
             raise ValueError(f"allocator = {self.allocator!r} leaves nothing over; remove leftover")
         if self.outage is not None and self.admission == "count" and self.allocator != "least":
@@ -390,6 +395,9 @@ class LearningConfig(Section):
     model: str = "mlp"
     """A name such as ``mlp`` or ``resnet18-gn`` (``edgesim list`` prints them), ``torchvision:`` and the name of one of
     its classifiers, or the dotted path of a callable that returns an ``nn.Module``."""
+    model_options: dict[str, Any] = {}
+    """Keywords with which the model's callable, or torchvision's, is called beside the shape of the images and the
+    number of classes, such as ``{ rank = 8 }``. edgesim's own models take none."""
     lr: Factor = Field(0.1, gt=0)
     """Learning rate of local training in the first round."""
     lr_decay: float = Field(0.9992, gt=0, le=1)
@@ -608,7 +616,7 @@ class RunConfig(Section):
     rounds: AtLeastOne | Annotated[list[AtLeastOne], Field(min_length=1)] | None = None
     """Rounds of every frame, or one number per frame; 60 when neither rounds nor stop_at_s is given."""
     stop_at_s: Seconds | None = Field(None, ge=1e-6)
-    """Simulated time at which the run ends."""
+    """Simulated time at which the run ends; with ``rounds`` given as well, whichever comes first ends it."""
     checkpoint_at: list[AtLeastOne] | None = None
     """Rounds whose checkpoints stay when the run has finished, to fork it from there. Changes no result."""
     devices: DevicesConfig = DevicesConfig()

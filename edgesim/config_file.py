@@ -54,9 +54,9 @@ def _lie_together(one: str, other: str) -> bool:
 
 
 @names_arguments
-def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a TOML config, apply ``section.key=value`` overrides; raises `EdgesimError`."""
-    return parse_with(partial(_overridden, read_toml(path)), overrides, str(path))
+    return parse_with(partial(_overridden, read_toml(Path(path))), overrides, str(path))
 
 
 def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -64,6 +64,21 @@ def _overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str
     for override in overrides:
         set_value(nested, override)
     return nested
+
+
+Change = tuple[str, Any] | None
+"""A key and its value; None where both are read from the ``section.key=value`` that was typed."""
+
+
+def change(values: dict[str, Any], text: str, made: Change) -> None:
+    """Apply one change to a nested mapping, which errors call ``text``; raises `EdgesimError`."""
+    if made is None:
+        set_value(values, text)
+        return
+    try:
+        set_key(values, *made)
+    except EdgesimError as error:
+        raise EdgesimError(f"--set {text}: {error}") from None
 
 
 def set_value(values: dict[str, Any], override: str) -> None:

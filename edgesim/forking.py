@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import tomli_w
 from edgesim import simulation
 from edgesim.analysis.runs import flat_settings
 from edgesim.config import RunConfig
-from edgesim.config_file import parse, set_value
+from edgesim.config_file import Change, change, parse
 from edgesim.engine.clock import drift_s
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.evaluations import tests_by_time
@@ -45,18 +45,19 @@ _TIED = {
 def prepare(
     run: Path,
     round: int,
-    overrides: Sequence[str],
+    changes: Mapping[str, Change],
     out: Path,
     on_note: Callable[[str, str], None],
     replay: Callable[[RunConfig, Path, int], None],
 ) -> RunConfig:
     """Write a folder from which `edgesim.simulation.run` goes on behind a round of a run; returns its complete config.
 
-    ``overrides`` are ``section.key=value``. Where the run has no checkpoint of that round, ``replay(config, folder,
-    round)`` plays its past again into a folder, behind the nearest checkpoint before it or from the start, and
-    ``on_note`` hears of it. A folder that is this fork already is left as it is. Raises `EdgesimError`.
+    ``changes`` of its config stand by the ``section.key=value`` that errors call them. Where the run has no checkpoint
+    of that round, ``replay(config, folder, round)`` plays its past again into a folder, behind the nearest checkpoint
+    before it or from the start, and ``on_note`` hears of it. A folder that is this fork already is left as it is.
+    Raises `EdgesimError`.
     """
-    old, new = _configs(run, overrides)
+    old, new = _configs(run, changes)
     changed = _changed(old, new)
     # From the root, since the fork may be compared or made again in another working folder.
     fork = {"parent": str(run.resolve()), "round": round, "changed": changed}
@@ -91,7 +92,7 @@ def prepare(
     return new
 
 
-def _configs(run: Path, overrides: Sequence[str]) -> tuple[RunConfig, RunConfig]:
+def _configs(run: Path, changes: Mapping[str, Change]) -> tuple[RunConfig, RunConfig]:
     """The complete configs of a run and of its fork."""
     values = read_config(run)
     if migrated(values) != values:
@@ -100,7 +101,7 @@ def _configs(run: Path, overrides: Sequence[str]) -> tuple[RunConfig, RunConfig]
         )
     old = simulation.complete(parse(values, str(run / "config.toml")))
     nested: dict[str, Any] = json.loads(json.dumps(simulation.as_toml(old)))
-    given = [override.partition("=")[0].strip() for override in overrides]
+    given = [(text.partition("=")[0] if made is None else made[0]).strip() for text, made in changes.items()]
     for key in given:
         for other in _TIED.get(key, ()):
             if other not in given:
@@ -108,14 +109,14 @@ def _configs(run: Path, overrides: Sequence[str]) -> tuple[RunConfig, RunConfig]
     if "selection.policy" in given:
         # Options are a policy's own.
         nested["selection"] = {}
-    for override in overrides:
-        set_value(nested, override)
+    for text, made in changes.items():
+        change(nested, text, made)
     # Before the config is checked: another algorithm, say, has other options than those that stand there.
     then, now = flat_settings(simulation.as_toml(old)), flat_settings(nested)
     for key in given:
         if then.get(key) != now.get(key):
             _check_may_change(key)
-    where = " ".join(f"--set {override}" for override in overrides) or str(run)
+    where = " ".join(f"--set {text}" for text in changes) or str(run)
     return old, simulation.complete(parse(nested, where))
 
 

@@ -44,7 +44,6 @@ from edgesim.runs.lease import Lease, Taken, is_of_lease, leased
 from edgesim.runs.notes import Notes, end_notes, start_notes
 from edgesim.runs.past import go_on_longer, is_longer
 from edgesim.runs.run_schema import SCHEMAS
-from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import make_selector, resolve_options
 from edgesim.selection.view import Selector
 from edgesim.streams import Streams
@@ -265,7 +264,7 @@ def _simulated(
     """`run`, of a complete config that is not finished in the folder, whose lease is held."""
     restarted, on_note = begin.restarted, calls.on_note
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
-    digests = input_digests(config, digest_when_loaded)
+    digests = input_digests(config, when_loaded=True)
     with prepared(config, calls.on_start, cores) as ready, ExitStack() as held:
         world, learner, notes = ready.world, ready.learner, ready.notes
         for about, note in notes.items():

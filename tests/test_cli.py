@@ -164,7 +164,8 @@ def test_the_command_runs_as_a_module(config, module):
         (["seed=2", "learning.lr=0"], "--set learning.lr=0: learning.lr: input"),
         (["round=3"], "--set round=3: round: expected a table of keys"),
         (["seed.x=3"], "--set seed.x=3: seed.x: 'seed' is a value, not a section"),
-        (["seed=2", "round.admission=count"], "--set round.admission=count: round: count is needed"),
+        (["seed=2", "round.admission=count"], "--set round.admission=count: round: admission = 'count' needs count"),
+        (["round.count=5"], "--set round.count=5: round: count is for admission = 'count', not 'band', which takes"),
         (["seed=2", "radio.sharing=own"], "--set seed=2 --set radio.sharing=own: radio.sharing = 'own' needs"),
     ],
 )

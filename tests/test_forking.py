@@ -56,7 +56,7 @@ def forked(run, out, *overrides, at=ROUND):
     def replay(settings, folder, until):
         simulation.run(settings, folder, until=until)
 
-    settings = forking.prepare(run, at, overrides, out, lambda _, note: said.append(note), replay)
+    settings = forking.prepare(run, at, dict.fromkeys(overrides), out, lambda _, note: said.append(note), replay)
     result = simulation.run(settings, out, strict=True)
     assert (result.status, result.went_on_from) == ("finished", at)
     return said
@@ -218,7 +218,7 @@ def test_a_past_without_a_checkpoint_is_played_again_and_this_is_said(run, tmp_p
 def test_a_stopped_run_can_be_forked_and_a_fork_goes_on_and_can_be_forked_too(run, tmp_path):
     assert stop_at(config(), tmp_path / "run", ROUND + 1) is None
     out = tmp_path / "fork"
-    settings = forking.prepare(tmp_path / "run", ROUND, ["selection.policy=oort"], out, print, None)
+    settings = forking.prepare(tmp_path / "run", ROUND, {"selection.policy=oort": None}, out, print, None)
     assert stop_at(settings, out, 8) is None
     status, said = edgesim("resume", out)
     assert status == 0, said
@@ -237,9 +237,9 @@ def test_a_stopped_run_can_be_forked_and_a_fork_goes_on_and_can_be_forked_too(ru
 
 
 def test_a_fork_that_lost_its_past_does_not_begin_with_another(run, tmp_path):
-    settings = forking.prepare(run, ROUND, ["selection.policy=oort"], tmp_path / "fork", print, None)
+    settings = forking.prepare(run, ROUND, {"selection.policy=oort": None}, tmp_path / "fork", print, None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simulation, "input_digests", lambda *_: {"edgesim": "other"})
+        patch.setattr(simulation, "input_digests", lambda *_, **__: {"edgesim": "other"})
         with pytest.raises(EdgesimError, match=f"is a fork of {run} that has lost its past"):
             simulation.run(settings, tmp_path / "fork")
     for path in (tmp_path / "fork").glob("*.safetensors"):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
-from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, evaluations, like_the_last
+from edgesim.analysis.metrics import FINAL_EVALUATIONS, Reached, bits_down, evaluations, like_the_last
 from edgesim.analysis.runs import Run
 from edgesim.arrays import Floats
 from edgesim.errors import EdgesimError
@@ -71,10 +71,10 @@ def convergence_measures(run: Run) -> dict[str, float]:
 
     Macro F1 and ROC-AUC (share) are means of the last five tests, as the final accuracy; ``best_round`` is the first
     with the best accuracy; rounds and seconds are those `to_own_peak`, all three of tests `like_the_last` alone; the
-    cosine is the mean over the run's models; ``bits_down`` are sent by the server in whole rounds. Runs of several
+    cosine is the mean over the run's models; ``bits_down`` as `edgesim.analysis.metrics`. Runs of several
     frames, whose tests differ, have none of `OF_ONE_FRAME`.
     """
-    values = {"bits_down": float(run.rounds["bits_down"].sum(min_count=1))}
+    values = {"bits_down": bits_down(run.rounds, run.metrics)}
     tested = evaluations(run.rounds)
     if tested.empty:
         return values

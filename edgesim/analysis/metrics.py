@@ -129,6 +129,12 @@ def bits_up(activities: pd.DataFrame) -> float:
     return sum_of(activities["bits"], (activities["activity"] == "upload").to_numpy())
 
 
+def bits_down(rounds: pd.DataFrame, metrics: pd.DataFrame) -> float:
+    """Bits that the server of a whole run sent, including to devices whose work the end of the run cancelled."""
+    cut = sum_of(metrics["value"], (metrics["name"] == "bits_down").to_numpy())
+    return float(rounds["bits_down"].sum()) + cut
+
+
 def sum_of(column: pd.Series, rows: Booleans) -> float:
     """Sum of a column over some of its rows, nulls left out."""
     return float(np.nansum(column.to_numpy()[rows]))

@@ -50,6 +50,7 @@ _CHOICES = {
     "data.partition_options.": ("data.partition",),
     "drift.": ("drift.law",),
     "joining.": ("joining.law",),
+    "learning.model_options.": ("learning.model",),
     "round.protocol_options.": ("round.protocol",),
 }
 """Beginnings of keys that are options, and the keys that say whose."""

@@ -82,8 +82,8 @@ def make_population(config: DevicesConfig, streams: Streams, keys: DeviceKeys | 
 
 def _recorded(config: DevicesConfig, name: str, keys: DeviceKeys | None) -> tuple[Profile, DeviceKeys | None]:
     """The rows of a profile for the devices of a run, and the keys of the devices."""
-    path, count = find("traces", name, ".parquet", "devices.profile"), config.count
-    profile = read_profile(path)
+    path = find("traces", name, ".parquet", "devices.profile", "s_per_sample")
+    profile, count = read_profile(path), config.count
     own = None if profile.keys is None or config.match is not None else DeviceKeys(profile.keys, str(path))
     if keys is not None and own is not None:
         return profile.of(keys.rows_in(own)), keys

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgesim.config import RunConfig
-from edgesim.config_file import parse_with, set_key, set_value
+from edgesim.config_file import Change, change, parse_with
 from edgesim.errors import EdgesimError
 from edgesim.files.text_file import read_toml
 from edgesim.runs import named_code
@@ -43,12 +43,12 @@ def configured(config: Config, set: Overrides | None = None) -> RunConfig:
         checked = config
     else:
         values, where = values_of(config)
-        changes = _changes(set or ())
+        changes = changes_of(set or ())
 
         def changed(typed: Sequence[str]) -> dict[str, Any]:
             nested = copy.deepcopy(values)
             for text in typed:
-                _change(nested, text, changes[text])
+                change(nested, text, changes[text])
             return nested
 
         checked = parse_with(changed, [*changes], where)
@@ -59,28 +59,18 @@ def configured(config: Config, set: Overrides | None = None) -> RunConfig:
 def with_set(values: Mapping[str, Any], set: Mapping[str, Any]) -> dict[str, Any]:
     """The nested mapping with keys set to other values; raises `EdgesimError` for a key within a value."""
     nested = copy.deepcopy(dict(values))
-    for text, change in _changes(set).items():
-        _change(nested, text, change)
+    for text, made in changes_of(set).items():
+        change(nested, text, made)
     return nested
 
 
-def _changes(given: Overrides) -> dict[str, tuple[str, Any] | None]:
-    """By ``key=value``, the key and its value; None for what was typed, whose value is read from the text."""
+def changes_of(given: Overrides) -> dict[str, Change]:
+    """Changes of a config by the ``key=value`` that errors call them; raises `EdgesimError` for a text alone."""
     if isinstance(given, Mapping):
         return {f"{key}={value!r}": (key, value) for key, value in _plain(given).items()}
     if isinstance(given, str):
         raise EdgesimError(f"set: expected a mapping such as {{'round.tmax_s': 0.8}} (got {given!r})")
     return dict.fromkeys(given)
-
-
-def _change(nested: dict[str, Any], text: str, change: tuple[str, Any] | None) -> None:
-    if change is None:
-        set_value(nested, text)
-        return
-    try:
-        set_key(nested, *change)
-    except EdgesimError as error:
-        raise EdgesimError(f"--set {text}: {error}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import html
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from edgesim.analysis import runs as analysed
 from edgesim.analysis.metrics import evaluations, start_accuracy, to_target
 from edgesim.config import RunConfig
 from edgesim.config_file import parse
-from edgesim.door.configs import Config, Overrides, configured, folder_for
+from edgesim.door.configs import Config, Overrides, changes_of, configured, folder_for
 from edgesim.errors import EdgesimError
 from edgesim.files.plain_text import printable
 from edgesim.migration import migrated
@@ -203,7 +202,7 @@ def resume(
 def fork(
     folder: str | Path,
     at_round: int,
-    set: Sequence[str],
+    set: Overrides,
     out: str | Path,
     *,
     quiet: bool = False,
@@ -213,7 +212,7 @@ def fork(
 ) -> Run:
     """Give a run another future from the end of a round on, in the folder ``out``: the same past, other knobs.
 
-    ``set`` are ``section.key=value``, of `selection`, `round`, the algorithm's options, `evaluation`, `rounds` and
+    ``set`` is as for `run`, of `selection`, `round`, the algorithm's options, `evaluation`, `rounds` and
     `stop_at_s`. Where the run has no checkpoint of the round, its past is played again. Raises `EdgesimError`; for the
     others see `run`.
     """
@@ -226,7 +225,7 @@ def fork(
     def replay(settings: RunConfig, place: Path, until: int) -> None:
         play(settings, place, tell, log, until=until, checkpoint_s=checkpoint_s)
 
-    settings = forking.prepare(source, at_round, set, out, note, replay)
+    settings = forking.prepare(source, at_round, changes_of(set), out, note, replay)
     tell_user_code(settings, str(out), not user_code, tell)
     return result_of(play(settings, out, tell, log, strict=True, checkpoint_s=checkpoint_s), tell)
 

@@ -1,6 +1,6 @@
 """The devices at work under any protocol, and the records from which their work is taken up again."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from edgesim.engine.clock import Clock
@@ -39,7 +39,7 @@ class AtWork:
     """Place of its upload among those that share a band anew, whose weights are added up in that order; else -1."""
 
 
-def written_down(bands: Sequence[Band], working: Mapping[int, Working]) -> list[AtWork]:
+def written_down(bands: Sequence[Band], working: Iterable[Working]) -> list[AtWork]:
     """Records of devices at work, in their order, as they are between two events."""
     places: dict[int, int] = {}
     for band in bands:
@@ -49,14 +49,11 @@ def written_down(bands: Sequence[Band], working: Mapping[int, Working]) -> list[
                 places[id(upload)] = place
     return [
         AtWork(one.task, one.promise, one.version, one.arrived, *one.work.due, places.get(id(one.task.upload), -1))
-        for one in working.values()
+        for one in working
     ]
 
 
-def taken_up(clock: Clock, records: Sequence[AtWork], signals: Callable[[AtWork], RoundSignals]) -> dict[int, Working]:
-    """Devices at work that go on from their records, on a clock and bands that know nothing of them yet."""
-    works = {one.task.device: Work(clock, one.task, signals(one)) for one in sorted(records, key=lambda one: one.place)}
-    return {
-        one.task.device: Working(one.task, one.promise, works[one.task.device], one.version, one.arrived)
-        for one in records
-    }
+def taken_up(clock: Clock, records: Sequence[AtWork], signals: Callable[[AtWork], RoundSignals]) -> list[Working]:
+    """Devices at work that go on from their records, in their order, on a clock and bands that know nothing of them."""
+    works = {id(one): Work(clock, one.task, signals(one)) for one in sorted(records, key=lambda one: one.place)}
+    return [Working(one.task, one.promise, works[id(one)], one.version, one.arrived) for one in records]

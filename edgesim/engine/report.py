@@ -36,7 +36,6 @@ class RoundRow:
     late: int
     dropped: int
     jobs_trained: int
-    bits_down: float
     bandwidth_hz: float
     model_held: bool = True
     """Whether the model that is tested is one that a server has; if not, it is the mean of the edge servers' models."""
@@ -177,6 +176,7 @@ class Report:
         self._write_metrics(row.round, told.items())
         self._waiting = {name: [value] for name, value in vars(row).items()} | {
             "bits_up": [sum([span.bits for span in work.spans if span.activity == "upload"])],
+            "bits_down": [_bits_down(ended)],
             "energy_j": [sum(work.energy_j) + idle_j],
             "train_loss": [_train_loss(merged)],
         }
@@ -268,11 +268,14 @@ class Report:
     def end(self, t_s: float, ended: list[Task]) -> None:
         """The run is over at an instant: what was done since its last round, as rows of the round that then was open.
 
-        ``ended`` are the tasks that have no rows yet. That round gets no rows in ``rounds`` and ``updates``. Where an
-        empty battery may have ended idling, what idling took of each device is written too.
+        ``ended`` are the tasks that have no rows yet. That round gets no rows in ``rounds`` and ``updates``, so that
+        what they were sent is a row ``bits_down`` of ``metrics``. Where an empty battery may have ended idling, what
+        idling took of each device is written too.
         """
         number, idle_j = self._told + 1, self._idle_j(t_s)
         work = self._activities(number, ended)
+        if (sent_bits := _bits_down(ended)) > 0:
+            self._write_metrics(number, [(("bits_down", ""), sent_bits)])
         if t_s > self._told_until_s or work.spans or self._kept:
             wasted = _wasted_by_kind(self._work(work.tasks + self._kept) if self._kept else work, set())
             self._write_metrics(number, (wasted | self._supply(t_s, idle_j)).items())
@@ -357,16 +360,13 @@ def bits_on_wires(backhaul: Backhaul, tasks: Sequence[Task], model_bits: float =
     return bits
 
 
-def bits_down(tasks: Iterable[Task]) -> float:
-    """Bits of the models sent to devices that compute and need one; without a download time each arrives at once."""
-    return sum([_received_bits(task) for task in tasks])
+def _bits_down(tasks: Iterable[Task]) -> float:
+    """Bits of the models that the devices of some tasks were sent, in full where receiving them takes no time."""
+    return sum([task.download_bits if task.download_s == 0 else _received_bits(task) for task in tasks])
 
 
 def _received_bits(task: Task) -> float:
-    if task.download_s == 0:
-        return task.download_bits
-    received = [span.bits for span in task.spans if span.activity == "download"]
-    return sum(received) if received else task.download_bits
+    return sum([span.bits for span in task.spans if span.activity == "download"])
 
 
 def _wasted_by_kind(work: Work, used: set[tuple[int, int]]) -> dict[tuple[str, str], float]:

@@ -20,7 +20,7 @@ from edgesim.engine.make_view import make_view
 from edgesim.engine.offers import Offers
 from edgesim.engine.open_round import OpenRound
 from edgesim.engine.protocol import RoundNumber, Step, stopped, too_few_left
-from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
+from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.stagnation import Stagnation
 from edgesim.engine.work import RoundSignals, Task, Work
@@ -43,8 +43,9 @@ class Synchronous:
     deadlines: Deadlines
     schedule: Stagnation | None = None
     """Which rounds make a model; all do when absent."""
-    carried: dict[int, Working] = field(default_factory=dict)
-    """Latecomers by device."""
+    carried: dict[tuple[int, int], Working] = field(default_factory=dict)
+    """Latecomers by device and number of their task: while one update of a device travels by wire, the device may begin
+    another task, and be late with that as well."""
     merged_in_cloud: bool = True
     """Whether the model to be broadcast comes from the cloud, not from the edge servers."""
     apart: set[int] = field(default_factory=set)
@@ -97,7 +98,7 @@ class Synchronous:
         parts, clock, knobs = self.parts, self.parts.clock, self.parts.world.config.round
         candidates = checked_in
         if self.carried:
-            at_work = [device for device, late in self.carried.items() if late.task.phase != "ended"]
+            at_work = [late.task.device for late in self.carried.values() if late.task.needs_device]
             candidates = checked_in[~np.isin(checked_in, at_work)]
         answers = None if parts.joiners is None else parts.joiners.ask(candidates, number.round)
         candidates = candidates if answers is None else answers.joiners
@@ -215,7 +216,7 @@ class Synchronous:
             bands_hz = world.bands_hz.copy()
             for late in self.carried.values():
                 # Links of their own take nothing of a band: latecomers on them hold no reservation.
-                if late.task.phase not in ("backhaul", "ended"):
+                if late.task.needs_device:
                     bands_hz[late.task.station] -= late.task.bandwidth_hz
             # Where latecomers hold a station's whole band, the subtraction leaves a remainder of rounding, not a band.
             free = bands_hz > 1e-9 * world.bands_hz
@@ -260,7 +261,7 @@ class Synchronous:
 
     def _on_computed(self, task: Task) -> None:
         if task.carried:
-            self._is_due(self.carried[task.device].promise)
+            self._is_due(self.carried[task.key].promise)
             return
         this = self.open
         assert this is not None
@@ -277,7 +278,7 @@ class Synchronous:
 
     def _on_arrived(self, task: Task) -> None:
         if task.carried:
-            self.carried[task.device].arrived = True
+            self.carried[task.key].arrived = True
             return
         this = self.open
         assert this is not None
@@ -289,13 +290,13 @@ class Synchronous:
         """Break off what is still at work, but for latecomers that are kept; latecomers whose work is over."""
         over = [late for late in self.carried.values() if late.task.phase == "ended"]
         for late in over:
-            del self.carried[late.task.device]
+            del self.carried[late.task.key]
         keeps = self.parts.world.config.round.late == "keep" and not this.number.last_of_frame
         for one in this.working.values():
             task = one.task
             if keeps and task.taken and task.phase != "ended":
                 task.carried, task.fate = True, "late"
-                self.carried[task.device] = one
+                self.carried[task.key] = one
             else:
                 one.work.break_off()
         if this.number.last_of_frame:
@@ -316,8 +317,8 @@ class Synchronous:
             trained = [this.working[device] for device in arrived.tolist()]
             return arrived[: len(arrived) * accounts.sends], [(one.task, Arrived(one.promise)) for one in trained]
         limit = world.config.staleness.limit
-        ages = {late.task.device: number.round - late.task.number for late in this.over}
-        kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.device] <= limit)]
+        ages = {late.task.key: number.round - late.task.number for late in this.over}
+        kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.key] <= limit)]
         picked, unpicked = arrived, arrived[:0]
         if self._drafter is not None:
             picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
@@ -326,7 +327,7 @@ class Synchronous:
             unpicked = np.setdiff1d(arrived, picked)
         in_time, undrafted = ([this.working[device] for device in ids.tolist()] for ids in (picked, unpicked))
         updates = [(one.task, Arrived(one.promise)) for one in in_time]
-        updates += [(late.task, Arrived(late.promise, ages[late.task.device])) for late in kept]
+        updates += [(late.task, Arrived(late.promise, ages[late.task.key])) for late in kept]
         updates += [(one.task, Arrived(one.promise, picked=False)) for one in undrafted]
         return arrived, updates
 
@@ -432,7 +433,6 @@ class Synchronous:
             late=fates.count("late"),
             dropped=fates.count("dropped"),
             jobs_trained=parts.learner.jobs_trained - this.jobs_before,
-            bits_down=bits_down(tasks),
             bandwidth_hz=sum([task.bandwidth_hz for task in tasks]),
             # Where several servers have models of their own, no server has the mean that is tested.
             model_held=parts.world.config.topology.cloud_every is None or len(self.apart) <= 1,
@@ -457,15 +457,14 @@ class Synchronous:
 
     def lasting(self) -> dict[str, Any]:
         """As `RunProtocol.lasting`."""
-        return lasting(self) | {"carried": written_down(self.parts.bands, self.carried)}
+        return lasting(self) | {"carried": written_down(self.parts.bands, self.carried.values())}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
         """As `RunProtocol.go_on`."""
         clock, carried = self.parts.clock, remembered.pop("carried")
         give_back(self, remembered)
-        self.carried = taken_up(
-            clock, carried, lambda one: self._signals(clock.event(), one.deadline_s, one.tolerance_s)
-        )
+        works = taken_up(clock, carried, lambda one: self._signals(clock.event(), one.deadline_s, one.tolerance_s))
+        self.carried = {late.task.key: late for late in works}
 
     def break_off(self) -> list[Task]:
         """As `RunProtocol.break_off`."""

@@ -23,7 +23,7 @@ from edgesim.engine.estimates import feedback
 from edgesim.engine.idle_devices import IdleDevices
 from edgesim.engine.make_view import make_view
 from edgesim.engine.protocol import RoundNumber, Step, too_few_left
-from edgesim.engine.report import Origin, RoundRow, bits_down, bits_on_wires
+from edgesim.engine.report import Origin, RoundRow, bits_on_wires
 from edgesim.engine.run_parts import RunParts
 from edgesim.engine.work import RoundSignals, Task, Work
 from edgesim.errors import EdgesimError
@@ -279,7 +279,7 @@ class Unsynchronised:
 
     def lasting(self) -> dict[str, Any]:
         """As `RunProtocol.lasting`; the buffer is empty then, and no training is open."""
-        at_work = written_down(self.parts.bands, self.at_work)
+        at_work = written_down(self.parts.bands, self.at_work.values())
         return lasting(self) | {"at_work": at_work, "idle": lasting(self._idle), "alarms_s": self._alarms_s}
 
     def go_on(self, remembered: dict[str, Any]) -> None:
@@ -287,7 +287,8 @@ class Unsynchronised:
         at_work, idle, alarms_s = (remembered.pop(name) for name in ("at_work", "idle", "alarms_s"))
         give_back(self, remembered)
         give_back(self._idle, idle)
-        self.at_work = taken_up(self.parts.clock, at_work, lambda _: self._signals)
+        works = taken_up(self.parts.clock, at_work, lambda _: self._signals)
+        self.at_work = {working.task.device: working for working in works}
         for t_s in alarms_s:
             self._put_alarm(t_s)
 
@@ -319,7 +320,6 @@ class Unsynchronised:
             late=0,
             dropped=fates.count("dropped"),
             jobs_trained=jobs,
-            bits_down=bits_down(self.over),
             bandwidth_hz=bandwidth_hz * len(self.at_work),
         )
         values = bits_on_wires(parts.backhaul, origin.tasks) | dict(merged.metrics)

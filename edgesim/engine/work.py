@@ -74,6 +74,16 @@ class Task:
     spans: list[Span] = field(default_factory=list)
 
     @property
+    def key(self) -> tuple[int, int]:
+        """Device and number, which no other task of the run has both."""
+        return self.device, self.number
+
+    @property
+    def needs_device(self) -> bool:
+        """Whether the device still has something to do with it: not where its update travels by wire, or it is over."""
+        return self.phase not in ("backhaul", "ended")
+
+    @property
     def has_received(self) -> bool:
         """Whether the device has begun to compute, or could have: it has the model."""
         return any(
@@ -224,6 +234,9 @@ class Work:
     def _note(self, phase: Phase) -> None:
         """A phase begins; the device drops out of it when its availability ends or its battery is empty."""
         task, empty_s = self._task, self._signals.empty_s
+        if task.phase == "backhaul":
+            # The device may be at another task by now, whose power it draws.
+            empty_s = None
         task.phase, task.since_s = phase, self._clock.now
         task.drops_s = task.leaves_s if empty_s is None else min(task.leaves_s, empty_s(task))
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import check_path
+from edgesim.files.table_file import column_names
 from edgesim.registry import did_you_mean
 
 _PACKAGE = Path(__file__).parents[1]
@@ -18,10 +19,11 @@ def folders(kind: str) -> list[Path]:
     return [folder for folder in candidates if folder.is_dir()]
 
 
-def find(kind: str, name: str, suffix: str, key: str = "") -> Path:
+def find(kind: str, name: str, suffix: str, key: str = "", column: str = "") -> Path:
     """Path of one item, given as a path or as a bare name; raises `EdgesimError` that lists the names of all items.
 
-    ``key`` is that of the config which names it, if one does.
+    ``key`` is that of the config which names it, if one does. With ``column`` the error lists those tables alone that
+    have a column of this name: recordings of one kind, of the several that lie in one folder.
     """
     check_path(name, key or kind)
     as_given = Path(name)
@@ -33,7 +35,7 @@ def find(kind: str, name: str, suffix: str, key: str = "") -> Path:
         for candidate in (folder / name, folder / f"{name}{suffix}"):
             if candidate.is_file():
                 return candidate
-    known = names(kind, suffix)
+    known = names(kind, suffix, column)
     begun = [item for item in known if item.startswith(name)]
     hint = did_you_mean(name, begun or known, 0.0 if begun else 0.4) or ";"
     choice = f" give a path or one of: {', '.join(known)}" if known else " give a path"
@@ -41,6 +43,14 @@ def find(kind: str, name: str, suffix: str, key: str = "") -> Path:
     raise EdgesimError(f"{key or kind}: {found}{hint}{choice}", *([key] if key else []))
 
 
-def names(kind: str, suffix: str) -> list[str]:
-    """Bare names of all items of a kind, sorted."""
-    return sorted({path.stem for folder in folders(kind) for path in folder.glob(f"*{suffix}")})
+def names(kind: str, suffix: str, column: str = "") -> list[str]:
+    """Bare names of all items of a kind, sorted; with ``column`` those of the tables that have such a column."""
+    paths = (path for folder in folders(kind) for path in folder.glob(f"*{suffix}"))
+    return sorted({path.stem for path in paths if not column or _has(path, column)})
+
+
+def _has(path: Path, column: str) -> bool:
+    try:
+        return column in column_names(path)
+    except EdgesimError:
+        return False

@@ -82,7 +82,8 @@ class TorchLearner:
         self.torch_device = pick_device(learning.device)
         seed = int(streams.seeds("initial-weights", 0))
         double = learning.precision == "float64"
-        build = partial(new_model, learning.model, dataset.image_shape, dataset.class_count, seed, double)
+        shape, classes = dataset.image_shape, dataset.class_count
+        build = partial(new_model, learning.model, shape, classes, seed, double, learning.model_options)
         elsewhere = "" if self.torch_device.type == "cpu" else ", or set learning.device = 'cpu'"
         with (
             reproducible(self.torch_device),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from edgesim.config import LearningConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.federation import Federation
 
@@ -125,26 +126,29 @@ class Network:
     """Numbers of each, in their order; empty where there is no network."""
 
 
-def is_known(model: str) -> bool:
-    """Whether parameters and features of a model are known by its name; all such models have a last linear layer."""
-    return model in _COUNTS
+def is_known(learning: LearningConfig) -> bool:
+    """Whether parameters and features of a model are known by its name; all such models have a last linear layer.
+
+    Those of a model with options are not.
+    """
+    return learning.model in _COUNTS and not learning.model_options
 
 
-def known_network(model: str, federation: Federation, charged: bool) -> Network:
+def known_network(learning: LearningConfig, federation: Federation, charged: bool) -> Network:
     """What can be said of a model by its name, without torch; no parameters where it is not ``charged`` by these.
 
     A class more has F more weights in the last layer and one more bias. Raises `EdgesimError` as `parameter_count`.
     """
-    parameters = parameter_count(model, federation) if charged else 0
-    count = _COUNTS.get(model)
-    if count is None or federation.dataset is None:
+    parameters = parameter_count(learning, federation) if charged else 0
+    if not is_known(learning) or federation.dataset is None:
         return Network(parameters, 0, 0)
+    count = _COUNTS[learning.model]
     shape = federation.dataset.image_shape
-    tensors = next(number for start, number in _TENSORS.items() if model.startswith(start))
+    tensors = next(number for start, number in _TENSORS.items() if learning.model.startswith(start))
     return Network(parameters, count(shape, 2) - count(shape, 1) - 1, tensors)
 
 
-def parameter_count(model: str, federation: Federation) -> int:
+def parameter_count(learning: LearningConfig, federation: Federation) -> int:
     """Trainable parameters of a named model for a federation's images.
 
     Raises `EdgesimError` where only ``round.payload_bits`` can tell what it sends.
@@ -153,11 +157,12 @@ def parameter_count(model: str, federation: Federation) -> int:
         raise EdgesimError(
             "round.payload_bits: a number is needed with data.dataset = 'none'", "round.payload_bits", "data.dataset"
         )
-    if model not in _COUNTS:
+    if not is_known(learning):
+        options = f" with options {learning.model_options}" if learning.model_options else ""
         raise EdgesimError(
-            f"round.payload_bits: a number is needed, since without training the size of model {model!r} "
-            "is unknown (`edgesim list` prints the models whose size is known)",
+            f"round.payload_bits: a number is needed, since without training the size of model {learning.model!r}"
+            f"{options} is unknown (`edgesim list` prints the models whose size is known)",
             "round.payload_bits",
         )
     dataset = federation.dataset
-    return _COUNTS[model](dataset.image_shape, dataset.class_count)
+    return _COUNTS[learning.model](dataset.image_shape, dataset.class_count)

@@ -127,6 +127,7 @@ def _key(model: FlatModel, data: DeviceData, federation: Federation, config: Run
         "dataset": federation.dataset.digest,
         "old_classes": federation.old_classes.tolist(),
         "model": learning.model,
+        "model_options": learning.model_options,
         "model_source": digest_when_loaded(model_module(learning.model)),
         "initial": {name: _tensor_digest(tensor) for name, tensor in model.state().items()},
         "training_source": code_digest(*_TRAINING, start_model),

@@ -55,9 +55,9 @@ class TimingOnlyLearner:
 
     def __init__(self, config: RunConfig, federation: Federation, streams: Streams) -> None:
         """Raises `EdgesimError` where size or features of the model are needed and cannot be known without torch."""
-        network = known_network(config.learning.model, federation, config.round.payload_bits == "model")
+        network = known_network(config.learning, federation, config.round.payload_bits == "model")
         self.accounts = Accounts(config, federation, streams, network)
-        if self.accounts.algorithm.features and not is_known(config.learning.model):
+        if self.accounts.algorithm.features and not is_known(config.learning):
             raise EdgesimError(
                 f"algorithm.name: {config.algorithm.name!r} needs features, the input of a model's last nn.Linear, "
                 f"and without training those of learning.model = {config.learning.model!r} are unknown; train, or "

@@ -126,7 +126,7 @@ def load_links(config: LinksConfig, count: int, keys: DeviceKeys | None = None) 
     run gets the link of device k of the file. Raises `EdgesimError` for a bad file, too few devices, a key that the
     file lacks, or ends that are missing or given twice.
     """
-    path = find("traces", config.file, ".parquet", "devices.links.file")
+    path = find("traces", config.file, ".parquet", "devices.links.file", "bps")
     links = read_links(path)
     chosen = np.arange(count)
     if keys is not None and links.keys is not None:

@@ -38,7 +38,7 @@ def check_files(config: RunConfig) -> None:
     if config.topology.file is not None:
         load_topology(config.topology.file)
     if config.devices.profile is not None:
-        find("traces", config.devices.profile, ".parquet", "devices.profile")
+        find("traces", config.devices.profile, ".parquet", "devices.profile", "s_per_sample")
     _check_availability_file(config)
     if config.data.partition == "listed" and "file" in config.data.partition_options:
         find("partitions", config.data.partition_options["file"], ".parquet", "data.partition_options.file")
@@ -51,7 +51,7 @@ def _check_availability_file(config: RunConfig) -> None:
     if name is None:
         return
     if model == "table" and options.get("slots") is None and options.get("slot_s") is None:
-        find("traces", name, ".parquet", "availability.file")
+        find("traces", name, ".parquet", "availability.file", "start_s")
         return
     availability = make_availability(config.availability, config.devices.count, Streams(config.seed))
     rounds = config.resolved().rounds or 0

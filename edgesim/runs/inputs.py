@@ -1,7 +1,7 @@
 """Hashes of the files that a run reads and of the code it runs: a finished run is reused only while they are equal."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
@@ -14,17 +14,20 @@ from edgesim.files.paths import files_below
 from edgesim.learning.datasets import dataset_files
 from edgesim.radio.environment import environment_files
 from edgesim.runs import named_code
-from edgesim.runs.sources import source_digest
+from edgesim.runs.packages import imported_packages, package_digest, package_digest_when_loaded
+from edgesim.runs.sources import digest_when_loaded, source_digest
 
 VERSION = "edgesim"
 """The key of edgesim's version, which stands for all code that no key of a config names."""
 
 
-def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = source_digest) -> dict[str, str]:
+def input_digests(config: RunConfig, when_loaded: bool = False) -> dict[str, str]:
     """Hash (SHA-256) of the files or code that a key of a complete config names, by ``section.key``.
 
     A file is hashed by its content; a folder by the names, sizes and modification times of its files that are not
-    hidden; code by ``of_code`` (`edgesim.runs.sources`). Under `VERSION` stands edgesim's version itself, not a hash.
+    hidden; code by its source (`edgesim.runs.sources`), with ``when_loaded`` as it was when this process first asked.
+    Under ``package NAME`` stands each installed package that user code imports (`edgesim.runs.packages`), with its
+    version. Under `VERSION` stands edgesim's version itself, not a hash.
     Keys whose files do not exist are left out.
     """
     links, data = config.devices.links, config.data
@@ -39,10 +42,13 @@ def input_digests(config: RunConfig, of_code: Callable[[str], str | None] = sour
         "data.dataset": partial(dataset_files, data),
     }
     digests = {VERSION: _version()}
-    for key, module in named_code.modules(config).items():
-        digest = of_code(module)
-        if digest is not None:
-            digests[key] = digest
+    of_code, of_package = source_digest, package_digest
+    if when_loaded:
+        of_code, of_package = digest_when_loaded, package_digest_when_loaded
+    own = named_code.modules(config)
+    digests |= {key: digest for key, module in own.items() if (digest := of_code(module)) is not None}
+    foreign = {own[key] for key in named_code.foreign(config)}
+    digests |= {f"package {name}": of_package(name) for name in sorted(imported_packages(foreign))}
     for key, files in sources.items():
         try:
             paths = files()

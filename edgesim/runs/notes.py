@@ -31,6 +31,7 @@ def start_notes(world: World, backhaul: Backhaul, accounts: Accounts, samples: F
     run itself.
     """
     notes = {
+        "two ends": _two_ends(world.config),
         "range": _beyond_the_law(world),
         "overfull": _overfull(world, backhaul, accounts, samples),
         "listed": _left_out(world.config),
@@ -62,6 +63,13 @@ def _rounds(config: RunConfig) -> float:
     if config.rounds is None:
         return math.inf
     return config.rounds if isinstance(config.rounds, int) else sum(config.rounds)
+
+
+def _two_ends(config: RunConfig) -> str:
+    if config.rounds is None or config.stop_at_s is None:
+        return ""
+    both = f"rounds = {config.rounds} and stop_at_s = {config.stop_at_s:g}"
+    return f"{both} are both given: whichever comes first ends the run"
 
 
 def _given_up(search: Search) -> str:

@@ -380,8 +380,9 @@ def _no_run(folder: Path, lacking: str) -> str:
     return f"{folder}: not a run folder: " + ("it is a file" if folder.is_file() else f"{lacking} is missing")
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path | str) -> dict[str, Any]:
     """The resolved configuration of a run; raises `EdgesimError` if the folder has no readable one."""
+    folder = Path(folder)
     return read_toml(folder / "config.toml", missing=_no_run(folder, "config.toml"))
 
 
@@ -402,8 +403,9 @@ def ends(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: config[key] for key in ENDS if key in config}
 
 
-def read_run(folder: Path) -> dict[str, Any]:
+def read_run(folder: Path | str) -> dict[str, Any]:
     """The facts of ``run.json``; raises `EdgesimError` if it is unreadable, or a fact is missing or of a wrong type."""
+    folder = Path(folder)
     path = folder / "run.json"
     run = read_json(path, missing=_no_run(folder, "run.json"))
     needed = ["status", *(["back_end"] if "device_kind" in run else [])]

@@ -1,8 +1,9 @@
 """The hash of a module's source: its file and the user's own modules that it imports, directly or not.
 
 Modules are found as Python finds them, but none is run. Import statements count wherever they stand, inside functions
-too; imports by a computed name, and files that a module reads, are not seen. Modules of Python and installed packages
-do not count. Of edgesim only the parts that a config names count (`_PARTS`): its version stands for the rest.
+too; imports by a computed name, and files that a module reads, are not seen. Modules of Python do not count;
+`edgesim.runs.packages` hashes installed packages. Of edgesim only the parts that a config names count (`_PARTS`): its
+version stands for the rest.
 """
 
 import ast
@@ -37,14 +38,14 @@ class _Import(NamedTuple):
     """Dots in front of ``origin``."""
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where a module lies: its file (None for a package without ``__init__.py``) and the folders of its submodules."""
 
     file: Path | None
     folders: tuple[str, ...]
 
 
-_NOWHERE = _Place(None, ())
+_NOWHERE = Place(None, ())
 
 
 def source_digest(module: str) -> str | None:
@@ -64,6 +65,17 @@ def source_files(module: str) -> dict[str, Path]:
 #: `source_digest` at this process's first call for the module. The process goes on with the code that it has loaded, so
 #: it must not record the hash of a file edited since.
 digest_when_loaded = cache(source_digest)
+
+
+def installed_imports(module: str) -> set[str]:
+    """Names at the top of the installed packages that a module and the user code behind it import, and of its own."""
+    origins = {module}
+    for file, _ in _walk(module).values():
+        origins |= {each.origin for each in _read(file, *_state(file))[1] if not each.level}
+    tops = {_top(origin) for origin in origins} - {"", "edgesim", *_MAIN} - sys.stdlib_module_names
+    return {
+        top for top in tops if any(map(is_installed, (locate(top).file or Path(), *map(Path, locate(top).folders))))
+    }
 
 
 def is_installed(file: Path) -> bool:
@@ -87,14 +99,19 @@ def _walk(module: str) -> dict[str, tuple[Path, bytes]]:
     left = [module, *(name for name in _packages(module) if _counts(name, module))]
     while left:
         name = left.pop()
-        file = _place(name).file
+        file = locate(name).file
         if name in found or file is None:
             continue
-        state = file.stat()
-        content, imports = _read(file, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        content, imports = _read(file, *_state(file))
         found[name] = file, content
         left += [other for other in _imported(name, file, imports) if other not in found and _counts(other, name)]
     return found
+
+
+def _state(file: Path) -> tuple[int, int, int, int]:
+    """What differs once a file has been written again."""
+    state = file.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _counts(name: str, importer: str) -> bool:
@@ -104,7 +121,7 @@ def _counts(name: str, importer: str) -> bool:
     that imports a type from the policies need not be run again when a policy changes.
     """
     if _top(name) != "edgesim":
-        file = _place(name).file
+        file = locate(name).file
         return _top(name) not in sys.stdlib_module_names and file is not None and not is_installed(file)
     part = next((part for part in _PARTS if name == part or name.startswith(f"{part}.")), None)
     return part is not None and (
@@ -144,19 +161,19 @@ def _is_foreign(origin: str) -> bool:
         return not any(f"{part}.".startswith(f"{origin}.") or f"{origin}.".startswith(f"{part}.") for part in _PARTS)
     if top in sys.stdlib_module_names:
         return True
-    file = _place(top).file
+    file = locate(top).file
     return file is not None and is_installed(file)
 
 
 def _exists(name: str) -> bool:
-    return _place(name) != _NOWHERE
+    return locate(name) != _NOWHERE
 
 
-def _place(name: str) -> _Place:
+def locate(name: str) -> Place:
     """Where a module lies. `importlib.util.find_spec` would run the packages around it."""
     if name == "__main__":
         script = getattr(sys.modules["__main__"], "__file__", None)
-        return _Place(Path(script), ()) if script else _NOWHERE
+        return Place(Path(script), ()) if script else _NOWHERE
     top, *inner = name.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -165,22 +182,22 @@ def _place(name: str) -> _Place:
     if spec is None:
         return _NOWHERE
     file = Path(spec.origin) if spec.has_location and spec.origin else None
-    place = _Place(file, tuple(spec.submodule_search_locations or ()))
+    place = Place(file, tuple(spec.submodule_search_locations or ()))
     for part in inner:
         place = _inside(place.folders, part)
     return place
 
 
-def _inside(folders: tuple[str, ...], part: str) -> _Place:
+def _inside(folders: tuple[str, ...], part: str) -> Place:
     """Where a module of a package with these folders lies."""
     for folder in folders:
         package = join(folder, part)
         if isfile(init := join(package, "__init__.py")):
-            return _Place(Path(init), (package,))
+            return Place(Path(init), (package,))
         for suffix in all_suffixes():
             if isfile(file := f"{package}{suffix}"):
-                return _Place(Path(file), ())
-    return _Place(None, tuple(filter(isdir, (join(folder, part) for folder in folders))))
+                return Place(Path(file), ())
+    return Place(None, tuple(filter(isdir, (join(folder, part) for folder in folders))))
 
 
 @cache

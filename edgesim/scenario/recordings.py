@@ -33,12 +33,12 @@ def path_of(recording: str, folder: Path) -> str:
 
 def device_count(trace: str) -> int:
     """Devices of a recording of availability, a name or a path as ``availability.file``; raises `EdgesimError`."""
-    return read_intervals(find("traces", trace, ".parquet")).device_count
+    return read_intervals(find("traces", trace, ".parquet", column="start_s")).device_count
 
 
 def has_links(profile: str) -> bool:
     """Whether a recording of phones, as ``devices.profile``, has the rates of their links; raises `EdgesimError`."""
-    return read_profile(find("traces", profile, ".parquet")).link_bps is not None
+    return read_profile(find("traces", profile, ".parquet", column="s_per_sample")).link_bps is not None
 
 
 def anatomy_of(recording: str) -> Anatomy:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from edgesim.analysis.runs import PLAN
 from edgesim.cluster.code import Code, place
 from edgesim.runs.inputs import VERSION, input_digests
-from edgesim.runs.sources import digest_when_loaded
 from edgesim.studies.executor import Ending, Order, run_one
 from edgesim.studies.sent_back import Left, run_apart
 from edgesim.terminal.progress import Message
@@ -52,7 +51,7 @@ def carry_out(
     if plan and plan_hash(order.folder.parent) != plan:
         return Apart(f"node {socket.gethostname()}")
     place(code)
-    own = input_digests(order.config, digest_when_loaded)
+    own = input_digests(order.config, when_loaded=True)
     for key in (*digests, *own):
         if digests.get(key) != own.get(key):
             what = f"edgesim {own.get(key)}, not {digests.get(key)}" if key == VERSION else f"another {key}"

@@ -54,7 +54,7 @@ def executor_in_use() -> Executor | None:
 @names_arguments
 def run_study(
     study: Study,
-    out: Path,
+    out: str | Path,
     jobs: int | None = None,
     console: Console | None = None,
     fresh: bool | Collection[str] = False,
@@ -74,7 +74,7 @@ def run_study(
     that a config names does not exist; and afterwards if no run finished. If no run could begin, nothing is left on
     disk. Ctrl-C, SIGTERM and SIGUSR1 save all runs, and raise `Stopped` (as far as the process does not end by them).
     """
-    console, executor = console or PlainConsole(), executor or executor_in_use() or Pool()
+    out, console, executor = Path(out), console or PlainConsole(), executor or executor_in_use() or Pool()
     _check(study, jobs)
     with system_errors(f"{out}: cannot be a study's folder", "; choose another --out"):
         is_new = not out.exists() or not is_study(out)

@@ -15,7 +15,7 @@ from rich.table import Table
 from edgesim.analysis.convergence import convergence_measures, growth_table
 from edgesim.analysis.energy_use import energy_by_activity_j, energy_by_device_j, energy_j
 from edgesim.analysis.measures import TO_STAY, TO_TARGET
-from edgesim.analysis.metrics import bits_up, tests
+from edgesim.analysis.metrics import bits_down, bits_up, tests
 from edgesim.analysis.participation import (
     BY_CLASS,
     ID_DEGREE,
@@ -138,7 +138,7 @@ def print_run(folder: Path, console: Console) -> None:
             table.add_row(name.replace("_", " "), f"{rounds[name].mean():.2f} per round, {rounds[name].sum():,} in all")
     if len(rounds) or len(activities):
         table.add_row("bits up", f"{bits_up(activities):.4g}")
-        table.add_row("bits down", f"{rounds['bits_down'].sum():.4g}")
+        table.add_row("bits down", f"{bits_down(rounds, metrics):.4g}")
         _add_energy(table, activities, metrics, records.read_rows(folder, "devices"))
         _add_cancelled(table, rounds, activities)
         _add_battery(table, metrics)

@@ -130,5 +130,7 @@ def test_a_profile_of_fewer_devices_than_the_run_is_refused(tmp_path: Path) -> N
     path = csv(tmp_path, "0,0.1,1\n")
     with pytest.raises(EdgesimError, match=r"speed\.csv: is a profile of 1 devices, but devices\.count is 2; lower"):
         make_population(DevicesConfig(count=2, profile=str(path)), Streams(0))
-    with pytest.raises(EdgesimError, match=r"^devices\.profile: no file 'nowhere'"):
+    with pytest.raises(
+        EdgesimError, match=r"^devices\.profile: no file 'nowhere'; give a path or one of: sample-phones$"
+    ):
         make_population(DevicesConfig(count=2, profile="nowhere"), Streams(0))

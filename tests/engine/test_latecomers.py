@@ -8,9 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stopped_runs import assert_stops_change_nothing
 
 from edgesim import simulation
+from edgesim.config import RunConfig
 from edgesim.config_file import parse
+from edgesim.learning.algorithms import ALGORITHMS
+from edgesim.learning.algorithms.fedavg import FedAvg
 from edgesim.runs.records import read_table
 
 _spec = importlib.util.spec_from_file_location("golden", Path(__file__).with_name("test_golden_round.py"))
@@ -171,3 +175,87 @@ def test_latecomers_on_links_of_their_own_hold_no_band_from_others(tmp_path):
     assert rounds["late"].sum() > 0
     assert (rounds["bandwidth_hz"] == 0).all()
     assert (acts["bandwidth_hz"] == 0).all()
+
+
+class Unsent(FedAvg):
+    """Devices are sent nothing, so that the wires delay updates alone; the first round's are a tenth of the others."""
+
+    def download_bits(self, devices, round, ledger):
+        return np.zeros(len(devices.ids))
+
+    def upload_bits(self, devices, round, ledger):
+        return super().upload_bits(devices, round, ledger) * (0.1 if round == 1 else 1.0)
+
+
+ONE = {"admission": "count", "count": 1}
+SENDING_W = 0.2 / 0.35
+SLOW_WIRE = """
+name = "One cell, 2.5 s by wire from the cloud for an update of 1 Mbit"
+source = "made up"
+cloud = "cloud"
+edge_servers = []
+[[stations]]
+name = "cell"
+x_m = 0.0
+y_m = 0.0
+[[links]]
+between = ["cell", "cloud"]
+rate_bps = 4e5
+latency_s = 0.0
+"""
+
+
+def busy_wire(folder: Path) -> RunConfig:
+    """One device; rounds of 1 s, of which it computes 0.2 s and sends 0.5 s, and its update takes 2.5 s by wire.
+
+    In the first round, in which it sends a tenth, the update arrives after 0.5 s.
+    """
+    (folder / "wire.toml").write_text(SLOW_WIRE)
+    (folder / "phone.csv").write_text("device,s_per_sample,link_bps\n0,0.02,2e6\n")
+    values = {
+        "rounds": 8,
+        "devices": {
+            "count": 1,
+            "profile": str(folder / "phone.csv"),
+            "battery_j": 100.0,
+            "battery_start": 0.5,
+            "battery_reserve": 0.1,
+            "recharge_w": 0.5,
+            "tx_power_dbm": 23.0103,
+        },
+        "radio": {"sharing": "own"},
+        "topology": {"file": str(folder / "wire.toml")},
+        "algorithm": {"name": "unsent"},
+        "round": {"late": "keep", "close": "deadline", "tmax_s": 1.0, "payload_bits": 1e6, **ONE},
+        "data": {"dataset": "none"},
+        "learning": {"training": "none", "steps": 1, "batch_size": 10},
+    }
+    return parse(values, "test")
+
+
+def test_a_device_works_again_while_its_updates_travel_by_wire(tmp_path, monkeypatch):
+    """By hand: from round 2 on, the task of round r sends from r - 0.8 to r - 0.3 s and arrives at r + 2.2 s."""
+    monkeypatch.setitem(ALGORITHMS, "unsent", Unsent)
+    simulation.run(busy_wire(tmp_path), tmp_path / "run")
+    rounds, acts, updates = (read_table(tmp_path / "run", name) for name in ("rounds", "activities", "updates"))
+    assert rounds["t_end_s"].to_numpy() == pytest.approx(np.arange(1, 9))
+    assert rounds["candidates"].tolist() == [1] * 8
+    assert rounds["late"].tolist() == [0] + [1] * 7
+    sent = acts[acts["activity"] == "upload"].sort_values("task")
+    assert sent["t_start_s"].to_numpy() == pytest.approx(np.arange(8) + 0.2)
+    assert sent["t_end_s"].to_numpy() == pytest.approx([0.25, *np.arange(1, 8) + 0.7])
+    # The rows of a task are those of the round in which its update arrives; the last three are still on the wire.
+    assert sent["round"].tolist() == [1, 5, 6, 7, 8, 8, 8, 8]
+    assert sent["outcome"].tolist() == ["done"] * 5 + ["late"] * 3
+    expected = [[1, 1, 0], *([round, round - 3, 3] for round in range(5, 9))]
+    assert updates[["round", "task", "staleness"]].to_numpy().tolist() == expected
+    # An update that arrives while the device computes or sends changes nothing about the power that it draws.
+    charge = read_table(tmp_path / "run", "metrics").query("name == 'battery_j' and key == 'mean'")
+    spent_j = acts.groupby("task")["energy_j"].sum().to_numpy()
+    assert spent_j[1:] == pytest.approx(0.2 * 2.0 + 0.5 * SENDING_W)
+    assert charge["value"].to_numpy() == pytest.approx(50 + 0.5 * np.arange(1, 9) - np.cumsum(spent_j))
+
+
+def test_updates_on_the_wire_beside_other_work_of_their_device_are_resumed(tmp_path, monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "unsent", Unsent)
+    assert_stops_change_nothing(busy_wire(tmp_path), tmp_path / "runs", (2, 3, 5))

@@ -1,9 +1,10 @@
 """Random runs whose rows must add up: energy, bits, availability, band, outcomes, counts, waste, from rows alone.
 
 The checks share no code with the package: availability is asked of the raw intervals, batteries are replayed, tasks
-are put together from the rows.
+are put together from the rows. What `edgesim show` says of bits is checked as well.
 """
 
+import io
 import json
 import math
 import tomllib
@@ -13,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
+from edgesim.terminal.show import print_run
 
 PAYLOAD_BITS = 6e6
 BAND_HZ = 4e6
@@ -144,6 +147,7 @@ class Told:
     def __init__(self, folder: Path, intervals: list[list[tuple]], length_s: float) -> None:
         for name in ("rounds", "activities", "updates", "metrics", "devices", "stations"):
             setattr(self, name, pd.read_parquet(folder / f"{name}.parquet"))
+        self.folder = folder
         self.config = tomllib.loads((folder / "config.toml").read_text())
         self.end_s = json.loads((folder / "run.json").read_text())["t_end_s"]
         self.intervals, self.length_s = intervals, length_s
@@ -165,6 +169,18 @@ class Told:
         rows = self.metrics[(self.metrics["name"] == name) & (self.metrics["key"] == key)]
         assert not rows["round"].duplicated().any()
         return dict(zip(rows["round"], rows["value"], strict=True))
+
+    def shown(self) -> dict[str, str]:
+        """What ``edgesim show`` says of the run, by the words in front of it."""
+        console = Console(file=io.StringIO(), width=200)
+        print_run(self.folder, console)
+        cells = [line.split("│") for line in console.file.getvalue().splitlines() if line.count("│") == 3]
+        return {name.strip(): value.strip() for _, name, value, _ in cells}
+
+    def is_there(self, device: int, t_s: float) -> bool:
+        """Whether a device is there at an instant, by its raw intervals."""
+        lap_s = t_s % self.length_s if math.isfinite(self.length_s) else t_s
+        return any(a <= lap_s < b for a, b in self.intervals[device])
 
     def there_s(self, device: int, start_s: float, end_s: float) -> float:
         """Seconds of a span in which a device is there, by its raw intervals."""
@@ -236,11 +252,29 @@ def check_energy_and_bits(told: Told) -> None:
         uploads = acts[acts["activity"] == "upload"]
         seconds = uploads["t_end_s"] - uploads["t_start_s"]
         assert uploads["bits"].to_numpy() == pytest.approx((uploads["device"].map(phones) * seconds).to_numpy())
-    safa = told.config["algorithm"]["name"] == "safa"
-    if told.synchronous and not told.wires and not safa and told.config["round"]["download_s"] == 0.0:
-        begun = pd.Series([number for _, number in told.tasks]).value_counts()
-        for row in rounds.itertuples():
-            assert row.bits_down == PAYLOAD_BITS * begun.get(row.round, 0)
+    check_bits_down(told)
+    shown = told.shown()
+    assert float(shown["bits up"]) == pytest.approx(acts.loc[acts["activity"] == "upload", "bits"].sum(), rel=1e-3)
+    assert float(shown["bits down"]) == pytest.approx(
+        rounds["bits_down"].sum() + sum(told.values("bits_down").values()), rel=1e-3
+    )
+
+
+def check_bits_down(told: Told) -> None:
+    """What the devices were sent stands in the round in which their tasks ended, also in one that the end cut."""
+    of_row = dict(zip(told.rounds["round"], told.rounds["bits_down"], strict=True)) | told.values("bits_down")
+    assert set(told.values("bits_down")) <= {told.last + 1}
+    if told.config["round"]["download_s"] != 0.0:
+        downloads = told.activities[told.activities["activity"] == "download"]
+        expected = downloads.groupby("round")["bits"].sum().to_dict()
+    elif told.wires or told.config["algorithm"]["name"] == "safa":
+        # Tasks that were cut while the model was on the wires have no rows; SAFA does not send the model to all.
+        return
+    else:
+        expected = pd.Series([rows["round"].iloc[0] for rows in told.tasks.values()]).value_counts() * PAYLOAD_BITS
+        expected = expected.to_dict()
+    found = {number: bits for number, bits in of_row.items() if bits}
+    assert found == pytest.approx({number: bits for number, bits in expected.items() if bits})
 
 
 def check_batteries(told: Told) -> None:
@@ -361,6 +395,19 @@ def check_counts(told: Told) -> None:
     assert (rounds["t_start_s"].to_numpy()[1:] >= rounds["t_end_s"].to_numpy()[:-1]).all()
 
 
+def check_candidates(told: Told) -> None:
+    """Without batteries, all devices that are there and not between a task's begin and its last row are candidates."""
+    config = told.config
+    if not told.synchronous or "battery_j" in config["devices"] or config["availability"]["interruption"] != "abort":
+        return
+    begins_s = dict(zip(told.rounds["round"], told.rounds["t_start_s"], strict=True))
+    busy = [(device, begins_s.get(number), rows["t_end_s"].max()) for (device, number), rows in told.tasks.items()]
+    for row in told.rounds.itertuples():
+        at_work = {device for device, begin_s, end_s in busy if begin_s is not None and begin_s < row.t_start_s < end_s}
+        idle = set(range(config["devices"]["count"])) - at_work
+        assert row.candidates == sum(told.is_there(device, row.t_start_s) for device in idle)
+
+
 def check_updates(told: Told) -> None:
     """Each update comes from one task that arrived in its round; without reasons not to, every arrival is merged."""
     updates = told.updates
@@ -433,6 +480,7 @@ CHECKS = (
     check_availability,
     check_band,
     check_counts,
+    check_candidates,
     check_updates,
     check_waste,
     check_models_held,

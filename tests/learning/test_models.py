@@ -3,6 +3,7 @@ import torch
 import torchvision
 from torch import nn
 
+import edgesim
 from edgesim.errors import EdgesimError
 from edgesim.learning.models import make_model
 
@@ -36,6 +37,13 @@ class Auxiliary(Net):
 
 def frozen(image_shape, class_count):
     return net(image_shape, class_count).requires_grad_(False)
+
+def ranked(image_shape, class_count, rank=2, *, bias=True):
+    inner = nn.Linear(64, rank, bias=bias)
+    return nn.Sequential(nn.Flatten(), inner, nn.Linear(rank, class_count))
+
+def needy(image_shape, class_count, *, rank):
+    return ranked(image_shape, class_count, rank)
 
 instance = Net((1, 8, 8), 10)
 number = 3
@@ -75,6 +83,74 @@ def test_a_users_callable_that_does_not_fit_is_one_line(own_module, attribute, w
         make_model(f"{own_module}.{attribute}", (1, 8, 8), 10)
     assert str(caught.value).startswith("learning.model: ")
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_is_made_with_its_options(own_module):
+    """By hand: 64 r weights, r or no biases, and 10 r + 10 behind them."""
+
+    def size(name, **options):
+        model = make_model(name, (1, 8, 8), 10, options=options)
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    assert size(f"{own_module}.ranked") == 128 + 2 + 20 + 10
+    assert size(f"{own_module}.ranked", rank=8, bias=False) == 512 + 80 + 10
+    assert size(f"{own_module}.needy", rank=4) == 256 + 4 + 40 + 10
+    wide, narrow = (size("torchvision:mobilenet_v2", width_mult=factor) for factor in (1.0, 0.5))
+    assert narrow < 0.5 * wide
+
+
+@pytest.mark.parametrize(
+    ("attribute", "options", "words"),
+    [
+        ("ranked", {"rang": 4}, "got an unexpected keyword argument 'rang'; its options are rank, bias"),
+        ("net", {"rank": 4}, "got an unexpected keyword argument 'rank'; it takes no options"),
+        ("needy", {}, "missing a required argument: 'rank'; its options are rank"),
+        ("ranked", {"class_count": 4}, "multiple values for argument 'class_count'; its options are rank, bias"),
+    ],
+)
+def test_options_that_a_model_does_not_take_are_refused_in_a_line(own_module, attribute, options, words):
+    name = f"{own_module}.{attribute}"
+    with pytest.raises(EdgesimError) as caught:
+        make_model(name, (1, 8, 8), 10, options=options)
+    assert str(caught.value) == f"learning.model_options: {name!r} cannot be called with them: {words}"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("mlp", {"rank": 4}, "^learning.model_options: 'mlp' cannot be .* 'rank'; it takes no options$"),
+        ("torchvision:resnet18", {"rank": 4}, r"with learning.model_options = \{'rank': 4\} does not fit .*'rank'$"),
+        ("torchvision:resnet18", {"num_classes": 4}, "multiple values for keyword argument 'num_classes'$"),
+    ],
+)
+def test_options_that_a_known_model_does_not_take_are_refused_in_a_line(name, options, words):
+    with pytest.raises(EdgesimError, match=words) as caught:
+        make_model(name, (3, 32, 32), 10, options=options)
+    assert "\n" not in str(caught.value)
+
+
+def test_options_of_a_model_are_an_axis_of_a_study_and_part_of_its_runs(own_module, tmp_path):
+    """Start models of different options are kept apart as well, and a run of other options is not reused."""
+    base = {
+        "rounds": 1,
+        "devices": {"count": 3},
+        "round": {"tmax_s": 30.0},
+        "learning": {"model": f"{own_module}.ranked", "steps": 1, "back_end": "loop", "pretrain_max_epochs": 1},
+        "evaluation": {"samples": 20},
+    }
+    axis = {"learning.model_options.rank": [2, 3]}
+    found = edgesim.study(base, axis, seeds=1, jobs=1, out=tmp_path / "study", quiet=True)
+    assert sorted(found.runs) == ["rank2-s0", "rank3-s0"]
+    sizes = {name: edgesim.read_run(run.folder)["parameters"] for name, run in found.runs.items()}
+    assert sizes == {"rank2-s0": 128 + 2 + 20 + 10, "rank3-s0": 192 + 3 + 30 + 10}
+    table = found.table()
+    assert sorted(table["rank"]) == [2, 3]
+    edgesim.run(base, tmp_path / "run", {"learning.model_options.rank": 2}, quiet=True)
+    with pytest.raises(EdgesimError, match=r"another config \(learning.model_options.rank differs\)"):
+        edgesim.run(base, tmp_path / "run", {"learning.model_options.rank": 3}, quiet=True)
+    with pytest.raises(EdgesimError, match=r"^learning.model_options: .* 'rang'; its options are rank, bias$"):
+        edgesim.run(base, tmp_path / "other", ["learning.model_options.rang=3"], quiet=True)
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_unknown_name_suggests_the_nearest():

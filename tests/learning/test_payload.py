@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from edgesim.config import AlgorithmConfig
+from edgesim.config import AlgorithmConfig, LearningConfig
 from edgesim.errors import EdgesimError
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import ALGORITHMS
@@ -66,7 +66,7 @@ def check(name, shape, classes):
     dataset = Dataset("made", np.zeros(1), np.zeros(1), classes, shape, lambda: ())
     blank = Frame(np.ones(1), np.ones((1, classes)), np.arange(classes), np.zeros(1))
     module = FlatModel(make_model(name, shape, classes), torch.device("cpu"))
-    found = known_network(name, Federation(dataset, Framed([blank])), charged=True)
+    found = known_network(LearningConfig(model=name), Federation(dataset, Framed([blank])), charged=True)
     assert found == replace(module.network, tensor_sizes=())
     return found
 
@@ -78,14 +78,14 @@ def test_every_named_model_has_a_closed_form():
 def test_a_parameter_counts_32_bits(make_config):
     config, streams = make_config(learning={"training": "none"}), Streams(0)
     federation = make_federation(config, streams)
-    assert parameter_count("mlp", federation) == 2410
+    assert parameter_count(LearningConfig(), federation) == 2410
     assert TimingOnlyLearner(config, federation, streams).accounts.model_bits == 32 * 2410
 
 
 def test_a_users_model_needs_its_payload_as_a_number(make_config):
     federation = make_federation(make_config(), Streams(0))
     with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed.*'mine.net'"):
-        parameter_count("mine.net", federation)
+        parameter_count(LearningConfig(model="mine.net"), federation)
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ALGORITHMS.items() if kind.features])
@@ -121,15 +121,23 @@ def test_published_payloads_of_ten_classes(model, algorithm, down, up, make_conf
     dataset = Dataset("made", np.zeros(1), np.zeros(1), 10, (3, 32, 32), lambda: ())
     frame = Frame(np.array([20, 1]), np.array([[2] * 10, [1] + [0] * 9]), np.arange(10), np.zeros(21))
     federation = Federation(dataset, Framed([frame, frame]))
-    accounts = Accounts(config, federation, Streams(0), known_network(model, federation, charged=True))
+    accounts = Accounts(config, federation, Streams(0), known_network(config.learning, federation, charged=True))
     ids = np.array([0])
     assert accounts.download_bits(ids, 1).tolist() == [down]
     assert accounts.upload_bits(ids, 1).tolist() == [up]
+
+
+def test_a_model_with_options_needs_its_payload_as_a_number(make_config):
+    learning = LearningConfig(model="torchvision:mobilenet_v2", model_options={"width_mult": 0.5})
+    with pytest.raises(
+        EdgesimError, match=r"size of model 'torchvision:mobilenet_v2' with options \{'width_mult': 0.5"
+    ):
+        parameter_count(learning, make_federation(make_config(), Streams(0)))
 
 
 def test_without_a_dataset_the_payload_must_be_a_number(make_config):
     config = make_config(data={"dataset": "none"}, learning={"training": "none"})
     federation = make_federation(config, Streams(0))
     with pytest.raises(EdgesimError, match=r"round.payload_bits: a number is needed with data.dataset = 'none'"):
-        parameter_count("mlp", federation)
+        parameter_count(LearningConfig(), federation)
     assert np.all(federation.frames[0].sizes == 60)

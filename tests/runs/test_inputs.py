@@ -14,13 +14,14 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from edgesim import Study, grid, run_study, simulation
-from edgesim.config import RunConfig
+from edgesim.config import RunConfig, SelectionConfig
 from edgesim.config_file import parse
 from edgesim.learning.algorithms import ALGORITHMS
 from edgesim.learning.models import MODELS
 from edgesim.learning.models.from_torchvision import from_torchvision
 from edgesim.learning.partitions import PARTITIONS
 from edgesim.learning.payload import model_module
+from edgesim.runs import packages
 from edgesim.runs.inputs import input_digests
 from edgesim.runs.sources import digest_when_loaded
 from edgesim.selection import SELECTORS
@@ -302,6 +303,65 @@ def test_a_run_notes_the_code_that_its_process_has_loaded_not_what_was_saved_mea
     simulation.run(mine, tmp_path / "other")
     assert json.loads((tmp_path / "other/run.json").read_text())["inputs"] == before
     assert simulation.why_run(tmp_path / "other", simulation.complete(mine))
+
+
+@pytest.fixture
+def packaged(tmp_path, monkeypatch):
+    """A config of a policy that imports, by a helper, an installed package of two folders."""
+    site = tmp_path / "site-packages"
+    (site / "shared_ranks/inner").mkdir(parents=True)
+    (site / "shared_ranks/__init__.py").write_text("")
+    (site / "shared_ranks/inner/__init__.py").write_text("sign = 1")
+    about = site / "shared_ranks-2.5.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shared-ranks\nVersion: 2.5\n")
+    (about / "top_level.txt").write_text("shared_ranks\n")
+    helper = "import numpy\nimport json\nfrom shared_ranks.inner import sign\norder = lambda ids: ids[::sign]"
+    (tmp_path / "ranks_helper.py").write_text(helper)
+    (tmp_path / "ranked_policy.py").write_text(POLICY.replace("policys_helper", "ranks_helper"))
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for name in ("ranks_helper", "ranked_policy", "shared_ranks", "shared_ranks.inner", "shared_ranks.policy"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for cached in (digest_when_loaded, packages.package_digest_when_loaded, packages._distributions):
+        cached.cache_clear()
+    yield parse(TIMING | {"selection": {"policy": "ranked_policy.Mine"}}, "test")
+    packages._distributions.cache_clear()
+
+
+def test_a_run_names_the_installed_package_that_its_policy_imports_and_is_run_again_once_that_changes(
+    tmp_path, packaged
+):
+    simulation.run(packaged, tmp_path / "run")
+    noted = json.loads((tmp_path / "run/run.json").read_text())["inputs"]
+    # Neither NumPy, which edgesim requires, nor what belongs to Python.
+    assert [key for key in noted if key.startswith("package ")] == ["package shared_ranks"]
+    version, digest = noted["package shared_ranks"].split()
+    assert (version, len(digest)) == ("2.5", 64)
+    inner = tmp_path / "site-packages/shared_ranks/inner"
+    (inner / "__pycache__").mkdir()
+    (inner / "__pycache__/made.pyc").write_text("by Python itself")
+    assert simulation.run(packaged, tmp_path / "run").reused
+    # A file that no import statement names, as in an upgrade.
+    (inner / "further.py").write_text("sign = -1")
+    again = simulation.run(packaged, tmp_path / "run")
+    assert (again.reused, again.restarted) == (False, "package shared_ranks changed since it was finished")
+
+
+def test_an_installed_package_that_offers_a_policy_counts_with_all_its_files(tmp_path, packaged):
+    """The policy's own module imports nothing of the file that changes."""
+    site = tmp_path / "site-packages"
+    text = POLICY.replace("        import policys_helper\n", "").replace("policys_helper.order(view.ids)", "view.ids")
+    (site / "shared_ranks/policy.py").write_text(text)
+    config = packaged.model_copy(update={"selection": SelectionConfig(policy="shared_ranks.policy.Mine")})
+    simulation.run(config, tmp_path / "run")
+    (site / "shared_ranks/inner/__init__.py").write_text("sign = -1")
+    assert simulation.run(config, tmp_path / "run").restarted == "package shared_ranks changed since it was finished"
+
+
+def test_a_run_without_user_code_names_no_package():
+    assert not [key for key in digests() if key.startswith("package ")]
 
 
 def test_a_start_model_by_other_code_behind_the_same_weights_is_not_taken_from_the_cache(tmp_path, mine, monkeypatch):

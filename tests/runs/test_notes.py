@@ -88,6 +88,28 @@ def test_that_everybody_fits_in_every_round_is_noted(tmp_path, tmax_s, noted):
     assert ("the policy never had a choice" in shown(print_run, tmp_path)) == noted
 
 
+@pytest.mark.parametrize(
+    ("axis", "knobs", "noted"),
+    [
+        ({"round.payload_bits": [1e6, 4e6]}, {}, True),
+        ({"round.payload_bits": [1e6, 4e6]}, {"leftover": "equal_finish"}, False),
+        ({"round.payload_bits": [1e6, 4e6]}, {"admission": "count", "count": 2, "allocator": "equal_share"}, False),
+        ({"round.tmax_s": [0.8, 1.0]}, {}, False),
+    ],
+)
+def test_a_study_of_payloads_that_are_all_stretched_to_the_deadline_says_so(tmp_path, capsys, axis, knobs, noted):
+    plan = Study("payloads", grid(values(rounds=2, devices={"count": 3}, **knobs), axis, range(1)))
+    run_study(plan, tmp_path, jobs=1)
+    capsys.readouterr()
+    told = shown(print_study, tmp_path)
+    folders = [path.parent for path in tmp_path.glob("*/run.json")]
+    lengths_s = {folder.name: read_table(folder, "rounds")["t_end_s"].max() for folder in folders}
+    if "round.payload_bits" in axis:
+        # The deadline in all rounds, or less with fewer bits.
+        assert (len({round(length_s, 6) for length_s in lengths_s.values()}) == 1) == noted
+    assert ("so that a smaller payload ends no round earlier. round.leftover = 'equal_finish'" in told) == noted
+
+
 def test_a_count_below_the_candidates_is_a_choice_and_a_count_of_all_devices_is_nothing_to_tell_of(tmp_path):
     """Four taken of five candidates, and four of four."""
     _, notes = play(tmp_path, devices={"count": 5}, admission="count", count=4, allocator="equal_share")

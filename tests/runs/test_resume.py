@@ -327,7 +327,7 @@ def test_a_policy_that_cannot_be_saved_is_told_and_the_run_goes_on_without_check
             self.state = object()
 
     monkeypatch.setitem(simulation.make_selector.__globals__["SELECTORS"], "random", Odd)
-    monkeypatch.setattr(simulation, "input_digests", lambda *_: {})
+    monkeypatch.setattr(simulation, "input_digests", lambda *_, **__: {})
     said = []
     simulation.run(TIMING, tmp_path, on_note=lambda about, note: said.append(note), checkpoint_s=0.0)
     assert any("the run has no checkpoints: record.selector: cannot save a object" in note for note in said)

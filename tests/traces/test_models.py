@@ -129,7 +129,7 @@ def test_resolving_writes_out_defaults_and_the_slots_that_hang_on_the_protocol()
         ),
         ("bernoulli", {"probability": 0.0}, r"probability: input should be greater than 0 \(got 0\.0\)"),
         ("table", {}, r"^model 'table': availability\.file: field required"),
-        ("table", {"file": "nowhere"}, "availability.file: no file 'nowhere'"),
+        ("table", {"file": "nowhere"}, "^availability.file: no file 'nowhere'; give a path or one of: sample-week$"),
         (
             "table",
             {"file": "nowhere", "slots": "rounds"},

@@ -1,6 +1,9 @@
 """Models known by name, torchvision's, and the user's own."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +16,8 @@ from edgesim.learning.models.resnet import RESNETS
 from edgesim.learning.torch_settings import seeded
 from edgesim.registry import first_line, imported, look_up
 
-Builder = Callable[[tuple[int, int, int], int], nn.Module]
+Builder = Callable[..., nn.Module]
+"""Makes a module for images of a shape (C, H, W) and a number of classes, from options by name."""
 
 MODELS: dict[str, Builder] = {
     "mlp": mlp,
@@ -26,16 +30,25 @@ MODELS: dict[str, Builder] = {
 }
 
 
-def make_model(name: str, image_shape: tuple[int, int, int], class_count: int, double: bool = False) -> nn.Module:
+def make_model(
+    name: str,
+    image_shape: tuple[int, int, int],
+    class_count: int,
+    double: bool = False,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> nn.Module:
     """A new model on the CPU: a name of `MODELS`, ``torchvision:NAME`` or the dotted path of a callable.
 
-    The callable, which may be a class, gets the image shape (C, H, W) and the number of classes. Initial weights
-    come from torch's global generator. With ``double`` the module is brought to float64, in which it may have been made
-    as well. Raises `EdgesimError` when the result is no module of float32 (or float64) that maps images [n, C, H, W] to
-    logits [n, classes], in training and in evaluation alike.
+    The callable, which may be a class, gets the image shape (C, H, W), the number of classes, and the ``options`` as
+    keywords, as torchvision's function of that name does. Initial weights come from torch's global generator. With
+    ``double`` the module is brought to float64, in which it may have been made as well. Raises `EdgesimError` for
+    options that it does not take, and when the result is no module of float32 (or float64) that maps images
+    [n, C, H, W] to logits [n, classes], in training and in evaluation alike.
     """
     try:
-        model = _builder(name)(image_shape, class_count)
+        builder = _builder(name)
+        _check_options(name, builder, image_shape, class_count, options)
+        model = builder(image_shape, class_count, **options)
         if double and isinstance(model, nn.Module):
             model = model.double()
         with refused_by_name(name, "cpu"):
@@ -43,19 +56,26 @@ def make_model(name: str, image_shape: tuple[int, int, int], class_count: int, d
     except EdgesimError:
         raise
     except Exception as error:  # the user's own code may raise anything
+        with_options = f" with learning.model_options = {dict(options)}" if options else ""
         raise EdgesimError(
-            f"learning.model: {name!r} does not fit images of shape {image_shape}: {first_line(error)}",
+            f"learning.model: {name!r}{with_options} does not fit images of shape {image_shape}: {first_line(error)}",
             "learning.model",
+            *(["learning.model_options"] if options else []),
         ) from error
     return model
 
 
 def new_model(
-    name: str, image_shape: tuple[int, int, int], class_count: int, seed: int, double: bool = False
+    name: str,
+    image_shape: tuple[int, int, int],
+    class_count: int,
+    seed: int,
+    double: bool = False,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> nn.Module:
     """`make_model` with initial weights from a seed, with ``double`` those of float32 as well."""
     with seeded(torch.device("cpu"), seed):
-        return make_model(name, image_shape, class_count, double)
+        return make_model(name, image_shape, class_count, double, options)
 
 
 def _builder(name: str) -> Builder:
@@ -71,6 +91,30 @@ def _builder(name: str) -> Builder:
             "learning.model",
         )
     return builder
+
+
+def _check_options(
+    name: str, builder: Builder, image_shape: tuple[int, int, int], class_count: int, options: Mapping[str, Any]
+) -> None:
+    """Raise `EdgesimError` for options that a callable does not take, or that it needs and does not get."""
+    try:
+        signature = inspect.signature(builder)
+    except (TypeError, ValueError):
+        # Of compiled code, which says itself what it does not take.
+        return
+    try:
+        signature.bind(image_shape, class_count, **options)
+    except TypeError as error:
+        known = [key for key, one in [*signature.parameters.items()][2:] if one.kind not in _NOT_NAMED]
+        takes = f"its options are {', '.join(known)}" if known else "it takes no options"
+        raise EdgesimError(
+            f"learning.model_options: {name!r} cannot be called with them: {error}; {takes}",
+            "learning.model_options",
+            "learning.model",
+        ) from None
+
+
+_NOT_NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _check(model: object, image_shape: tuple[int, int, int], class_count: int, dtype: torch.dtype) -> None:

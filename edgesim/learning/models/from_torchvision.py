@@ -15,10 +15,11 @@ _NO_AUXILIARY = {"aux_logits": False, "init_weights": True}
 _OPTIONS: dict[str, dict[str, Any]] = {"googlenet": _NO_AUXILIARY, "inception_v3": _NO_AUXILIARY}
 
 
-def from_torchvision(name: str) -> Callable[[tuple[int, int, int], int], nn.Module]:
+def from_torchvision(name: str) -> Callable[..., nn.Module]:
     """Builder of a classifier by torchvision's own name, such as ``shufflenet_v2_x1_0``.
 
-    Raises `EdgesimError` for an unknown name; the builder raises ValueError where the first layer cannot be adapted.
+    The builder hands further keywords on, such as ``dropout``. Raises `EdgesimError` for an unknown name; the builder
+    raises ValueError where the first layer cannot be adapted.
     """
     from torchvision import models
 
@@ -29,8 +30,9 @@ def from_torchvision(name: str) -> Callable[[tuple[int, int, int], int], nn.Modu
         )
         raise EdgesimError(f"learning.model: torchvision has no classifier {name!r}{hint}", "learning.model")
 
-    def build(image_shape: tuple[int, int, int], class_count: int) -> nn.Module:
-        model: nn.Module = models.get_model(name, weights=None, num_classes=class_count, **_OPTIONS.get(name, {}))
+    def build(image_shape: tuple[int, int, int], class_count: int, **options: Any) -> nn.Module:
+        more = _OPTIONS.get(name, {}) | options
+        model: nn.Module = models.get_model(name, weights=None, num_classes=class_count, **more)
         _take_channels(model, image_shape[0])
         return model
 

@@ -94,7 +94,7 @@ class Table(Repeated):
 
     def intervals(self, device_count: int, streams: Streams) -> Intervals:
         """The periods of a file of them; raises `EdgesimError` for a bad file or one of too few devices."""
-        path = find("traces", self.file, ".parquet", "availability.file")
+        path = find("traces", self.file, ".parquet", "availability.file", "start_s")
         if is_matrix(path):
             raise EdgesimError(
                 f"{path}: has a column for each slot; give availability.slots = 'rounds', or availability.slot_s, the "

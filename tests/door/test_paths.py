@@ -1,0 +1,92 @@
+"""Every path of the public interface may be given as a text."""
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import edgesim
+
+CONFIG = {
+    "rounds": 2,
+    "devices": {"count": 4},
+    "round": {"payload_bits": 1e6},
+    "data": {"dataset": "none"},
+    "learning": {"training": "none"},
+}
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """All public functions, and the methods and constructors of public classes, but for those of bare records.
+
+    Methods of executors are called by edgesim alone.
+    """
+    for name in edgesim.__all__:
+        found = getattr(edgesim, name)
+        if not inspect.isclass(found):
+            yield name, found
+            continue
+        for inner, method in inspect.getmembers(found, inspect.isfunction):
+            if name != "Ray" and not inner.startswith("_") and method.__module__.startswith("edgesim."):
+                yield f"{name}.{inner}", method
+        if not hasattr(found, "__dataclass_fields__") and "__init__" in vars(found):
+            yield name, found.__init__
+
+
+def takes(annotation: Any, kind: type) -> bool:
+    return annotation is kind or any(takes(inner, kind) for inner in typing.get_args(annotation))
+
+
+def test_what_takes_a_path_takes_a_text():
+    seen = []
+    for name, function in functions():
+        for argument, annotation in typing.get_type_hints(inspect.unwrap(function), names_of(function)).items():
+            if argument != "return" and takes(annotation, Path):
+                assert takes(annotation, str), f"{name}({argument}) takes no text"
+                seen.append(f"{name}.{argument}")
+    assert {"run.out", "fork.folder", "read_config.folder", "read_table.folder", "load.path", "run_study.out"} < {*seen}
+
+
+def names_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """What annotations of figures name, which are imported for type checkers alone."""
+    from matplotlib.figure import Figure
+
+    return {**vars(inspect.getmodule(function)), "Figure": Figure}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return edgesim.run(CONFIG, tmp_path_factory.mktemp("paths") / "run", quiet=True).folder
+
+
+@pytest.mark.parametrize("name", ["read_config", "read_run", "open"])
+def test_a_run_folder_may_be_a_text(folder, name):
+    read = getattr(edgesim, name)
+    assert str(read(str(folder))) == str(read(folder))
+
+
+def test_files_and_the_folder_of_a_study_may_be_texts(folder, tmp_path, capsys):
+    assert edgesim.load(str(folder / "config.toml")) == edgesim.load(folder / "config.toml")
+    plan = edgesim.Study("texts", edgesim.grid(CONFIG, {"round.tmax_s": [1.0]}, range(1)))
+    assert [*edgesim.run_study(plan, str(tmp_path / "study"), jobs=1)] == ["tmax1-s0"]
+    assert edgesim.open(str(tmp_path / "study")).plan.name == "texts"
+    capsys.readouterr()
+
+
+def test_a_fork_takes_the_mapping_that_a_run_takes(folder, tmp_path):
+    """Beside the texts of the command line; None leaves a key out."""
+    forks = [
+        edgesim.fork(folder, 1, change, str(tmp_path / name), quiet=True)
+        for name, change in (("mapping", {"round.tmax_s": 2.0}), ("texts", ["round.tmax_s=2.0"]))
+    ]
+    first, second = (edgesim.read_config(one.folder) for one in forks)
+    assert first == second
+    assert first["round"]["tmax_s"] == 2.0
+    assert edgesim.read_run(forks[0].folder)["fork"] == edgesim.read_run(forks[1].folder)["fork"]
+    with pytest.raises(edgesim.EdgesimError, match=r"^set: expected a mapping such as"):
+        edgesim.fork(folder, 1, "round.tmax_s=2.0", tmp_path / "text", quiet=True)
+    with pytest.raises(edgesim.EdgesimError, match=r"devices.count: a fork has the past of its run"):
+        edgesim.fork(folder, 1, {"devices.count": 3}, tmp_path / "other", quiet=True)
