@@ -218,6 +218,7 @@ class Play:
             ids=ids,
             samples=sizes[ids],
             round=self.merged + 1,
+            began_in=np.array([job.version + 1 for job in jobs], dtype=np.int64),
             staleness=staleness,
             age_weight=np.where(staleness == 0, 1.0, age_weight),
             picked=np.arange(len(ids)) < picked,

@@ -238,8 +238,12 @@ class Arrivals:
     samples: Integers
     """Sizes of their data sets, [S]."""
     round: int
+    began_in: Integers
+    """Round in which each began or, without rounds, the model that was being made then, [S]. Of two updates of a device
+    the one that began later has the later row."""
     staleness: Integers
-    """Models made between the one that each started from and the current one, [S]."""
+    """Models made between the one that each started from and the current one, [S]: not more than rounds, some of which
+    make none."""
     age_weight: Floats
     """What each counts for its staleness, 1 for none, [S]."""
     picked: Booleans
@@ -270,7 +274,7 @@ class Arrivals:
 
     def rows(self, rows: Integers) -> Arrivals:
         """Some of the rows, in the order given; without tensors."""
-        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr", "class_counts")
+        names = ("ids", "samples", "began_in", "staleness", "age_weight", "picked", "lr", "class_counts")
         norms = None if self.norms is None else self.norms[rows]
         return replace(self, norms=norms, **{name: getattr(self, name)[rows] for name in names})
 
