@@ -26,11 +26,14 @@ FAMILY = 8
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as slow what is left out of large families: always the same cases, whichever others are collected."""
+    """Mark as slow what is left out of large families: always the same cases, whichever others are collected.
+
+    Nothing is left out of those that are cheap for what they tell, which are marked ``whole_family``.
+    """
     families = Counter((item.path, item.originalname) for item in items if hasattr(item, "callspec"))
     for item in items:
         large = hasattr(item, "callspec") and families[item.path, item.originalname] > FAMILY
-        if large and crc32(item.name.encode()) % 3:
+        if large and not item.get_closest_marker("whole_family") and crc32(item.name.encode()) % 3:
             item.add_marker(pytest.mark.slow)
 
 

@@ -19,7 +19,7 @@ class Working:
     """The job of the task."""
     work: Work
     version: int = 0
-    """Without rounds, models made before the one that it started from."""
+    """Models that its server had made before the one that it started from."""
     arrived: bool = False
     """Whether an upload has arrived that went on after the close of the round in which it began."""
 

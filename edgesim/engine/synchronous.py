@@ -35,7 +35,7 @@ from edgesim.selection.view import Drafter, RoundReport
 class Synchronous:
     """The synchronous protocol; its state: who was selected how often, when rounds are due, whose upload goes on."""
 
-    LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule")
+    LASTING: ClassVar = ("times_selected", "deadlines", "merged_in_cloud", "apart", "computed", "schedule", "models")
 
     parts: RunParts
     times_selected: Integers
@@ -54,8 +54,11 @@ class Synchronous:
     """The round in flight, until it has its rows."""
     computed: list[Promise] = field(default_factory=list)
     """Jobs whose computing has ended since the last merge; kept only where devices join by how they train."""
+    models: Integers = field(init=False)
+    """Models that each server has sent or is to send after the first, [E]: at most one in a round."""
 
     def __post_init__(self) -> None:
+        self.models = np.zeros(len(self.parts.backhaul.servers), dtype=np.int64)
         # Whether a policy drafts is asked once: to look whether it has all methods takes as long as many events.
         self._drafter = self.parts.selector if isinstance(self.parts.selector, Drafter) else None
         self._measures = self.parts.learner.accounts.measured is not None
@@ -195,8 +198,9 @@ class Synchronous:
         leaves_s = parts.interruptions.leaves_s(ids, clock.now, horizon_s)
         numbers = [number] * len(ids)
         tasks = parts.tasks(ids, number, self.merged_in_cloud, numbers, compute_s.tolist(), leaves_s.tolist())
-        for task, promise in zip(tasks, promises, strict=True):
-            this.working[task.device] = Working(task, promise, Work(clock, task, signals))
+        versions = self.models[parts.backhaul.edge[parts.world.population.station[ids]]].tolist()
+        for task, promise, version in zip(tasks, promises, versions, strict=True):
+            this.working[task.device] = Working(task, promise, Work(clock, task, signals), version)
         return compute_s
 
     def _signals(self, decision: simpy.Event, deadline_s: float, tolerance_s: float) -> RoundSignals:
@@ -307,7 +311,8 @@ class Synchronous:
         return over
 
     def _updates(self, this: OpenRound) -> tuple[Integers, list[tuple[Task, Arrived]]]:
-        """Devices whose updates arrived in time, and all updates that have arrived, those not picked last.
+        """Devices whose updates arrived in time, and all updates that have arrived, by when they began, those not
+        picked last.
 
         In a round that is skipped, the devices that have sent any, and what all have trained.
         """
@@ -317,8 +322,7 @@ class Synchronous:
             trained = [this.working[device] for device in arrived.tolist()]
             return arrived[: len(arrived) * accounts.sends], [(one.task, Arrived(one.promise)) for one in trained]
         limit = world.config.staleness.limit
-        ages = {late.task.key: number.round - late.task.number for late in this.over}
-        kept = [late for late in this.over if late.arrived and (limit is None or ages[late.task.key] <= limit)]
+        late = [(one, int(self.models[self._server(one.task)]) - one.version) for one in this.over if one.arrived]
         picked, unpicked = arrived, arrived[:0]
         if self._drafter is not None:
             picked = self._drafter.draft(self._by_arrival(this, arrived), len(this.candidates))
@@ -326,16 +330,22 @@ class Synchronous:
             Offers(policy, number.round, np.sort(arrived), "those whose updates arrived").rows(picked)
             unpicked = np.setdiff1d(arrived, picked)
         in_time, undrafted = ([this.working[device] for device in ids.tolist()] for ids in (picked, unpicked))
-        updates = [(one.task, Arrived(one.promise)) for one in in_time]
-        updates += [(late.task, Arrived(late.promise, ages[late.task.key])) for late in kept]
+        updates = [(one.task, Arrived(one.promise, age)) for one, age in late if limit is None or age <= limit]
+        # What is remembered of a device is that of its last row: of two updates the one that began later.
+        updates.sort(key=lambda one: one[0].number)
+        updates += [(one.task, Arrived(one.promise)) for one in in_time]
         updates += [(one.task, Arrived(one.promise, picked=False)) for one in undrafted]
         return arrived, updates
+
+    def _server(self, task: Task) -> int:
+        """The server that merges the update of a task, of `Backhaul.servers`."""
+        return int(self.parts.backhaul.edge[task.station])
 
     def _merge(self, this: OpenRound, arrived: Integers, updates: list[tuple[Task, Arrived]]) -> tuple[Merged, Origin]:
         """Merge the updates that are picked, or none in a round that is skipped, and tell the selector; also where they
         came from.
         """
-        parts, world, number = self.parts, self.parts.world, this.number
+        parts, number = self.parts, this.number
         with this.timed("train"):
             began, brought = np.array(list(this.working), dtype=np.int64), [update for _, update in updates]
             is_due = parts.learner.accounts.is_due
@@ -345,8 +355,11 @@ class Synchronous:
             this.wall_s["train"] -= merged.server_wall_s
             this.wall_s["server"] = merged.server_wall_s
         # Updates that were not picked come last, and have rows where the algorithm merges them.
-        tasks = [task for task, _ in updates[: len(merged.ids)]]
-        self.apart.update(parts.backhaul.edge[world.population.station[merged.ids]].tolist())
+        tasks, merging = [task for task, _ in updates[: len(merged.ids)]], brought[: len(merged.ids)]
+        servers = {self._server(task) for task in tasks}
+        self.apart |= servers
+        # Averaging in the cloud gives a new model to all, where any server has merged since the last time.
+        self.models[slice(None) if self.apart and self._averages(number) else list(servers)] += 1
         self.times_selected[this.selected] += 1
         with this.timed("feedback"):
             heard, length_s = feedback(merged, tasks), parts.clock.now - this.t_start_s
@@ -355,7 +368,7 @@ class Synchronous:
                     number.round, lambda: this.checked_in, this.selected, arrived, heard, this.training, length_s
                 )
             )
-        return merged, Origin(tasks, [number.round - task.number for task in tasks])
+        return merged, Origin(tasks, [update.staleness for update in merging])
 
     def _settle_work(self, this: OpenRound) -> None:
         """Note which devices have the model now, and what becomes of work whose update nobody wanted."""

@@ -188,16 +188,17 @@ class Accounts:
         ages = np.array([one.staleness for one in used], dtype=np.int64)
         classes = self.held.class_counts.shape[1]
         counts = np.array([one.promise.class_counts for one in used] if classes else [], dtype=np.int64)
-        learning, rounds = self._config.learning, [one.promise.round for one in used]
-        lr_in = {round: rate_in(learning, round) for round in set(rounds)}
+        learning, began_in = self._config.learning, [one.promise.round for one in used]
+        lr_in = {round: rate_in(learning, round) for round in set(began_in)}
         return Arrivals(
             ids=ids,
             samples=np.array([one.promise.samples for one in used], dtype=np.int64),
             round=self.when.round,
+            began_in=np.array(began_in, dtype=np.int64),
             staleness=ages,
             age_weight=weights(self._config.staleness, ages, change),
             picked=np.array([one.picked for one in used], dtype=bool),
-            lr=np.array([lr_in[round] for round in rounds], dtype=np.float64),
+            lr=np.array([lr_in[round] for round in began_in], dtype=np.float64),
             began=began,
             all_samples=self.held.sizes,
             class_counts=counts.reshape(len(ids), classes),

@@ -111,6 +111,7 @@ class Learner(Protocol):
     ) -> Merged:
         """Run the due jobs of updates that arrived and make the next model of them, by algorithm and protocol.
 
+        Of two updates of a device the one that began later comes later: what is remembered of the device is of that.
         ``began`` are the devices that began to work since the last merge. Jobs of updates that the policy did not pick
         do not run, unless the algorithm merges those too. Where every update makes a model, the jobs of those that are
         on their way (``sending`` lists them) may run along with the one that arrived, which changes no result.

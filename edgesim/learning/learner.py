@@ -21,7 +21,7 @@ from edgesim.files.on_disk import in_place_of
 from edgesim.learning import measures
 from edgesim.learning.accounts import Accounts
 from edgesim.learning.algorithms import hierarchical
-from edgesim.learning.algorithms.algorithm import Arrivals, State, has_own
+from edgesim.learning.algorithms.algorithm import Arrivals, State, has_own, rebased
 from edgesim.learning.algorithms.privacy import Guard, Guarded
 from edgesim.learning.algorithms.staleness import relative_change
 from edgesim.learning.back_ends import make_back_end
@@ -295,14 +295,15 @@ class TorchLearner:
         jobs = [promises[place].job for place in places.tolist()]
         brought = [results[place] for place in places.tolist()]
         updates = [result.update for result in brought]
+        starts = [of for place in places.tolist() if (of := promises[place].origin) is not None]
         accounts = self.accounts
         pairs = zip(jobs, brought, strict=True)
         ups = [known(accounts.algorithm, job, result) for job, result in pairs if job is not None]
         rows = replace(
             arrived.rows(places),
-            updates=torch.stack(updates) if updates else self.global_weights.new_empty((0, len(self.global_weights))),
+            updates=rebased(updates, starts, self.states[server].weights, self.model.trainable),
             separate=updates,
-            starts=[of for place in places.tolist() if (of := promises[place].origin) is not None],
+            starts=starts,
             up={name: [of[name] for of in ups] for name in (ups[0] if ups else ())},
         )
         alpha = accounts.weigh(rows)

@@ -18,6 +18,7 @@ def arrive() -> Callable[..., Arrivals]:
         samples = np.ones(count, dtype=np.int64) if samples is None else np.array(samples, dtype=np.int64)
         given = {
             "round": 1,
+            "began_in": np.ones(count, dtype=np.int64),
             "staleness": np.zeros(count, dtype=np.int64),
             "age_weight": np.ones(count),
             "picked": np.ones(count, dtype=bool),

@@ -29,6 +29,7 @@ from edgesim.learning.algorithms.algorithm import (
     Sizes,
     State,
     Trained,
+    rebased,
 )
 from edgesim.learning.algorithms.kpfl import Kpfl
 from edgesim.learning.algorithms.kpfl_settings import KpflOptions
@@ -212,11 +213,12 @@ class Play:
         sizes = np.array([device.samples for device in self.devices])
         ids = np.array([job.device for job in jobs], dtype=np.int64)
         staleness = np.array([self.merged - job.version for job in jobs], dtype=np.int64)
-        weights = self.state.weights
+        updates, starts = [end.update for end in ends], [job.given["start"] for job in jobs]
         return Arrivals(
             ids=ids,
             samples=sizes[ids],
             round=self.merged + 1,
+            began_in=np.array([job.version + 1 for job in jobs], dtype=np.int64),
             staleness=staleness,
             age_weight=np.where(staleness == 0, 1.0, age_weight),
             picked=np.arange(len(ids)) < picked,
@@ -226,9 +228,9 @@ class Play:
             class_counts=np.array([getattr(self.devices[n], "class_counts", []) for n in ids], dtype=np.int64),
             round_lr=self.lr(self.merged + 1) if callable(self.lr) else self.lr,
             norms=self._norms(ends) if self.algorithm.weighs_norms else None,
-            updates=torch.stack([end.update for end in ends]) if ends else weights.new_empty((0, len(weights))),
-            separate=[end.update for end in ends],
-            starts=[job.given["start"] for job in jobs],
+            updates=rebased(updates, starts, self.state.weights, self.algorithm.sizes.parameters),
+            separate=updates,
+            starts=starts,
             up={name: [what.up[name] for what in sent] for name in (sent[0].up if sent else ())},
         )
 

@@ -23,6 +23,7 @@ def arrivals(samples, norms, age_weight=1.0):
         ids=np.arange(rows),
         samples=np.array(samples),
         round=1,
+        began_in=np.ones(rows, dtype=np.int64),
         staleness=np.zeros(rows, dtype=np.int64),
         age_weight=np.broadcast_to(np.asarray(age_weight, dtype=np.float64), rows),
         picked=np.ones(rows, dtype=bool),

@@ -115,7 +115,7 @@ def test_the_teacher_is_the_model_with_which_a_task_ended_and_the_first_review_o
 
 
 def arrived(ids, round, ages):
-    values = {"ids": np.array(ids), "round": round, "staleness": np.array(ages)}
+    values = {"ids": np.array(ids), "began_in": round - np.array(ages, dtype=np.int64)}
     return type("Rows", (), values)()
 
 

@@ -108,6 +108,16 @@ def test_without_any_arrival_there_is_no_generator_to_train_with():
     assert play.state.generator is before
 
 
+def test_a_class_that_was_seen_once_stays_so_when_no_device_of_a_round_holds_it():
+    """Device 1 holds class 1 alone, and device 2 class 0."""
+    play = Play(FedGen, THREE, {"steps": 1}, START, lr=0.5, bench=Bench(PUBLIC))
+    seen = []
+    for device in (1, 2, 1):
+        play.round(device)
+        seen.append(play.begin(0)[0].given["seen"].tolist())
+    assert seen == [[0, 1], [1, 1], [1, 1]]
+
+
 @pytest.mark.parametrize(("round", "counts"), [(2, 0.98), (30, 0.98**29), (456, 0.98**455), (457, 1e-4), (900, 1e-4)])
 def test_what_the_terms_count_falls_by_two_percent_a_round_to_a_ten_thousandth(round, counts):
     play = Play(FedGen, THREE, {"a_0": 1.0, "device_batch": 8}, START, lr=0.5, bench=Bench(PUBLIC))

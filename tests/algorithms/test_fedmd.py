@@ -101,6 +101,51 @@ def test_bits_and_computing_with_and_without_a_consensus():
     assert costs() == [192, 192, 1 + 21 / 24]
 
 
+def test_nobody_digests_the_consensus_of_its_own_model_alone():
+    """|logits - consensus| would be rounding: device 1 has nothing to digest after rounds in which it is alone.
+
+    With E n = 8 samples of each, 1 + M / 24 and, with a digest, 1 + 4 M / 24.
+    """
+    devices = Devices(np.arange(3), np.zeros((3, 2), dtype=np.int64), np.array([4, 2, 1]))
+    alone = play()
+    for ids, digests in (((1,), (0, 2)), ((), (0, 2)), ((1,), (0, 2)), ((0, 2), (0, 1, 2)), ((2,), (0, 1))):
+        alone.round(*ids)
+        assert [job.device for job in alone.begin(0, 1, 2) if len(job.phases) == 2] == list(digests), ids
+        factors = alone.algorithm.compute_factor(devices, np.array([8, 8, 8]), alone.merged + 1, alone.ledger)
+        assert factors.tolist() == [1.5 if device in digests else 1.125 for device in range(3)]
+
+
+def test_where_models_travel_nobody_digests_the_consensus_of_the_model_that_all_have():
+    """A late update is added to a newer model than it started from: all have another model then."""
+    found = play(average_weights=True)
+    (late,) = found.begin(0)
+    for jobs, digests in (([1], False), ([1, 2], True), ([late], True), ([2], False)):
+        found.merge(jobs if jobs == [late] else found.begin(*jobs))
+        assert [len(job.phases) == 2 for job in found.begin(0, 1, 2)] == [digests] * 3
+
+
+@pytest.mark.parametrize("more", [{}, {"average_weights": True}], ids=str)
+def test_stacked_jobs_bring_what_the_loop_brings_after_a_round_with_one_arrival(more):
+    """The sign of a difference that is rounding would make full steps, and models 0.02 to 0.04 apart.
+
+    A pass over all public images at once and steps on five of them round otherwise.
+    """
+    models = []
+    for back_end in ("loop", "stacked"):
+        learner = new_learner(
+            make_config(OWN, options={"digest_batch": 5} | more, back_end=back_end, precision="float64")
+        )
+        for number, ids in enumerate(([2], [2, 5], [5], [2, 5]), start=1):
+            promises = learner.open_round(number, 1).start(np.array([2, 5]))
+            for promise in promises:
+                promise.due = True
+            learner.merge([Arrived(promise) for promise in promises if promise.device in ids], np.array([2, 5]))
+        kept = [learner.kept[device]["start"] for device in (2, 5) if not more]
+        models.append(torch.cat([learner.global_weights, *kept]))
+        learner.close()
+    torch.testing.assert_close(*models, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("private", "public", "share", "count"), [(1237, 200, 0.1, 123), (54_000, 6000, 0.1, 5400), (1237, 50, 0.1, 50)]
 )
@@ -145,9 +190,10 @@ def test_what_is_trained_before_the_first_round_is_a_devices_own_once(back_end):
                 assert torch.allclose(result.update, expected, rtol=0, atol=1e-12)
         sizes = [len(clients[device]) for device in began]
         own = [2 * size for size in sizes] if round == 1 else [0, 2 * sizes[1]]
-        digest = 0 if round == 1 else learner.accounts.algorithm._count
+        # The consensus of round 1 is of device 0's own model.
+        digests = [0, 0, 0] if round == 1 else [0, learner.accounts.algorithm._count]
         assert [len(promise.job.samples) for promise in promises] == [
-            before + digest + size for before, size in zip(own, sizes, strict=True)
+            before + digest + size for before, digest, size in zip(own, digests, sizes, strict=True)
         ]
         learner.merge([Arrived(promise) for promise in promises if promise.device in merged], np.array(began))
     learner.close()

@@ -52,8 +52,8 @@ def test_late_and_buffered_updates_enter_the_pool_as_the_models_that_their_devic
         here = set(arrived.ids.tolist())
         active = {device: active.get(device, 0) + 1 if device in here else 0 for device in {*active, *here}}
         idle = {device: 0 if device in here else idle[device] + 1 for device in active}
-        rows = sorted(range(len(arrived.ids)), key=lambda row: -arrived.staleness[row])
-        last |= {int(arrived.ids[row]): arrived.starts[row] + arrived.updates[row] for row in rows}
+        began = sorted(range(len(arrived.ids)), key=lambda row: arrived.began_in[row])
+        last |= {int(arrived.ids[row]): arrived.starts[row] + arrived.separate[row] for row in began}
         assert list(pool) == sorted(active)
         for device, entry in pool.items():
             assert (entry.active, entry.idle) == (active[device], idle[device])

@@ -222,7 +222,7 @@ def test_the_distilled_model_is_taken_only_where_the_servers_own_images_say_so(m
         hits = iter([improved, average])
         monkeypatch.setattr("edgesim.learning.algorithms.kpfl._hits", lambda bench, weights, hits=hits: next(hits))
         learner = new_learner(validated())
-        fresh = SimpleNamespace(ids=np.arange(2), staleness=np.zeros(2))
+        fresh = SimpleNamespace(ids=np.arange(2))
         state, ids = merged_rounds(learner, (0, 1))[0], fresh
         weights = learner.accounts.algorithm.counted(state, ids, None)
         mean = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
@@ -265,7 +265,7 @@ def test_fedcls_omega_and_cfeds_teacher_are_of_the_distilled_model():
     """Of the model that devices get, not of the pool's average from which it was distilled."""
     omega = new_learner(config_of(pair=("fedcl", "own")))
     (state,) = merged_rounds(omega, (0, 1))
-    weights = omega.accounts.algorithm.counted(state, SimpleNamespace(ids=np.arange(2), staleness=np.zeros(2)), None)
+    weights = omega.accounts.algorithm.counted(state, SimpleNamespace(ids=np.arange(2)), None)
     average = sum(share * entry.model for share, entry in zip(weights.tolist(), state.pool.values(), strict=True))
     omega.open_round(2, 1)
     plain = FedCl(FedCl.Options(), omega.accounts.algorithm.sizes, omega.streams)

@@ -77,8 +77,8 @@ def test_a_run_can_have_a_rate_at_which_what_was_brought_counts_by_one_over_the_
     late = make_config(("mifa", "own"), "late", training="none", lr=0.04, lr_offset=1.0)
     simulation.run(late, tmp_path)
     updates = read_table(tmp_path, "updates")
-    began = updates["round"] - updates["staleness"]
-    assert sorted(updates["staleness"].unique()) == [0, 1]
+    began = updates["task"]
+    assert sorted((updates["round"] - began).unique()) == [0, 1]
     expected = (began + 1) / (updates["round"] + 1) / late.devices.count
     np.testing.assert_allclose(updates["weight"], expected, rtol=1e-14)
 

@@ -29,6 +29,7 @@ def uploads(algorithm, state, ledger, round, sizes, picked, undrafted=None, fail
         ids=ids,
         samples=np.asarray(sizes)[ids],
         round=round,
+        began_in=np.full_like(ids, round),
         staleness=np.zeros_like(ids),
         age_weight=np.ones(len(ids)),
         picked=np.arange(len(ids)) < len(picked),

@@ -12,7 +12,7 @@ from quadratics import TWO, Play, Quadratic, with_and_without_buffers
 from edgesim import simulation
 from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
-from edgesim.learning.algorithms.algorithm import Algorithm
+from edgesim.learning.algorithms.algorithm import Algorithm, Devices, Sizes
 from edgesim.learning.algorithms.scaffold import Scaffold, effective_steps
 from edgesim.learning.federation import make_federation
 from edgesim.learning.learner import TorchLearner, make_learner
@@ -120,6 +120,27 @@ def test_the_age_of_an_update_weighs_on_the_model_and_not_on_the_control():
     model = play.merge([*play.begin(0), late], age_weight=0.5)
     assert model == pytest.approx(0.19 + 0.06365 * 2 / 3 - 1.02 / 3, abs=1e-12)
     assert controls(play) == pytest.approx([2.153375, -0.79325, 5.1], abs=1e-12)
+
+
+def test_of_two_updates_of_a_device_the_newer_one_leaves_its_control():
+    """Device 0 begins at 0, and anew at the model of device 1, -1.02, before its first update has come.
+
+    c is 2.55 then; from -1.02 by the correction 2.55: -1.02 - .1 (-2.02 + 2.55) = -1.073, -1.073 - .1 (-2.073 + 2.55) =
+    -1.1207, so c_0 = .1007/.2 - 2.55 = -2.0465. The late update's would be -.95.
+    """
+    play = Play(Scaffold, TWO)
+    late, other = play.begin(0, 1)
+    assert play.merge([other]) == pytest.approx(-1.02, abs=1e-12)
+    play.merge([late, *play.begin(0)])
+    assert controls(play) == pytest.approx([(5.1 - 2.0465) / 2, -2.0465, 5.1], abs=1e-12)
+
+
+def test_the_pass_of_option_i_costs_one_epoch_in_as_many_as_there_are():
+    """1 + 1 / E with E = 5, 2 and 1/2 epochs of 4, 6 and 8 samples."""
+    devices = Devices(np.arange(3), np.zeros((3, 0), dtype=np.int64), np.array([4, 6, 8]))
+    for option, expected in (("I", [1.2, 1.5, 3.0]), ("II", [1.0, 1.0, 1.0])):
+        algorithm = Scaffold(Scaffold.Options(option=option), Sizes(32.0, 1, 3), Streams(0))
+        assert algorithm.compute_factor(devices, np.array([20, 12, 4]), 1, None).tolist() == expected
 
 
 @pytest.mark.parametrize("ids", [(0, 1, 2), (0, 2), (1,)])

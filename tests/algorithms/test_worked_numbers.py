@@ -14,6 +14,8 @@ from worked_numbers import EIGHT_WEIGHTS, KINDS, KPFL, OF_CFED
 
 from edgesim.learning.algorithms import ALGORITHMS
 
+pytestmark = pytest.mark.whole_family
+
 QUADRATICS = """
 FedAvg              -.415, -.68475, -.8600875                           -.415, -1.22335, -1.2101775
 FedProx mu 1        -.39, -.6513, -.826371                              -.39, -1.1628, -1.169076

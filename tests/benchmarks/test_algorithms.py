@@ -205,6 +205,7 @@ class Server:
             ids=ids,
             samples=samples,
             round=1,
+            began_in=np.ones(UPDATES, dtype=np.int64),
             staleness=np.zeros(UPDATES, dtype=np.int64),
             age_weight=np.ones(UPDATES),
             picked=np.ones(UPDATES, dtype=bool),

@@ -408,6 +408,23 @@ def check_candidates(told: Told) -> None:
         assert row.candidates == sum(told.is_there(device, row.t_start_s) for device in idle)
 
 
+def check_staleness(told: Told) -> None:
+    """Models that the server of a device sent between the round of a task and that of its merge: those that it made of
+    updates, and averages in the cloud of what any server made since the last time.
+    """
+    station = dict(zip(told.devices["device"], told.devices["station"], strict=True))
+    server_of = dict(zip(told.stations["station"], told.stations["server"], strict=True))
+    server = told.updates["device"].map(station).map(server_of)
+    every, apart, made = told.config["topology"].get("cloud_every"), set[str](), dict[int, set[str]]()
+    for round in range(1, told.last + 1):
+        made[round] = set(server[told.updates["round"] == round])
+        apart |= made[round]
+        if every is not None and round % every == 0:
+            made[round], apart = set(server_of.values()) if apart else set(), set()
+    for row, of in zip(told.updates.itertuples(), server, strict=True):
+        assert row.staleness == sum(of in made[round] for round in range(row.task, row.round))
+
+
 def check_updates(told: Told) -> None:
     """Each update comes from one task that arrived in its round; without reasons not to, every arrival is merged."""
     updates = told.updates
@@ -416,9 +433,9 @@ def check_updates(told: Told) -> None:
     for row in updates.itertuples():
         rows = told.tasks[row.device, row.task]
         assert (end_of(rows), rows["round"].iloc[0]) == ("done", row.round)
-        if told.synchronous:
-            assert row.staleness == row.round - row.task
         merged[row.round].add((row.device, row.task))
+    if told.synchronous:
+        check_staleness(told)
     if "limit" not in told.config["staleness"]:
         for row in told.rounds.itertuples():
             arrived = {

@@ -52,6 +52,13 @@ def test_the_codes_form_gives_the_published_chances(joiners):
     assert chance(law, 2, 20, 0.1) == pytest.approx(0.8 * 0.8 / 0.905 * 0.8 * 0.8, abs=1e-12)
 
 
+def test_performance_in_the_codes_form_is_at_most_one_and_a_half(joiners):
+    """0.7 + the accuracy, from an accuracy of 0.8 on; a base at which neither cap nor floor of the chance matters."""
+    law = joiners(form="code", base=0.4, capability=[1.0])
+    found = [chance(law, 0, 10, accuracy) for accuracy in (0.7, 0.8, 0.9, 1.0)]
+    assert found == pytest.approx([0.4 * 0.9 * performance for performance in (1.4, 1.5, 1.5, 1.5)], abs=1e-12)
+
+
 @pytest.mark.parametrize(
     ("performance", "means"),
     [
@@ -87,6 +94,14 @@ def test_speed_classes_go_by_turns_or_are_equal_parts_in_the_order_of_speeds(joi
         law = joiners(s_per_sample=seconds, classes=classes, performance=1)
         found = [chance(law, device, 0) for device in range(6)]
         np.testing.assert_allclose(found, 0.8 * np.array([1.0, 0.9, 0.8])[expected])
+
+
+def test_classes_by_profile_are_as_equal_as_they_can_be_where_the_devices_do_not_divide(joiners):
+    """The device of rank r among N is of class floor(3 r / N): of 7 devices 3, 2 and 2, of 8 devices 3, 3 and 2."""
+    for count, sizes in ((7, (3, 2, 2)), (8, (3, 3, 2))):
+        law = joiners(s_per_sample=np.arange(float(count), 0, -1), classes="profile", performance=1)
+        found = [chance(law, device, 0) for device in reversed(range(count))]
+        np.testing.assert_allclose(found, 0.8 * np.repeat([1.0, 0.9, 0.8], sizes))
 
 
 @given(st.integers(0, 2**31), st.sampled_from(["paper", "code"]), st.floats(0, 1.5))

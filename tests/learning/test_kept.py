@@ -91,7 +91,7 @@ def test_work_that_is_not_merged_leaves_what_a_device_kept_as_it_was(learner):
     assert all(learner.kept[device][name] is tensor for device in of_first for name, tensor in of_first[device].items())
     # It counts once it is merged, though the device began it before.
     third = begin(learner, 3, [1])
-    learner.merge([Arrived(third[1]), Arrived(second[0], staleness=1)], np.array([1]))
+    learner.merge([Arrived(second[0], staleness=1), Arrived(third[1])], np.array([1]))
     assert kept(learner) == {0: 2, 1: 2, 2: 1}
 
 

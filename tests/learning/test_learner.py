@@ -228,7 +228,7 @@ def test_by_refls_weights_late_updates_count_by_what_they_change_of_the_fresh_me
 
 @pytest.mark.parametrize("model", ["mlp", "normed"])
 def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(model, make, two_alone, normed):
-    """Divided by the four updates of the buffer, not by the sum of their weights (FedBuff)."""
+    """Divided by the four updates of the buffer, not by the sum of their weights (FedBuff), as running moments are."""
     rounds = {"protocol": "buffered", "admission": "count", "count": 4, "protocol_options": {"buffer": 4}}
     learner = make(two_alone, learning={"model": model}, staleness={"weight": "refl"}, round=rounds)
     start = learner.global_weights
@@ -236,7 +236,9 @@ def test_by_refls_weights_a_buffer_counts_late_updates_as_a_round_does(model, ma
     _merge(learner, [fresh[0], *late, fresh[1]], [0, 2])
     updates, weight = _by_refl([*fresh, *late], model)
     moved = (learner.global_weights - start).double().numpy()
-    assert moved == pytest.approx(weight / 4 @ updates, abs=1e-6)
+    trainable, divided = np.arange(len(moved)) < learner.model.trainable, np.array([[4], [weight.sum()]])
+    by_parameter, by_buffer = weight / divided @ updates
+    assert moved == pytest.approx(np.where(trainable, by_parameter, by_buffer), abs=1e-6)
 
 
 def test_the_order_of_arrival_changes_no_byte(make):

@@ -238,8 +238,12 @@ class Arrivals:
     samples: Integers
     """Sizes of their data sets, [S]."""
     round: int
+    began_in: Integers
+    """Round in which each began or, without rounds, the model that was being made then, [S]. Of two updates of a device
+    the one that began later has the later row."""
     staleness: Integers
-    """Models made between the one that each started from and the current one, [S]."""
+    """Models made between the one that each started from and the current one, [S]: not more than rounds, some of which
+    make none."""
     age_weight: Floats
     """What each counts for its staleness, 1 for none, [S]."""
     picked: Booleans
@@ -259,9 +263,10 @@ class Arrivals:
     mean_noise: Tensor | None = None
     """What is added to the weighted mean of the trainable parts, [trainable], where `Algorithm.averages`."""
     updates: Tensor | None = None
-    """Updates, [S, P]; None in timing-only runs, which have none of the next two either."""
+    """What weighted sums are taken of, [S, P]: the updates, whose buffers are rebased to the current model (`rebased`);
+    None in timing-only runs, which have none of the next two either."""
     separate: Sequence[Tensor] = ()
-    """The same updates, [S] of [P], which `merge` may change and, made `whole`, keep in the state."""
+    """The updates as they are, [S] of [P], which `merge` may change and, made `whole`, keep in the state."""
     starts: Sequence[Tensor] = ()
     """Weights that each started from, [S] of [P]."""
     up: Mapping[str, Sequence[Tensor]] = field(default_factory=dict)
@@ -269,7 +274,7 @@ class Arrivals:
 
     def rows(self, rows: Integers) -> Arrivals:
         """Some of the rows, in the order given; without tensors."""
-        names = ("ids", "samples", "staleness", "age_weight", "picked", "lr", "class_counts")
+        names = ("ids", "samples", "began_in", "staleness", "age_weight", "picked", "lr", "class_counts")
         norms = None if self.norms is None else self.norms[rows]
         return replace(self, norms=norms, **{name: getattr(self, name)[rows] for name in names})
 
@@ -543,11 +548,14 @@ class Algorithm:
     def merge(self, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """The server's next state: w + the sum of alpha_n times update n, rows in the order of the sum.
 
-        Unless models travel it stays as it is.
+        Buffers become the mean of the values that devices ended with, by the same weights, whatever the sum of these
+        is. Unless models travel the state stays as it is.
         """
         if not self.sends_models:
             return state
-        return replace(state, weights=state.weights + mean_change(arrived, alpha))
+        change = mean_change(arrived, alpha)
+        change[self.sizes.parameters :] /= float(alpha.sum())
+        return replace(state, weights=state.weights + change)
 
     def counted(self, state: State, arrived: Arrivals, alpha: Floats) -> Floats:
         """What each update counts in the state that a merge made of them, [S]: the column ``updates.weight``."""
@@ -637,8 +645,7 @@ def has_own(algorithm: Algorithm, method: str) -> bool:
 def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
     """The model of trainable parameters [trainable] and the plain mean of the buffers that devices ended with, [P].
 
-    For algorithms whose server corrects the trainable parameters alone. A mean of values, not of changes: a stale
-    change added to a running variance can make it negative.
+    For algorithms whose server corrects the trainable parameters alone.
     """
     import torch
 
@@ -646,8 +653,25 @@ def with_mean_buffers(parameters: Tensor, arrived: Arrivals) -> Tensor:
     size = len(parameters)
     if size == arrived.updates.shape[1]:
         return parameters
-    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.updates, strict=True)]
+    ends = [start[size:] + update[size:] for start, update in zip(arrived.starts, arrived.separate, strict=True)]
     return torch.cat([parameters, torch.stack(ends).mean(0)])
+
+
+def rebased(updates: Sequence[Tensor], starts: Sequence[Tensor], model: Tensor, trainable: int) -> Tensor:
+    """Updates as rows, [S, P], whose buffers are what the devices ended with minus those of a model [P].
+
+    A weighted mean of the rows, added to the model, then has the mean of the *values* of buffers, whichever models the
+    updates started from. A mean of their changes would add those of other models: a running variance can become
+    negative by it. Where all started from the model itself, rows are the updates.
+    """
+    import torch
+
+    if not updates:
+        return model.new_empty((0, len(model)))
+    rows = torch.stack(list(updates))
+    if trainable < len(model):
+        rows[:, trainable:] += torch.stack([start[trainable:] for start in starts]) - model[trainable:]
+    return rows
 
 
 def mean_change(arrived: Arrivals, alpha: Floats, trainable: int | None = None) -> Tensor:

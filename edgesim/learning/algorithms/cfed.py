@@ -150,8 +150,7 @@ class Cfed(Algorithm):
 
     def note(self, ledger: Roles, arrived: Arrivals) -> None:
         """Devices whose reviews are merged have the teacher of the task in which they began."""
-        for device, age in zip(arrived.ids.tolist(), arrived.staleness.tolist(), strict=True):
-            began = arrived.round - age
+        for device, began in zip(arrived.ids.tolist(), arrived.began_in.tolist(), strict=True):
             if ledger.began[device] == began and not ledger.learns[device]:
                 ledger.teacher_of[device] = self._task(began, ledger)
 

@@ -75,6 +75,9 @@ class Consensus:
     """Devices of which an update was ever merged, [N]."""
     round: int = 0
     """The round that made it; 0 before there is one."""
+    of_one: int | None = None
+    """The device whose logits alone it is, of the model that the device has now or, where models travel, that all have;
+    None where there is no such device."""
 
 
 class FedMd(Algorithm):
@@ -135,6 +138,19 @@ class FedMd(Algorithm):
         if len(arrived.ids):
             ledger.round = arrived.round
             ledger.ever_merged[arrived.ids] = True
+            of = np.flatnonzero(ledger.ever_merged) if self.has_model_pool else arrived.ids
+            # A late update of a model that travels is added to a newer model than it started from.
+            moved = self.sends_models and not self.has_model_pool and bool(arrived.staleness.any())
+            ledger.of_one = int(of[0]) if len(of) == 1 and not moved else None
+
+    def _digests(self, ids: Integers, ledger: Consensus) -> Booleans:
+        """Whether there is a consensus and it is of other models than each device has, [n].
+
+        Of its own model |logits - consensus| is noise of rounding, whose sign would make a full step.
+        """
+        if ledger.of_one is None:
+            return np.full(len(ids), ledger.round > 0)
+        return np.asarray((ids != ledger.of_one) & (not self.sends_models))
 
     def download_bits(self, devices: Devices, round: int, ledger: Consensus) -> Floats:
         """The consensus, [n], if there is one, and the model if it travels."""
@@ -149,11 +165,11 @@ class FedMd(Algorithm):
         return BITS_PER_PARAMETER * self._count * self.sizes.classes
 
     def compute_factor(self, devices: Devices, samples: Integers, round: int, ledger: Consensus) -> Floats:
-        """1 + (3 E_d + 1) M / (3 E n_i), [n]; without the digest, 3 E_d, as long as there is no consensus.
+        """1 + (3 E_d + 1) M / (3 E n_i), [n]; without the digest, 3 E_d, for devices that have nothing to digest.
 
         What is trained before the first round takes no simulated time.
         """
-        digest = 3 * self.options.digest_epochs * (ledger.round > 0)
+        digest = 3 * self.options.digest_epochs * self._digests(devices.ids, ledger)
         return np.asarray(1 + (digest + 1) * self._count / (3 * samples))
 
     def first_model(self, weights: Tensor, bench: Workbench) -> Tensor:
@@ -177,12 +193,12 @@ class FedMd(Algorithm):
         return [(self._count, self.options.digest_batch), *((size, None) for size in before)]
 
     def phases(self, own: Phase, device: Device, samples: Samples, ledger: Consensus) -> tuple[Phase, ...]:
-        """Epochs on the images of the newest consensus, if there is one, before those on the device's own data.
+        """Epochs on the images of the newest consensus, if that is of other models, before those on own data.
 
         In the first job on a model of its own it begins with more epochs on its own data.
         """
         phases = [own]
-        if ledger.round:
+        if self._digests(np.array([device.id]), ledger)[0]:
             subset = samples.public[self._subset(ledger.round)]
             phases.insert(0, samples.epochs("digest", subset, self.options.digest_epochs, self.options.digest_batch))
         if self._own_epochs and not ledger.ever_merged[device.id]:

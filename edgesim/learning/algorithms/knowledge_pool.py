@@ -60,8 +60,7 @@ def renewed(
 
 def newest(arrived: Arrivals) -> dict[int, int]:
     """The row of each device's newest update: a late one may arrive beside another of the device."""
-    order = np.argsort(-arrived.staleness, kind="stable").tolist()
-    return {int(arrived.ids[row]): row for row in order}
+    return {device: row for row, device in enumerate(arrived.ids.tolist())}
 
 
 def class_counts(pool: Mapping[int, Member]) -> Integers:

@@ -87,7 +87,6 @@ class FedAsync(MergeRule):
 
     def merge(self, algorithm: Algorithm, state: State, arrived: Arrivals, alpha: Floats, ledger: Any) -> State:
         """(1 - alpha_s) w + alpha_s w_client (Algorithm 1), update after update."""
-        assert arrived.updates is not None
-        for start, update, share in zip(arrived.starts, arrived.updates, alpha.tolist(), strict=True):
+        for start, update, share in zip(arrived.starts, arrived.separate, alpha.tolist(), strict=True):
             state = replace(state, weights=(1.0 - share) * state.weights + share * (start + update))
         return state
