@@ -26,7 +26,6 @@ from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
 from edgesim.files.on_disk import sync, sync_names
-from edgesim.files.paths import own_file
 
 FORMAT = 4
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
@@ -101,7 +100,7 @@ def write(
     texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
     texts |= {f"{_ROWS}{table}": rest for table, rest in (rows or {}).items()}
     content = save({**record.arrays, **{name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}})
-    part, path = own_file(folder / "checkpoint.part"), folder / "checkpoint"
+    part, path = folder / "checkpoint.part", folder / "checkpoint"
     try:
         digest = _written(part, content, beside)
         path = folder / f"checkpoint-{about.round:06d}-{digest}.safetensors"
@@ -123,6 +122,9 @@ def write(
 
 def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
     """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
+    if part.is_file() and part.stat().st_nlink > 1:
+        # The other name, in a copy of the folder made of links, keeps its content.
+        part.unlink()
     with part.open("r+b" if part.is_file() else "wb") as file:
         longer = os.fstat(file.fileno()).st_size > len(content)
         file.write(content)
@@ -167,7 +169,7 @@ def keep(path: Path, kind: str) -> Path:
     kept = path.with_name(kind + path.name[path.name.index("-") :])
     if not kept.exists():
         # Another name of the same bytes where the file system has such; a copy that is whole or not there elsewhere.
-        part = own_file(path.with_name("checkpoint.part"))
+        part = path.with_name("checkpoint.part")
         part.unlink(missing_ok=True)
         try:
             os.link(path, part)

@@ -9,6 +9,7 @@ import errno
 import itertools
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
 from edgesim.files.on_disk import in_place_of, sync
-from edgesim.files.paths import own_file, system_errors
+from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_json, read_toml
 from edgesim.runs import checkpoints
 from edgesim.runs.lease import Lease
@@ -97,7 +98,7 @@ class RunWriter:
 
         Raises `EdgesimError` where streams are no longer what they were at the checkpoint that the run goes on from.
         """
-        paths = {name: own_file(self.folder / f"{name}.arrow") for name in SCHEMAS}
+        paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
         then = None if go_on_from is None else go_on_from.about
         sizes = {} if then is None else then.on_disk
         for name, size in sizes.items():
@@ -109,11 +110,9 @@ class RunWriter:
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
         self._write_run()
-        for name, size in sizes.items():
-            # Of a power cut there may be no file yet.
-            paths[name].open("ab").close()
-            os.truncate(paths[name], size)
-        self._sinks = {name: pa.OSFile(str(path), "ab" if sizes else "wb") for name, path in paths.items()}
+        for name, path in paths.items():
+            _let_go(path, sizes.get(name, 0))
+        self._sinks = {name: pa.OSFile(str(path), "ab") for name, path in paths.items()}
         self._rows = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.rows)
         self._on_disk = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.on_disk)
         """Bytes of each stream that are on the disk for certain."""
@@ -282,6 +281,18 @@ def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> dict[str, 
                 sink.write(batch.serialize())
         sizes[name] = (folder / f"{name}.arrow").stat().st_size
     return sizes
+
+
+def _let_go(path: Path, size: int) -> None:
+    """Leave the first bytes of a stream as a file that has no other name, as in a copy of the folder made of links."""
+    if size and path.stat().st_nlink > 1:
+        with in_place_of(path) as part:
+            shutil.copyfile(path, part)
+    elif not size:
+        path.unlink(missing_ok=True)
+    # Of a power cut there may be no file yet.
+    path.open("ab").close()
+    os.truncate(path, size)
 
 
 def remove_streams(folder: Path) -> None:
