@@ -25,16 +25,20 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
+from edgesim.files.file_digest import beginning_hash
 from edgesim.files.on_disk import sync, sync_names
 
-FORMAT = 4
+FORMAT = 5
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
+
+KINDS = ("checkpoint", "kept", "end")
+"""Beginnings of the names of checkpoints."""
 
 _KEPT = 2
 """Checkpoints that a run keeps: one may be damaged."""
 
 _HASH_LENGTH = 16
-_NAME = re.compile(rf"(checkpoint|kept|end)-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
+_NAME = re.compile(rf"({'|'.join(KINDS)})-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
 _ABOUT, _JSON, _ROWS = "about", "json", "rows."
 """Names of arrays, unlike those of a record; the last is their beginning."""
 _LARGE = 2**18
@@ -56,6 +60,8 @@ class About:
     """Bytes of each table's stream at that time."""
     on_disk: Mapping[str, int]
     """Bytes of each that were on the disk for certain; the checkpoint holds those behind them."""
+    digests: Mapping[str, str]
+    """SHA-256, in hexadecimal digits, of those that were on the disk."""
     rows: Mapping[str, int]
     """Rows of each table at that time."""
     place: Sequence[Any]
@@ -197,7 +203,7 @@ def remove(folder: Path) -> None:
 
 def forget(folder: Path, after: int) -> None:
     """Remove all checkpoints of later rounds than ``after``."""
-    for path in files(folder, "checkpoint", "kept", "end"):
+    for path in files(folder, *KINDS):
         if round_of(path) > after:
             path.unlink(missing_ok=True)
     (folder / "checkpoint.part").unlink(missing_ok=True)
@@ -208,9 +214,9 @@ def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
 
     None if there is none; ``tell`` hears of those that are damaged.
     """
-    for path in files(folder, "checkpoint", "kept", "end"):
+    for path in files(folder, *KINDS):
         found = read(path, tell)
-        if found is not None and found.about.format == FORMAT and (lack := _lacking(folder, found)):
+        if found is not None and found.about.format == FORMAT and (lack := lacking(folder, found)):
             if path.name.startswith("checkpoint"):
                 tell(f"{path.name} is damaged ({lack})")
             found = None
@@ -243,13 +249,15 @@ def _read(path: Path) -> Checkpoint:
     return Checkpoint(path, About(**about), Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
 
 
-def _lacking(folder: Path, found: Checkpoint) -> str:
-    """What is lacking of the rows that a run had at a checkpoint; empty if nothing."""
+def lacking(folder: Path, found: Checkpoint) -> str:
+    """What is lacking of the rows that a run had at a checkpoint of `FORMAT`; empty if nothing."""
     for table, size in found.about.on_disk.items():
         path = folder / f"{table}.arrow"
         there = path.stat().st_size if path.is_file() else 0
         if there < size:
             return f"{table}.arrow has {there} of the {size} bytes that were on the disk then"
+        if beginning_hash(path, size).hexdigest() != found.about.digests[table]:
+            return f"{table}.arrow has other bytes than were on the disk then"
         if size + len(found.rows.get(table, b"")) != found.about.streams[table]:
             return f"it lacks rows of {table}"
     return ""
