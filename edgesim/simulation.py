@@ -283,6 +283,7 @@ def _simulated(
             facts |= _facts(learner)
         else:
             restarted, facts = "", facts | found.facts
+        held.enter_context(resumption.names_checkpoint(None if found is None else found.checkpoint.path))
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
@@ -307,7 +308,10 @@ def _simulated(
                         had = f"the start accuracy {start.accuracy:g}"
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
-                    go_on(server, found.state)
+                    try:
+                        go_on(server, found.state)
+                    except EdgesimError as error:
+                        raise EdgesimError(f"{found.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
                 server.at_end = resumption.Saver(
                     server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until

@@ -17,16 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
 from edgesim.files.file_digest import beginning_hash
 from edgesim.files.on_disk import sync, sync_names
+from edgesim.runs.run_schema import SCHEMAS
 
 FORMAT = 5
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
@@ -45,30 +47,45 @@ _LARGE = 2**18
 """Bytes whose hash takes longer than to start a thread for it."""
 
 
+_Count = Annotated[int, Field(ge=0)]
+
+
+def _checked_table(name: str) -> str:
+    if name not in SCHEMAS:
+        raise ValueError(f"expected one of {', '.join(SCHEMAS)}")
+    return name
+
+
+_Table = Annotated[str, AfterValidator(_checked_table)]
+
+
 @dataclass(frozen=True)
 class About:
     """What a checkpoint hangs on."""
 
-    round: int
+    round: _Count
     config: Mapping[str, Any]
     """The complete config."""
     inputs: Mapping[str, str]
     """`edgesim.runs.inputs.input_digests` of the run."""
     machine: Mapping[str, str]
     """Versions and kinds of what numbers are worked out with."""
-    streams: Mapping[str, int]
+    streams: Mapping[_Table, _Count]
     """Bytes of each table's stream at that time."""
-    on_disk: Mapping[str, int]
+    on_disk: Mapping[_Table, _Count]
     """Bytes of each that were on the disk for certain; the checkpoint holds those behind them."""
-    digests: Mapping[str, str]
+    digests: Mapping[_Table, str]
     """SHA-256, in hexadecimal digits, of those that were on the disk."""
-    rows: Mapping[str, int]
+    rows: Mapping[_Table, _Count]
     """Rows of each table at that time."""
-    place: Sequence[Any]
+    place: Annotated[Sequence[Any], Field(min_length=3, max_length=3)]
     """Where its round stands: the frame, the round in that, and whether it is the last of that."""
     wall_s: float
     """Wall time that the run had taken."""
     format: int = FORMAT
+
+
+_ABOUT_OF = TypeAdapter(About)
 
 
 @dataclass(frozen=True)
@@ -229,7 +246,11 @@ def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
     """A checkpoint; None if it is damaged, of which ``tell`` hears."""
     try:
         return _read(path)
-    except (EdgesimError, OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        place = ".".join(map(str, detail["loc"]))
+        tell(f"{path.name} is damaged (what it hangs on: {place}: {detail['msg']})")
+    except (EdgesimError, OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
         tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
     return None
 
@@ -239,14 +260,22 @@ def _read(path: Path) -> Checkpoint:
     if _hash(content) != path.stem.rpartition("-")[2]:
         raise EdgesimError("it was cut short or changed")
     arrays = load(content)
-    about = json.loads(arrays.pop(_ABOUT).tobytes())
+    text = arrays.pop(_ABOUT).tobytes()
+    about = json.loads(text)
+    if not isinstance(about, dict) or type(about["format"]) is not int:
+        raise EdgesimError("what it hangs on is no object of JSON with a format")
     if about["format"] != FORMAT:
         # Whatever else another format says is not looked at.
-        known = {name: about.get(name) for name in About.__dataclass_fields__}
-        return Checkpoint(path, About(**known), Packed(b"", {}), {})
+        other = About(round_of(path), {}, {}, {}, {}, {}, {}, {}, [], 0.0, about["format"])
+        return Checkpoint(path, other, Packed(b"", {}), {})
     tables = [name for name in arrays if name.startswith(_ROWS)]
     rows = {name.removeprefix(_ROWS): arrays.pop(name).tobytes() for name in tables}
-    return Checkpoint(path, About(**about), Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
+    found = _ABOUT_OF.validate_json(text, strict=True)
+    if found.round != round_of(path) or any(
+        each.keys() != SCHEMAS.keys() for each in (found.streams, found.on_disk, found.digests, found.rows)
+    ):
+        raise EdgesimError("what it hangs on is of another round, or lacks a table")
+    return Checkpoint(path, found, Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
 
 
 def lacking(folder: Path, found: Checkpoint) -> str:

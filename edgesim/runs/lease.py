@@ -177,12 +177,18 @@ class Lease:
                 os.utime(self._path)
 
     def check(self) -> None:
-        """Raises `Taken` if another process has taken the lease over, since this one was not heard of for long."""
+        """Raises `Taken` if another process has taken the lease over, since this one was not heard of for long.
+
+        Raises `EdgesimError` if the folder is no longer there.
+        """
         try:
             if self._path.read_text(encoding="utf-8") == self._text:
                 return
         except FileNotFoundError:
-            pass
+            if not self._folder.is_dir():
+                raise EdgesimError(
+                    f"{self._folder}: the folder was removed while its run went on; nothing more is written"
+                ) from None
         raise Taken(
             f"{self._folder}: another process has gone on with it, since this one was not heard of for more than "
             f"{LEASE_S:g} s; nothing more is written"
@@ -193,7 +199,7 @@ class Lease:
         if self._over.is_set():
             return
         self._over.set()
-        with suppress(OSError, Taken):
+        with suppress(OSError, EdgesimError):
             self.check()
             for path in (self._path, *self._folder.glob("lease-*.part")):
                 path.unlink(missing_ok=True)
