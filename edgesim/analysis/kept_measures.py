@@ -33,7 +33,8 @@ class KeptMeasures:
     def of(self, run: Run) -> Measures:
         """As `edgesim.analysis.measures.measure`, and raises as that does."""
         sources, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
-        kept = known.get("measures") if isinstance(known, dict) else None
+        known = known if isinstance(known, dict) else {}
+        kept = known.get("measures")
         if isinstance(kept, dict) and known.get("digest") == _digest(sources, kept):
             return dict(kept)
         measures = measure(run, self._target)
