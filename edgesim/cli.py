@@ -24,6 +24,7 @@ from edgesim.migration import in_old_keys, migrated
 from edgesim.runs.records import write_whole
 from edgesim.terminal import completion, new_command, study_command, trace_command
 from edgesim.terminal import explain as explaining
+from edgesim.terminal.check_command import check_command
 from edgesim.terminal.compare_command import compare_command
 from edgesim.terminal.export_command import export_command
 from edgesim.terminal.options import Command, Group, keys_called
@@ -39,6 +40,7 @@ app = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=Fals
 app.add_typer(trace_command.app, name="trace")
 app.add_typer(study_command.app, name="study")
 app.command("compare")(compare_command)
+app.command("check")(check_command)
 app.command("report")(report_command)
 app.command("export")(export_command)
 app.command("watch")(watch_command)

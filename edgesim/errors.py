@@ -2,6 +2,8 @@
 
 import re
 
+from edgesim.files.plain_text import printable
+
 _LONGEST_WORD, _LONGEST_MESSAGE = 200, 2_000
 
 
@@ -15,7 +17,8 @@ class EdgesimError(Exception):
     status = 2
 
     def __init__(self, message: str, *fields: str) -> None:
-        super().__init__(shortened(message))
+        # What it repeats of files and of arguments may have line breaks.
+        super().__init__(shortened(printable(message, keep="")))
         self.fields = fields
 
 

@@ -17,7 +17,6 @@ from edgesim.config_file import Change, change, parse
 from edgesim.engine.clock import drift_s
 from edgesim.engine.deadlines import Deadlines
 from edgesim.engine.evaluations import tests_by_time
-from edgesim.engine.run_state import RunState
 from edgesim.errors import EdgesimError
 from edgesim.files.paths import system_errors
 from edgesim.migration import migrated
@@ -27,7 +26,8 @@ from edgesim.runs.inputs import input_digests
 from edgesim.runs.past import first_whole, hand_over, refuse_other_end
 from edgesim.runs.processes import Stopped
 from edgesim.runs.records import ENDS, SCHEMA_VERSION, read_config, read_run, read_table, write_whole
-from edgesim.runs.saved import pack, unpack
+from edgesim.runs.resumption import names_checkpoint, unpacked
+from edgesim.runs.saved import pack
 
 _MAY_CHANGE = ("selection.", "round.", "evaluation.", *ENDS, "checkpoint_at")
 _ALLOWED = "selection, round (but for its protocol), options of algorithm, evaluation, rounds, stop_at_s"
@@ -75,7 +75,8 @@ def prepare(
         made = out.with_name(f"{out.name}.{os.getpid()}.part")
         made.mkdir(parents=True)
         try:
-            record = _turned(found, old, new)
+            with names_checkpoint(found.path):
+                record = _turned(found, old, new)
             about = {"config": json.loads(json.dumps(simulation.as_toml(new))), "inputs": input_digests(new)}
             hand_over(replace(found, record=record), source, made, **about)
             for path in checkpoints.files(made):
@@ -207,7 +208,7 @@ def _check_same(run: Path, part: Path, round: int) -> None:
 def _turned(found: Checkpoint, old: RunConfig, new: RunConfig) -> Packed:
     """The record of a run as its fork goes on with it."""
     modules = named_code.own_files(old)
-    state: RunState = unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
+    state = unpacked(found, modules)
     if old.selection.policy != new.selection.policy:
         # The other policy begins to remember now.
         state = replace(state, selector=None)

@@ -62,11 +62,11 @@ class Registry(dict[str, Kind]):
         return found  # type: ignore[return-value]
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or (isinstance(name, str) and self.foreign(name) is not None)
+        return isinstance(name, str) and (super().__contains__(name) or self.foreign(name) is not None)
 
-    def foreign(self, name: str) -> str | None:
-        """The dotted path of a class outside edgesim that a name stands for; None for other names."""
-        if super().__contains__(name):
+    def foreign(self, name: object) -> str | None:
+        """The dotted path of a class outside edgesim that a name stands for; None for other names, and for no text."""
+        if not isinstance(name, str) or super().__contains__(name):
             return None
         path = self.installed.get(name, name)
         return path if "." in path and all(part.isidentifier() for part in path.split(".")) else None

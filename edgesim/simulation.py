@@ -37,7 +37,7 @@ from edgesim.learning.federation import Federation, make_federation
 from edgesim.learning.interface import MODEL_FILE, Learner
 from edgesim.migration import migrated
 from edgesim.registry import blamed, plug_ins_named
-from edgesim.runs import feasibility, named_code, processes, records, resumption
+from edgesim.runs import digests, feasibility, named_code, processes, records, resumption
 from edgesim.runs.absence_file import forget_absences, write_absences
 from edgesim.runs.inputs import VERSION, input_digests
 from edgesim.runs.lease import Lease, Taken, is_of_lease, leased
@@ -264,12 +264,12 @@ def _simulated(
     """`run`, of a complete config that is not finished in the folder, whose lease is held."""
     restarted, on_note = begin.restarted, calls.on_note
     # Hashed before the files are read, so that a file that changes meanwhile makes the run be repeated next time.
-    digests = input_digests(config, when_loaded=True)
+    inputs = input_digests(config, when_loaded=True)
     with prepared(config, calls.on_start, cores) as ready, ExitStack() as held:
         world, learner, notes = ready.world, ready.learner, ready.notes
         for about, note in notes.items():
             on_note(about, note)
-        facts = _facts(learner) | models.facts(world.availability) | {"inputs": digests, "notes": notes}
+        facts = _facts(learner) | models.facts(world.availability) | {"inputs": inputs, "notes": notes}
         facts["ends"] = records.ends(as_toml(config))
         hangs_on = resumption.about(as_toml(config), facts)
         found = None
@@ -283,6 +283,7 @@ def _simulated(
             facts |= _facts(learner)
         else:
             restarted, facts = "", facts | found.facts
+        held.enter_context(resumption.names_checkpoint(None if found is None else found.checkpoint.path))
         # From here until its end is told below, a run would count as running: one signal ends it, and only where told.
         asked = held.enter_context(processes.asked_to_end())
         signals = held.enter_context(processes.uninterrupted())
@@ -307,7 +308,10 @@ def _simulated(
                         had = f"the start accuracy {start.accuracy:g}"
                         raise EdgesimError(f"target {target:g} must lie above {had}; choose a higher target")
                 else:
-                    go_on(server, found.state)
+                    try:
+                        go_on(server, found.state)
+                    except EdgesimError as error:
+                        raise EdgesimError(f"{found.checkpoint.path}: {error}") from None
                 keep_at = config.checkpoint_at or ()
                 server.at_end = resumption.Saver(
                     server, folder, hangs_on, begin.checkpoint_s, asked, started, on_note, keep_at, begin.until
@@ -466,18 +470,21 @@ def why_run(folder: Path, config: RunConfig, fresh: bool = False) -> str | None:
     there = records.read_config(folder)
     if migrated(there) != there:
         raise EdgesimError(f"{folder}: holds a run of edgesim 0.2 or before; choose another --out or remove it")
-    if (key := resumption.other_setting(there, as_toml(config))) is not None:
-        if is_longer(there, as_toml(config)):
-            return SHORTER
+    key = resumption.other_setting(there, as_toml(config))
+    if key is not None and not is_longer(there, as_toml(config)):
         raise EdgesimError(
             f"{folder}: holds a run of another config ({key} differs); choose another --out or remove it"
         )
     # A run that was killed between writing the two files has a config.toml but no run.json.
     run = records.read_run(folder) if (folder / "run.json").is_file() else {}
-    if run.get("status") != "finished":
+    if key is None and run.get("status") != "finished":
         return UNFINISHED
     if fresh:
-        return "finished before"
+        return "finished before" if key is None else SHORTER
+    if run.get("status") == "finished" and (faults := digests.damaged(folder, run)):
+        return f"had a damaged {faults[0]}"
+    if key is not None:
+        return SHORTER
     files = [f"{name}.parquet" for name in SCHEMAS]
     files += [] if config.learning.training == "none" else [MODEL_FILE]
     if lacking := [name for name in files if not (folder / name).is_file()]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from edited_runs import forget_digests
 from rich.console import Console
 
 from edgesim import simulation
@@ -38,7 +39,7 @@ def whole(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def folder(whole, tmp_path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "run"))
+    return forget_digests(Path(shutil.copytree(whole, tmp_path / "run")))
 
 
 def show(folder: Path) -> str:

@@ -1,29 +1,35 @@
 """Folders of strangers: what is written into them stays in them, and names of content do not lead out of theirs."""
 
 import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stopped_runs import stop_at
 from typer.testing import CliRunner
 
 from edgesim import Study, grid, run_study
 from edgesim.cli import app
+from edgesim.config_file import parse
 from edgesim.errors import EdgesimError
 from edgesim.files import content
 from edgesim.files.paths import own_file
-from edgesim.runs.records import SCHEMAS
+from edgesim.plots.gallery import draw
+from edgesim.studies.ledger import read_ledger
+from edgesim.studies.slurm import write_script
 
 SETTINGS = {"rounds": 2, "round": {"payload_bits": 17881664.0, "tmax_s": 0.8}, "learning": {"training": "none"}}
-WRITTEN = [
-    *(f"{name}.{kind}" for name in SCHEMAS for kind in ("arrow", "parquet", "parquet.part")),
-    *(f"{name}{part}" for name in ("config.toml", "run.json") for part in ("", ".part")),
-]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def victim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file elsewhere, to which strangers' links lead."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     Path("run.toml").write_text(
         'rounds = 2\n[round]\npayload_bits = 1e7\ntmax_s = 0.8\n[learning]\ntraining = "none"\n'
     )
@@ -37,21 +43,134 @@ def edgesim(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_a_run_writes_through_no_link_in_its_folder(name: str, victim: Path) -> None:
-    assert edgesim("run", "run.toml", "--out", "run")[0] == 0
-    # As one that was killed: it is run again.
-    (victim.parent / "run/run.json").unlink()
-    linked = victim.parent / "run" / name
-    if name == "config.toml":
-        victim.write_text(linked.read_text())
-    before = victim.read_bytes()
-    linked.unlink(missing_ok=True)
-    linked.symlink_to(victim)
-    status, output = edgesim("run", "run.toml", "--out", "run")
-    assert victim.read_bytes() == before
-    assert status == (2 if name == "run.json" else 0), output
-    assert status or not linked.is_symlink()
+def stopped(folder: Path) -> None:
+    """A run of a policy of the user's own that was stopped, with checkpoints."""
+    Path("mine.py").write_text(
+        "from edgesim.selection.random_choice import RandomChoice\n\n\nclass Mine(RandomChoice):\n    pass\n"
+    )
+    config = parse(SETTINGS | {"rounds": 6, "selection": {"policy": "mine.Mine"}}, "test")
+    assert stop_at(config, folder, 4) is None
+
+
+def names_below(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def written_names(folder: Path) -> list[str]:
+    """Every name, of a file or a folder, that is ever there while a run is made, goes on and ends."""
+    seen: set[str] = set()
+    watching = True
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if watching and event in ("open", "os.mkdir", "os.link", "os.rename"):
+            for path in arguments[:2]:
+                if isinstance(path, str | Path) and Path(path).absolute().is_relative_to(folder.absolute()):
+                    seen.add(Path(path).absolute().relative_to(folder.absolute()).as_posix())
+
+    sys.addaudithook(hook)
+    stopped(folder)
+    seen |= names_below(folder)
+    assert edgesim("resume", str(folder))[0] == 0
+    watching = False
+    return sorted((seen | names_below(folder)) - {"."})
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def link_to_file(path: Path) -> None:
+    path.symlink_to(Path("victim").absolute())
+
+
+def link_to_folder(path: Path) -> None:
+    path.symlink_to(Path("elsewhere").absolute())
+
+
+def link_to_nothing(path: Path) -> None:
+    path.symlink_to(Path("elsewhere/new").absolute())
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "put",
+    [link_to_nothing, *(pytest.param(each, marks=pytest.mark.slow) for each in (link_to_file, link_to_folder, pipe))],
+)
+def test_a_run_writes_through_no_link_in_its_folder_whatever_its_name(
+    put: Callable[[Path], None], victim: Path
+) -> None:
+    names = {re.sub("[0-9a-f]{16}", "0" * 16, name) for name in written_names(Path("whole"))}
+    assert {"code", "code/mine.py", "lease-0001.json", "checkpoint.part", "rounds.arrow"} <= names
+    stopped(Path("before"))
+    Path("elsewhere").mkdir()
+    Path("elsewhere/precious").write_text("precious")
+    for number, name in enumerate(sorted(names)):
+        folder = Path(f"run-{number}")
+        shutil.copytree("before", folder)
+        place = folder / name
+        if place.is_dir():
+            shutil.rmtree(place)
+        place.unlink(missing_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        put(place)
+        status, output = edgesim("resume", str(folder))
+        assert (status, output.count("\n")) == (2, 1 + output.count("note: ")), (name, output)
+        assert tree(Path("elsewhere")) == {"precious": b"precious"}, name
+        assert victim.read_text() == "precious", name
+
+
+def test_a_start_in_a_folder_with_a_dangling_lease_ends_in_a_line(victim: Path) -> None:
+    for name, put in (("lease-0001.json", link_to_nothing), ("lease-0002.json", pipe), ("lease-0003.json", Path.mkdir)):
+        folder = Path(f"run-{name}")
+        folder.mkdir()
+        put(folder / name)
+        status, output = edgesim("run", "run.toml", "--out", str(folder))
+        assert status == 2
+        assert f"{folder}/{name}: expected " in output
+        assert [path.name for path in folder.iterdir()] == [name]
+
+
+def test_a_study_names_a_lease_that_is_no_file_and_goes_on_with_the_others(studies_here: None) -> None:
+    study = Study("s", grid(SETTINGS, {}, [1, 2]))
+    run_study(study, Path("study"))
+    shutil.rmtree("study/s2")
+    Path("study/s2/lease-0001.json").mkdir(parents=True)
+    assert read_ledger(Path("study"))["s2"].status == "damaged"
+    endings = run_study(study, Path("study"))
+    assert {name: ending.status for name, ending in endings.items()} == {"s1": "finished", "s2": "failed"}
+    assert "s2/lease-0001.json: expected the file of a lease" in endings["s2"].reason
+
+
+def test_a_copy_made_of_hard_links_keeps_its_content_when_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edgesim.runs.records.MOST_REST_BYTES", 0)
+    stopped(Path("run"))
+    shutil.copytree("run", "copy", copy_function=os.link)
+    before = tree(Path("copy"))
+    assert edgesim("resume", "run")[0] == 0
+    assert tree(Path("copy")) == before
+    assert edgesim("resume", "copy")[0] == 0
+    assert Path("copy/rounds.parquet").read_bytes() == Path("run/rounds.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["slurm", "plots", "tuning"])
+def test_folders_within_a_study_are_not_made_elsewhere(name: str, studies_here: None) -> None:
+    study = Study("s", grid(SETTINGS, {}, [1]))
+    run_study(study, Path("study"))
+    Path("elsewhere").mkdir()
+    Path("study", name).symlink_to(Path("elsewhere").absolute())
+    act = {
+        "slurm": lambda: write_script(Path("study"), 1),
+        "plots": lambda: draw([Path("study")], Path("study/plots")),
+        "tuning": lambda: run_study(study, Path("study"), fresh=True),
+    }[name]
+    if name == "slurm":
+        Path("study/s1/run.json").unlink()
+    with pytest.raises(EdgesimError, match=rf"study/{name}: expected a .*folder \(got a link to"):
+        act()
+    assert list(Path("elsewhere").iterdir()) == []
 
 
 @pytest.mark.slow
@@ -73,14 +192,25 @@ def test_figures_are_not_drawn_into_a_folder_elsewhere(victim: Path) -> None:
     assert "error: run/plots: expected a folder (got a link to" in output
 
 
-@pytest.mark.parametrize("name", ["plan.json.part", "summary.csv"])
+@pytest.mark.parametrize("name", ["plan.json.part", "summary.csv", "notes of mine"])
 def test_a_study_writes_through_no_link_in_its_folder(name: str, victim: Path, studies_here: None) -> None:
     study = Study("s", grid(SETTINGS, {}, [1]))
     run_study(study, Path("study"))
     Path("study", name).unlink(missing_ok=True)
     Path("study", name).symlink_to(victim)
-    run_study(study, Path("study"), fresh=True)
+    with pytest.raises(EdgesimError, match=rf"study/{name}: expected a file or a folder \(got a link to"):
+        run_study(study, Path("study"), fresh=True)
     assert victim.read_text() == "precious"
+
+
+def test_a_table_of_a_study_replaces_a_link(victim: Path, studies_here: None) -> None:
+    run_study(Study("s", grid(SETTINGS, {}, [1])), Path("study"))
+    for name in ("summary.csv", "summary.csv.part", "made.json"):
+        Path("study", name).unlink(missing_ok=True)
+        Path("study", name).symlink_to(victim)
+    assert edgesim("study", "table", "study")[0] == 0
+    assert victim.read_text() == "precious"
+    assert Path("study/summary.csv").read_text().startswith("seeds,")
 
 
 def test_a_run_of_a_study_is_not_written_into_a_folder_elsewhere(studies_here: None) -> None:

@@ -1,9 +1,10 @@
 """The measures of a study's runs, worked out once for each run and kept in the study's folder.
 
-``measures.json`` holds, by the name of a run's folder, a digest of all that its measures were worked out from (its
-files, the target, the code that analyses) and the measures. It may be deleted: it is derived.
+``measures.json`` holds, by the name of a run's folder, the measures and a digest of them and of all that they were
+worked out from (its files, the target, the code that analyses). It may be deleted: it is derived.
 """
 
+import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -31,11 +32,13 @@ class KeptMeasures:
 
     def of(self, run: Run) -> Measures:
         """As `edgesim.analysis.measures.measure`, and raises as that does."""
-        digest, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
-        if isinstance(known, dict) and known.get("digest") == digest and isinstance(known.get("measures"), dict):
-            return dict(known["measures"])
+        sources, known = digest_of_files(run.folder, self._target), self._known.get(run.folder.name)
+        known = known if isinstance(known, dict) else {}
+        kept = known.get("measures")
+        if isinstance(kept, dict) and known.get("digest") == _digest(sources, kept):
+            return dict(kept)
         measures = measure(run, self._target)
-        self._known[run.folder.name] = {"digest": digest, "measures": measures}
+        self._known[run.folder.name] = {"digest": _digest(sources, measures), "measures": measures}
         self._is_new = True
         return measures
 
@@ -53,3 +56,7 @@ class KeptMeasures:
             with suppress(OSError):
                 write_whole(self._path, json.dumps(self._known) + "\n")
             self._is_new = False
+
+
+def _digest(sources: str, measures: Measures) -> str:
+    return hashlib.sha256(f"{sources} {json.dumps(measures)}".encode()).hexdigest()

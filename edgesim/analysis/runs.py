@@ -12,6 +12,7 @@ import pandas as pd
 from edgesim.analysis.metrics import tests
 from edgesim.analysis.waste import work_by_kind
 from edgesim.errors import EdgesimError
+from edgesim.files.paths import check_path
 from edgesim.files.text_file import read_json
 from edgesim.runs.records import ends, read_config, read_rows, read_run, read_table, setting
 
@@ -357,8 +358,7 @@ def _planned_run(folder: Path, entry: Any, where: str, status: Status) -> Planne
     if not isinstance(entry, dict):
         raise EdgesimError(f"{where}: expected an object with folder, knobs, seed and config")
     knobs, place = _field(entry, "knobs", dict, where), _field(entry, "folder", str, where)
-    if place != Path(place).name or place in ("", ".."):
-        raise EdgesimError(f"{where}: folder: expected the name of a folder in the study's (got {place!r})")
+    check_name(place, f"{where}: folder")
     for name, value in knobs.items():
         if not isinstance(value, str | int | float):
             raise EdgesimError(f"{where}: knobs.{name}: expected a text, a number, true or false (got {value!r})")
@@ -367,6 +367,13 @@ def _planned_run(folder: Path, entry: Any, where: str, status: Status) -> Planne
         return PlannedRun(run, _field(entry, "status", str, where))
     config = _field(entry, "config", dict, where)
     return PlannedRun(run, status(run.folder, config), config)
+
+
+def check_name(name: str, where: str) -> None:
+    """Raises `EdgesimError`, with ``where`` it stands, unless a text is the name that a run's folder may have."""
+    if name != Path(name).name or name in ("", ".."):
+        raise EdgesimError(f"{where}: expected the name of a folder in the study's (got {name!r})")
+    check_path(name, where)
 
 
 def _field(mapping: Mapping[str, Any], name: str, kind: type, where: str) -> Any:

@@ -1,15 +1,28 @@
-"""The hash of a file's content."""
+"""The hash of a file's content, or of its beginning."""
 
 import hashlib
 import os
 from functools import cache
 from pathlib import Path
 
+_PIECE_BYTES = 2**20
+
 
 def file_digest(path: Path) -> bytes:
     """SHA-256 of a file's content; a process reads a file only once while its size, times and inode do not change."""
     state = os.stat(path)
     return _read(str(path), state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+def beginning_hash(path: Path, size: int) -> "hashlib._Hash":
+    """SHA-256 of the first ``size`` bytes of a file, to which more can be added; of fewer where it has fewer."""
+    digest = hashlib.sha256()
+    if size:
+        with open(path, "rb") as file:
+            while size > 0 and (piece := file.read(min(size, _PIECE_BYTES))):
+                digest.update(piece)
+                size -= len(piece)
+    return digest
 
 
 @cache

@@ -75,7 +75,33 @@ def own_file(path: Path) -> Path:
 def refuse_link(folder: Path) -> None:
     """Raises `EdgesimError` if a folder that is to be written to is a link to another one."""
     if folder.is_symlink():
-        raise EdgesimError(f"{folder}: expected a folder (got a link to {os.readlink(folder)}); remove the link")
+        raise _foreign(folder, "a folder")
+
+
+def own_folder(folder: Path) -> None:
+    """Make a folder below one of edgesim's; raises `EdgesimError` if it is a link to another one, and OSError."""
+    refuse_link(folder)
+    folder.mkdir(exist_ok=True)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raises `EdgesimError` for anything below a folder but files and folders, whatever its name.
+
+    What is then written there, and by whichever name, stays there: a link leads elsewhere, and a pipe or a device takes
+    what a file should have. The folder itself may be a link. What vanishes meanwhile is no fault.
+    """
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                refuse_foreign(folder / entry.name)
+            elif not entry.is_file(follow_symlinks=False):
+                raise _foreign(folder / entry.name, "a file or a folder")
+
+
+def _foreign(path: Path, expected: str) -> EdgesimError:
+    if path.is_symlink():
+        return EdgesimError(f"{path}: expected {expected} (got a link to {os.readlink(path)}); remove the link")
+    return EdgesimError(f"{path}: expected {expected} (got a pipe, a socket or a device); remove it")
 
 
 def _refused(text: str, where: str, expected: str, why: str = "") -> EdgesimError:

@@ -10,6 +10,7 @@ from edgesim.arrays import Floats, Integers
 from edgesim.errors import EdgesimError
 from edgesim.files.on_disk import in_place_of
 from edgesim.files.paths import system_errors
+from edgesim.runs.digests import check_result
 
 _FILE = "absences.parquet"
 _SCHEMA = pa.schema([("device", pa.int32()), ("t_start_s", pa.float64()), ("t_end_s", pa.float64())])
@@ -34,6 +35,7 @@ def read_absences(folder: Path) -> pd.DataFrame | None:
     path = folder / _FILE
     if not path.is_file():
         return None
+    check_result(path)
     try:
         rows = pq.read_table(path).select(_SCHEMA.names).cast(_SCHEMA)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:

@@ -17,53 +17,75 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from edgesim.errors import EdgesimError
+from edgesim.files.file_digest import beginning_hash
 from edgesim.files.on_disk import sync, sync_names
-from edgesim.files.paths import own_file
+from edgesim.runs.run_schema import SCHEMAS
 
-FORMAT = 4
+FORMAT = 5
 """Of the files; one more whenever a record of an earlier format could not be gone on with."""
+
+KINDS = ("checkpoint", "kept", "end")
+"""Beginnings of the names of checkpoints."""
 
 _KEPT = 2
 """Checkpoints that a run keeps: one may be damaged."""
 
 _HASH_LENGTH = 16
-_NAME = re.compile(rf"(checkpoint|kept|end)-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
+_NAME = re.compile(rf"({'|'.join(KINDS)})-(\d+)-([0-9a-f]{{{_HASH_LENGTH}}})\.safetensors")
 _ABOUT, _JSON, _ROWS = "about", "json", "rows."
 """Names of arrays, unlike those of a record; the last is their beginning."""
 _LARGE = 2**18
 """Bytes whose hash takes longer than to start a thread for it."""
 
 
+_Count = Annotated[int, Field(ge=0)]
+
+
+def _checked_table(name: str) -> str:
+    if name not in SCHEMAS:
+        raise ValueError(f"expected one of {', '.join(SCHEMAS)}")
+    return name
+
+
+_Table = Annotated[str, AfterValidator(_checked_table)]
+
+
 @dataclass(frozen=True)
 class About:
     """What a checkpoint hangs on."""
 
-    round: int
+    round: _Count
     config: Mapping[str, Any]
     """The complete config."""
     inputs: Mapping[str, str]
     """`edgesim.runs.inputs.input_digests` of the run."""
     machine: Mapping[str, str]
     """Versions and kinds of what numbers are worked out with."""
-    streams: Mapping[str, int]
+    streams: Mapping[_Table, _Count]
     """Bytes of each table's stream at that time."""
-    on_disk: Mapping[str, int]
+    on_disk: Mapping[_Table, _Count]
     """Bytes of each that were on the disk for certain; the checkpoint holds those behind them."""
-    rows: Mapping[str, int]
+    digests: Mapping[_Table, str]
+    """SHA-256, in hexadecimal digits, of those that were on the disk."""
+    rows: Mapping[_Table, _Count]
     """Rows of each table at that time."""
-    place: Sequence[Any]
+    place: Annotated[Sequence[Any], Field(min_length=3, max_length=3)]
     """Where its round stands: the frame, the round in that, and whether it is the last of that."""
     wall_s: float
     """Wall time that the run had taken."""
     format: int = FORMAT
+
+
+_ABOUT_OF = TypeAdapter(About)
 
 
 @dataclass(frozen=True)
@@ -101,7 +123,7 @@ def write(
     texts = {_ABOUT: json.dumps(vars(about)).encode(), _JSON: record.json}
     texts |= {f"{_ROWS}{table}": rest for table, rest in (rows or {}).items()}
     content = save({**record.arrays, **{name: np.frombuffer(text, dtype=np.uint8) for name, text in texts.items()}})
-    part, path = own_file(folder / "checkpoint.part"), folder / "checkpoint"
+    part, path = folder / "checkpoint.part", folder / "checkpoint"
     try:
         digest = _written(part, content, beside)
         path = folder / f"checkpoint-{about.round:06d}-{digest}.safetensors"
@@ -123,6 +145,9 @@ def write(
 
 def _written(part: Path, content: bytes, beside: Sequence[Path]) -> str:
     """Have a file of this content, and what was written to others, on the disk; returns the hash of the content."""
+    if part.is_file() and part.stat().st_nlink > 1:
+        # The other name, in a copy of the folder made of links, keeps its content.
+        part.unlink()
     with part.open("r+b" if part.is_file() else "wb") as file:
         longer = os.fstat(file.fileno()).st_size > len(content)
         file.write(content)
@@ -167,7 +192,7 @@ def keep(path: Path, kind: str) -> Path:
     kept = path.with_name(kind + path.name[path.name.index("-") :])
     if not kept.exists():
         # Another name of the same bytes where the file system has such; a copy that is whole or not there elsewhere.
-        part = own_file(path.with_name("checkpoint.part"))
+        part = path.with_name("checkpoint.part")
         part.unlink(missing_ok=True)
         try:
             os.link(path, part)
@@ -195,7 +220,7 @@ def remove(folder: Path) -> None:
 
 def forget(folder: Path, after: int) -> None:
     """Remove all checkpoints of later rounds than ``after``."""
-    for path in files(folder, "checkpoint", "kept", "end"):
+    for path in files(folder, *KINDS):
         if round_of(path) > after:
             path.unlink(missing_ok=True)
     (folder / "checkpoint.part").unlink(missing_ok=True)
@@ -206,9 +231,9 @@ def newest(folder: Path, tell: Callable[[str], None]) -> Checkpoint | None:
 
     None if there is none; ``tell`` hears of those that are damaged.
     """
-    for path in files(folder, "checkpoint", "kept", "end"):
+    for path in files(folder, *KINDS):
         found = read(path, tell)
-        if found is not None and found.about.format == FORMAT and (lack := _lacking(folder, found)):
+        if found is not None and found.about.format == FORMAT and (lack := lacking(folder, found)):
             if path.name.startswith("checkpoint"):
                 tell(f"{path.name} is damaged ({lack})")
             found = None
@@ -221,7 +246,11 @@ def read(path: Path, tell: Callable[[str], None]) -> Checkpoint | None:
     """A checkpoint; None if it is damaged, of which ``tell`` hears."""
     try:
         return _read(path)
-    except (EdgesimError, OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        place = ".".join(map(str, detail["loc"]))
+        tell(f"{path.name} is damaged (what it hangs on: {place}: {detail['msg']})")
+    except (EdgesimError, OSError, ValueError, LookupError, TypeError, RecursionError, SafetensorError) as error:
         tell(f"{path.name} is damaged ({str(error).partition(chr(10))[0]})")
     return None
 
@@ -231,23 +260,33 @@ def _read(path: Path) -> Checkpoint:
     if _hash(content) != path.stem.rpartition("-")[2]:
         raise EdgesimError("it was cut short or changed")
     arrays = load(content)
-    about = json.loads(arrays.pop(_ABOUT).tobytes())
+    text = arrays.pop(_ABOUT).tobytes()
+    about = json.loads(text)
+    if not isinstance(about, dict) or type(about["format"]) is not int:
+        raise EdgesimError("what it hangs on is no object of JSON with a format")
     if about["format"] != FORMAT:
         # Whatever else another format says is not looked at.
-        known = {name: about.get(name) for name in About.__dataclass_fields__}
-        return Checkpoint(path, About(**known), Packed(b"", {}), {})
+        other = About(round_of(path), {}, {}, {}, {}, {}, {}, {}, [], 0.0, about["format"])
+        return Checkpoint(path, other, Packed(b"", {}), {})
     tables = [name for name in arrays if name.startswith(_ROWS)]
     rows = {name.removeprefix(_ROWS): arrays.pop(name).tobytes() for name in tables}
-    return Checkpoint(path, About(**about), Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
+    found = _ABOUT_OF.validate_json(text, strict=True)
+    if found.round != round_of(path) or any(
+        each.keys() != SCHEMAS.keys() for each in (found.streams, found.on_disk, found.digests, found.rows)
+    ):
+        raise EdgesimError("what it hangs on is of another round, or lacks a table")
+    return Checkpoint(path, found, Packed(arrays.pop(_JSON).tobytes(), arrays), rows)
 
 
-def _lacking(folder: Path, found: Checkpoint) -> str:
-    """What is lacking of the rows that a run had at a checkpoint; empty if nothing."""
+def lacking(folder: Path, found: Checkpoint) -> str:
+    """What is lacking of the rows that a run had at a checkpoint of `FORMAT`; empty if nothing."""
     for table, size in found.about.on_disk.items():
         path = folder / f"{table}.arrow"
         there = path.stat().st_size if path.is_file() else 0
         if there < size:
             return f"{table}.arrow has {there} of the {size} bytes that were on the disk then"
+        if beginning_hash(path, size).hexdigest() != found.about.digests[table]:
+            return f"{table}.arrow has other bytes than were on the disk then"
         if size + len(found.rows.get(table, b"")) != found.about.streams[table]:
             return f"it lacks rows of {table}"
     return ""

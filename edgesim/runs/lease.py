@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import system_errors
+from edgesim.files.paths import refuse_foreign, system_errors
 
 LEASE_S = 60.0
 """How long a holder on another machine may be silent."""
@@ -81,7 +81,10 @@ class Standing:
 
 
 def standing(folder: Path) -> Standing | None:
-    """The lease of a folder, held or not; None if there is none."""
+    """The lease of a folder, held or not; None if there is none.
+
+    Raises `EdgesimError` for a link or anything else by the name of a lease that is no file.
+    """
     for _, path in sorted(_leases(folder), reverse=True):
         # Opened, so that a network drive asks the server for the time of its last change.
         with suppress(FileNotFoundError), path.open(encoding="utf-8") as file:
@@ -102,7 +105,8 @@ def is_of_lease(name: str) -> bool:
 class Lease:
     """The lease of a folder, which is made if need be, held until `release` or until this process ends.
 
-    Raises `Taken` if another process has it, and `EdgesimError` where the folder cannot be made or written to.
+    Whoever has it may write any name there: anything below the folder but files and folders is refused. Raises `Taken`
+    if another process has it, and `EdgesimError` where the folder cannot be made or written to.
     """
 
     def __init__(self, folder: Path, what: str = "a run folder") -> None:
@@ -115,6 +119,7 @@ class Lease:
         try:
             with system_errors(f"{folder}: cannot be made {what}", "; choose another --out"):
                 folder.mkdir(parents=True, exist_ok=True)
+                refuse_foreign(folder)
                 self._path = self._created()
         except BaseException:
             self._remove_made()
@@ -172,12 +177,18 @@ class Lease:
                 os.utime(self._path)
 
     def check(self) -> None:
-        """Raises `Taken` if another process has taken the lease over, since this one was not heard of for long."""
+        """Raises `Taken` if another process has taken the lease over, since this one was not heard of for long.
+
+        Raises `EdgesimError` if the folder is no longer there.
+        """
         try:
             if self._path.read_text(encoding="utf-8") == self._text:
                 return
         except FileNotFoundError:
-            pass
+            if not self._folder.is_dir():
+                raise EdgesimError(
+                    f"{self._folder}: the folder was removed while its run went on; nothing more is written"
+                ) from None
         raise Taken(
             f"{self._folder}: another process has gone on with it, since this one was not heard of for more than "
             f"{LEASE_S:g} s; nothing more is written"
@@ -188,9 +199,9 @@ class Lease:
         if self._over.is_set():
             return
         self._over.set()
-        with suppress(OSError, Taken):
+        with suppress(OSError, EdgesimError):
             self.check()
-            for path in (*self._folder.glob("lease-*.part"), self._path):
+            for path in (self._path, *self._folder.glob("lease-*.part")):
                 path.unlink(missing_ok=True)
         self._remove_made()
 
@@ -220,10 +231,14 @@ def leased(folder: Path, what: str = "a run folder", patience_s: float = 0.0) ->
 
 def _leases(folder: Path) -> list[tuple[int, Path]]:
     try:
-        names = os.listdir(folder)
+        with os.scandir(folder) as entries:
+            there = [(int(found[1]), entry) for entry in entries if (found := _NAME.fullmatch(entry.name))]
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [(int(found[1]), folder / name) for name in names if (found := _NAME.fullmatch(name))]
+    for _, entry in there:
+        if not entry.is_file(follow_symlinks=False):
+            raise EdgesimError(f"{folder / entry.name}: expected the file of a lease, which this is not; remove it")
+    return [(number, folder / entry.name) for number, entry in there]
 
 
 def _number(path: Path) -> int:

@@ -38,11 +38,12 @@ def foreign(config: RunConfig) -> dict[str, str]:
 def keep_code(config: RunConfig, folder: Path) -> None:
     """Copy the user's own modules that a complete config names, and those that they import, into a run's folder.
 
-    What a run before left there is removed. Raises `EdgesimError` where the system refuses.
+    What a run before left there is removed; the lease of the folder is held. Raises `EdgesimError` where the system
+    refuses.
     """
     kept = folder / CODE
     with system_errors(f"{kept}: cannot be written"):
-        if kept.is_dir() and not kept.is_symlink():
+        if kept.is_dir():
             shutil.rmtree(kept)
         for name, file in own_files(config).items():
             inner = Path(*name.split("."))

@@ -54,7 +54,7 @@ def go_on_longer(folder: Path, then: Mapping[str, Any], config: RunConfig, now: 
     Raises `EdgesimError` where it would not have the same past.
     """
     refuse_other_end(config, f"{folder}: holds a shorter run; choose another --out, or --fresh")
-    for path in checkpoints.files(folder, "checkpoint", "kept", "end"):
+    for path in checkpoints.files(folder, *checkpoints.KINDS):
         found = checkpoints.read(path, lambda _: None)
         # In a frame's last round, and behind it, all work ends.
         if found is None or found.about.format != checkpoints.FORMAT or found.about.place[2]:
@@ -71,8 +71,8 @@ def hand_over(found: Checkpoint, source: Path, folder: Path, **changes: Any) -> 
 
     Raises `EdgesimError` where rows are lacking, and OSError.
     """
-    sizes = copy_rows(source, folder, found.about.rows)
-    about = replace(found.about, streams=sizes, on_disk=sizes, **changes)
+    sizes, digests = copy_rows(source, folder, found.about.rows)
+    about = replace(found.about, streams=sizes, on_disk=sizes, digests=digests, **changes)
     checkpoints.forget(folder, after=about.round)
     streams = [folder / f"{name}.arrow" for name in sizes]
     checkpoints.write(folder, about, found.record, beside=streams)
@@ -80,7 +80,7 @@ def hand_over(found: Checkpoint, source: Path, folder: Path, **changes: Any) -> 
 
 def first_whole(folder: Path, round: int, tell: Callable[[str], None]) -> Checkpoint | None:
     """The newest whole checkpoint of a run at a round or before; None if there is none."""
-    for path in checkpoints.files(folder, "checkpoint", "kept", "end"):
+    for path in checkpoints.files(folder, *checkpoints.KINDS):
         if checkpoints.round_of(path) <= round:
             found = checkpoints.read(path, tell)
             if found is not None and found.about.format == checkpoints.FORMAT:

@@ -36,12 +36,15 @@ INTERRUPTED = 128 + signal.SIGINT
 """What shells have as the status of a process that Ctrl-C ended."""
 
 
-class Stopped(KeyboardInterrupt):
-    """A run or study ended as it was asked to, and can go on; the message says how, the status is the process's."""
+class Stopped(KeyboardInterrupt, SystemExit):
+    """A run or study ended as it was asked to, and can go on; the message says how, the status is the process's.
+
+    A script that does not catch it ends with that status.
+    """
 
     def __init__(self, message: str, status: int = AGAIN) -> None:
         super().__init__(message)
-        self.status = status
+        self.code = self.status = status
 
 
 def sigterm_interrupts() -> None:
@@ -91,16 +94,16 @@ class Request:
 
 @contextmanager
 def asked_to_end() -> Iterator[Request]:
-    """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, where handlers of Python's would raise KeyboardInterrupt.
+    """Within this context Ctrl-C, SIGTERM and SIGUSR1 ask, unless this process ignores them.
 
-    Those get them at its end, unless an error ends it.
+    The handlers of before get them at its end, unless an error ends it.
     """
     request = Request()
     if threading.current_thread() is not threading.main_thread():
         yield request
         return
     before = {number: signal.getsignal(number) for number in _ENDING}
-    heard = [number for number, was in before.items() if callable(was)]
+    heard = [number for number, was in before.items() if _is_to_hear(number, was)]
     for number in heard:
         signal.signal(number, request.hear)
     try:
@@ -113,10 +116,14 @@ def asked_to_end() -> Iterator[Request]:
         signal.raise_signal(request.came)
 
 
+def _is_to_hear(number: int, was: Any) -> bool:
+    """Whether a signal with this handler would interrupt Python, or end the process before anything is saved."""
+    return callable(was) or (number in _SOON and was == signal.SIG_DFL)
+
+
 @contextmanager
 def stopped_by(message: str) -> Iterator[None]:
-    """Within this context SIGTERM and SIGUSR1 raise `Stopped`, where handlers of Python's raise KeyboardInterrupt."""
-
+    """Within this context SIGTERM and SIGUSR1 raise `Stopped`, unless this process ignores them."""
     came = threading.Event()
 
     def stop(*_: object) -> None:
@@ -126,7 +133,7 @@ def stopped_by(message: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: was for number in _SOON if callable(was := signal.getsignal(number))}
+    before = {number: was for number in _SOON if _is_to_hear(number, was := signal.getsignal(number))}
     for number in before:
         signal.signal(number, stop)
     try:

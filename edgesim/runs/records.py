@@ -9,6 +9,7 @@ import errno
 import itertools
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +27,11 @@ import tomli_w
 from numpy.typing import NDArray
 
 from edgesim.errors import EdgesimError
+from edgesim.files.file_digest import beginning_hash, file_digest
 from edgesim.files.on_disk import in_place_of, sync
-from edgesim.files.paths import own_file, system_errors
+from edgesim.files.paths import system_errors
 from edgesim.files.text_file import read_json, read_toml
-from edgesim.runs import checkpoints
+from edgesim.runs import checkpoints, digests
 from edgesim.runs.lease import Lease
 from edgesim.runs.processes import uninterrupted
 from edgesim.runs.run_schema import MUCH_BYTES, SCHEMAS, checked
@@ -58,6 +60,7 @@ _RUN_FACTS: dict[str, tuple[type, ...]] = {
     "back_end_notice": (str,),
     "notes": (dict,),
     "inputs": (dict,),
+    digests.KEY: (dict,),
 }
 """Keys of ``run.json`` that edgesim reads again, with the types that each value may have."""
 
@@ -97,7 +100,7 @@ class RunWriter:
 
         Raises `EdgesimError` where streams are no longer what they were at the checkpoint that the run goes on from.
         """
-        paths = {name: own_file(self.folder / f"{name}.arrow") for name in SCHEMAS}
+        paths = {name: self.folder / f"{name}.arrow" for name in SCHEMAS}
         then = None if go_on_from is None else go_on_from.about
         sizes = {} if then is None else then.on_disk
         for name, size in sizes.items():
@@ -109,14 +112,15 @@ class RunWriter:
         for name in SCHEMAS:
             (self.folder / f"{name}.parquet").unlink(missing_ok=True)
         self._write_run()
-        for name, size in sizes.items():
-            # Of a power cut there may be no file yet.
-            paths[name].open("ab").close()
-            os.truncate(paths[name], size)
-        self._sinks = {name: pa.OSFile(str(path), "ab" if sizes else "wb") for name, path in paths.items()}
+        for name, path in paths.items():
+            _let_go(path, sizes.get(name, 0))
+        self._sinks = {name: pa.OSFile(str(path), "ab") for name, path in paths.items()}
         self._rows = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.rows)
         self._on_disk = dict.fromkeys(SCHEMAS, 0) if then is None else dict(then.on_disk)
         """Bytes of each stream that are on the disk for certain."""
+        self._hashes = {name: beginning_hash(path, self._on_disk[name]) for name, path in paths.items()}
+        """Of each stream, as far as it is written."""
+        self._on_disk_digests = self._digests()
         self._sizes = dict(self._on_disk)
         self._rest: dict[str, list[bytes]] | None = {name: [] for name in SCHEMAS}
         """What each stream has behind those; None where that is too much to be held in memory, too."""
@@ -127,11 +131,15 @@ class RunWriter:
     def _append(self, table: str, content: bytes) -> None:
         """Write to a stream."""
         self._sinks[table].write(content)
+        self._hashes[table].update(content)
         self._sizes[table] += len(content)
         if sum(self._sizes.values()) - sum(self._on_disk.values()) > MOST_REST_BYTES:
             self._rest = None
         if self._rest is not None:
             self._rest[table].append(content)
+
+    def _digests(self) -> dict[str, str]:
+        return {name: digest.hexdigest() for name, digest in self._hashes.items()}
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Any]) -> None:
         """Append rows to a table, given as one sequence or array per column (missing columns are null).
@@ -188,11 +196,13 @@ class RunWriter:
                 )
             else:
                 rows, beside = {name: b"".join(parts) for name, parts in self._rest.items() if parts}, []
-            on_disk = sizes if self._rest is None else self._on_disk
-            now = checkpoints.About(**about, streams=sizes, on_disk=dict(on_disk), rows=dict(self._rows))
+            on_disk, hashes = self._on_disk, self._on_disk_digests
+            if self._rest is None:
+                on_disk, hashes = sizes, self._digests()
+            now = checkpoints.About(**about, streams=sizes, on_disk=on_disk, digests=hashes, rows=dict(self._rows))
             path = checkpoints.write(self.folder, now, record, rows, beside)
             if self._rest is None:
-                self._on_disk, self._rest = sizes, {name: [] for name in SCHEMAS}
+                self._on_disk, self._on_disk_digests, self._rest = on_disk, hashes, {name: [] for name in SCHEMAS}
             if keep:
                 checkpoints.keep(path, "kept")
 
@@ -214,6 +224,7 @@ class RunWriter:
                 goes_on = status != "finished" and bool(checkpoints.files(self.folder, "checkpoint", "kept"))
                 if self._whole:
                     self._close_tables(cut)
+                self._run[digests.KEY] = digests.result_digests(self.folder)
                 self._write_run(on_disk=True)
                 if self._whole and status == "finished":
                     checkpoints.keep_end(self.folder, self._last_round)
@@ -262,26 +273,55 @@ def note_pruned(folder: Path, reason: str) -> None:
         write_whole(folder / "run.json", json.dumps(noted, indent=2) + "\n", True)
 
 
-def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> dict[str, int]:
-    """Begin the streams of a run with the first rows of another's tables, or of its own; their bytes by table.
+def copy_rows(source: Path, folder: Path, rows: Mapping[str, int]) -> tuple[dict[str, int], dict[str, str]]:
+    """Begin the streams of a run with the first rows of another's tables, or of its own.
 
-    Raises `EdgesimError` where there are fewer.
+    Returns the bytes of each stream, and their SHA-256 in hexadecimal digits. Raises `EdgesimError` where there are
+    fewer rows, or where they are not those that the other run wrote.
     """
-    sizes = {}
+    sizes, hashes = {}, {}
+    saved = checkpoints.newest(source, lambda _: None)
     for name, count in rows.items():
-        stream, parquet = source / f"{name}.arrow", source / f"{name}.parquet"
-        table = _read_stream(stream, name) if stream.is_file() else None
-        if (table is None or len(table) < count) and parquet.is_file():
-            table = pq.read_table(parquet, schema=_versioned(name))
-        if table is None or len(table) < count:
-            there = 0 if table is None else len(table)
-            raise EdgesimError(f"{source}: {name} has {there} of the {count} rows that it had at the checkpoint")
-        with in_place_of(folder / f"{name}.arrow") as part, pa.OSFile(str(part), "wb") as sink:
+        table = _whole_rows(source, name, saved)
+        if len(table) < count:
+            raise EdgesimError(f"{source}: {name} has {len(table)} of the {count} rows that it had at the checkpoint")
+        stream = folder / f"{name}.arrow"
+        with in_place_of(stream) as part, pa.OSFile(str(part), "wb") as sink:
             sink.write(_versioned(name).serialize())
             for batch in table.slice(0, count).combine_chunks().to_batches():
                 sink.write(batch.serialize())
-        sizes[name] = (folder / f"{name}.arrow").stat().st_size
-    return sizes
+        sizes[name], hashes[name] = stream.stat().st_size, file_digest(stream).hex()
+    return sizes, hashes
+
+
+def _whole_rows(folder: Path, table: str, saved: checkpoints.Checkpoint | None) -> pa.Table:
+    """Rows of a table that are certain to be what the run wrote: those of its Parquet file, or those that were saved.
+
+    Raises `EdgesimError` for a Parquet file that is damaged.
+    """
+    parquet = folder / f"{table}.parquet"
+    if parquet.is_file():
+        digests.check_result(parquet)
+        return pq.read_table(parquet, schema=_versioned(table))
+    if saved is None:
+        return _versioned(table).empty_table()
+    with ExitStack() as held:
+        begun = b""
+        if size := saved.about.on_disk[table]:
+            begun = held.enter_context((folder / f"{table}.arrow").open("rb")).read(size)
+        return _batches(pa.BufferReader(begun + saved.rows.get(table, b"")), table)
+
+
+def _let_go(path: Path, size: int) -> None:
+    """Leave the first bytes of a stream as a file that has no other name, as in a copy of the folder made of links."""
+    if size and path.stat().st_nlink > 1:
+        with in_place_of(path) as part:
+            shutil.copyfile(path, part)
+    elif not size:
+        path.unlink(missing_ok=True)
+    # Of a power cut there may be no file yet.
+    path.open("ab").close()
+    os.truncate(path, size)
 
 
 def remove_streams(folder: Path) -> None:
@@ -339,7 +379,8 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
     """One table of a run folder, also of a run that is going on or was killed, with the columns of `SCHEMAS`.
 
     Columns that a table of an older schema lacks are null; columns that are not in `SCHEMAS` are left out. Raises
-    `EdgesimError` that names the file, and the column if one is missing, has another type or lacks a value.
+    `EdgesimError` that names the file where it is not what the run wrote, and the column if one is missing, has another
+    type or lacks a value.
     """
     folder = Path(folder)
     if table not in SCHEMAS:
@@ -349,6 +390,7 @@ def read_table(folder: Path | str, table: str) -> pd.DataFrame:
         raise EdgesimError(_no_run(folder, f"{table}.parquet"))
     try:
         if path.suffix == ".parquet":
+            digests.check_result(path)
             rows = pq.ParquetFile(path).read(use_threads=path.stat().st_size > MUCH_BYTES)
         else:
             rows = _read_stream(path, table)
@@ -438,14 +480,19 @@ def _versioned(table: str) -> pa.Schema:
 
 
 def _read_stream(path: Path, table: str) -> pa.Table:
+    """Every whole batch of an IPC stream in a file."""
+    with pa.OSFile(str(path), "rb") as source:
+        return _batches(source, table)
+
+
+def _batches(source: pa.NativeFile, table: str) -> pa.Table:
     """Every whole batch of an IPC stream; a torn last batch (a killed run) is left out."""
     batches, schema = [], _versioned(table)
-    with pa.OSFile(str(path), "rb") as source:
-        try:
-            reader = pa.ipc.open_stream(source)
-            schema = reader.schema
-            while True:
-                batches.append(reader.read_next_batch())
-        except (StopIteration, pa.ArrowInvalid, OSError):
-            pass
+    try:
+        reader = pa.ipc.open_stream(source)
+        schema = reader.schema
+        while True:
+            batches.append(reader.read_next_batch())
+    except (StopIteration, pa.ArrowInvalid, OSError):
+        pass
     return pa.Table.from_batches(batches, schema=schema)

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from edgesim.engine.protocol import RoundNumber
 from edgesim.engine.run_state import RunState, taken_down
 from edgesim.engine.server import Server
 from edgesim.errors import EdgesimError
+from edgesim.registry import blamed, first_line
 from edgesim.runs import checkpoints
 from edgesim.runs.processes import AGAIN, Request, Stopped
 from edgesim.runs.records import MOST_REST_BYTES, read_run
@@ -82,9 +84,9 @@ def find(
         difference = "is of a run whose frames have other rounds"
     if difference is None:
         try:
-            state = unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
-        except (EdgesimError, ValueError) as error:
-            difference = f"cannot be read ({error})"
+            state = unpacked(found, modules)
+        except EdgesimError as error:
+            difference = f"cannot be read ({str(error).removeprefix(f'{found.path}: ')})"
     if state is not None:
         told = {"went_on_from": then.round} | ({"began_on": other} if other else {})
         on_note("resume", f"{folder}: goes on behind round {then.round}")
@@ -96,6 +98,35 @@ def find(
     refuse_without_past(folder, before)
     tell(f"the run begins again, since its checkpoint {difference}")
     return None
+
+
+def unpacked(found: checkpoints.Checkpoint, modules: Collection[str]) -> RunState:
+    """The record of a checkpoint; records may be of edgesim and of the user's own ``modules``.
+
+    Raises `EdgesimError` that names the file.
+    """
+    try:
+        return unpack(RunState, json.loads(found.record.json), dict(found.record.arrays), modules)
+    except (EdgesimError, ValueError, RecursionError) as error:
+        raise EdgesimError(f"{found.path}: {error}") from None
+
+
+@contextmanager
+def names_checkpoint(path: Path | None) -> Iterator[None]:
+    """Within this context errors in the program name the checkpoint that a run goes on from, as an `EdgesimError`.
+
+    A record may be well formed and yet be none that a run could have: what of it does not fit is known only where it is
+    used. Errors of users' plug-ins stay as they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        if path is None or isinstance(error, EdgesimError) or blamed(error):
+            raise
+        what = f"{type(error).__name__}: {first_line(error)}"
+        raise EdgesimError(
+            f"{path}: the run cannot go on from it ({what}); edgesim run --fresh begins again"
+        ) from error
 
 
 def refuse_without_past(folder: Path, run: Mapping[str, Any]) -> None:

@@ -33,7 +33,10 @@ class State:
 
 def state_of(folder: Path, config: Mapping[str, Any] | None = None) -> State:
     """How far the run of a folder is, that is to have a ``config``; the folder need not exist."""
-    lease = standing(folder)
+    try:
+        lease = standing(folder)
+    except EdgesimError as error:
+        return State("damaged", str(error))
     return _state(folder, config, lease)
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from edgesim import simulation
 from edgesim.analysis.kept_measures import KeptMeasures
-from edgesim.analysis.runs import PLAN, is_study
+from edgesim.analysis.runs import PLAN, check_name, is_study
 from edgesim.analysis.summary import write_summary
 from edgesim.errors import EdgesimError, NoRunFinished
 from edgesim.files.paths import refuse_link, system_errors
@@ -142,6 +142,8 @@ def _check(study: Study, jobs: int | None) -> None:
     folder, times = Counter(run.folder for run in study.runs).most_common(1)[0]
     if times > 1:
         raise EdgesimError(f"run {folder} is in the study twice: give every value and seed once")
+    for run in study.runs:
+        check_name(run.folder, "the folder of a run")
 
 
 def _tell_begun(why: Mapping[str, str | None], count: int, console: Console) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 from edgesim.cluster.nodes import on_node
 from edgesim.errors import EdgesimError
 from edgesim.files.file_digest import file_digest
-from edgesim.files.paths import own_file
 from edgesim.runs.lease import is_of_lease
 from edgesim.runs.records import remove_streams
 from edgesim.studies.executor import Ending, Order, run_one
@@ -70,7 +69,7 @@ def fetch(ray: Any, left: Left, folder: Path) -> None:
         for name, (size, digest) in left.files.items():
             parts[name].parent.mkdir(parents=True, exist_ok=True)
             found = sha256()
-            with own_file(parts[name]).open("wb") as sink:
+            with parts[name].open("wb") as sink:
                 for offset in range(0, size, PIECE_BYTES):
                     piece = ray.get(read.remote(f"{left.folder}/{name}", offset), timeout=_ANSWER_S)
                     found.update(piece)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import system_errors
+from edgesim.files.paths import own_folder, system_errors
 from edgesim.runs.processes import AGAIN
 from edgesim.runs.records import write_whole
 from edgesim.studies.ledger import read_ledger
@@ -79,7 +79,7 @@ def write_script(folder: Path, tasks: int, options: str = "") -> Path:
         stopped=AGAIN,
     )
     with system_errors(f"{home}: cannot be written"):
-        home.mkdir(exist_ok=True)
+        own_folder(home)
         write_whole(script, text)
     return script
 

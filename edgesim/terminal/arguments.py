@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
@@ -36,6 +37,9 @@ def names_arguments(function: Callable[P, R]) -> Callable[P, R]:
                 return function(*args, **kwargs)
             except (EdgesimError, Stopped) as error:
                 if is_outermost:
+                    if isinstance(error, Stopped):
+                        # Nothing else says so where a script ends by it.
+                        print(error, file=sys.stderr)
                     error.args = (_COMMAND_OR_OPTION.sub(lambda found: _argument(found, known), str(error)),)
                 raise
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import system_errors
+from edgesim.files.paths import own_folder, system_errors
 from edgesim.runs.lease import LEASE_S, Lease, leased, standing
 from edgesim.runs.resumption import first_difference
 from edgesim.streams import Streams
@@ -319,7 +319,7 @@ def opened(
     folder = out / FOLDER
     path = folder / _FILE
     with system_errors(f"{folder}: cannot be the folder of a tuning", "; choose another --out"):
-        folder.mkdir(exist_ok=True)
+        own_folder(folder)
     facts = json.loads(json.dumps(facts))
     with leased(folder, "the folder of a tuning", 2 * LEASE_S), _quiet():
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from edited_runs import forget_digests
 
 from edgesim.runs.records import RunWriter
 
@@ -57,6 +58,7 @@ def write_run(
         )
         writer.write("updates", {"round": [number], "device": [0], "weight": [1.0], "staleness": [0]})
     writer.close("finished")
+    forget_digests(folder)
     return folder
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from edited_runs import forget_digests
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -193,11 +194,11 @@ def test_bad_input_is_one_line(run, tmp_path):
     assert "cannot be written: File exists" in refusal(export(run, "--csv", tmp_path / "file"))
     damaged = Path(shutil.copytree(run.folder, tmp_path / "damaged"))
     (damaged / "timing.parquet").write_bytes(b"no table")
-    assert "timing.parquet: cannot be read" in refusal(export(Run(damaged, {}, 0), "--csv", tmp_path / "csv"))
+    assert "timing.parquet: is damaged" in refusal(export(Run(damaged, {}, 0), "--csv", tmp_path / "csv"))
     assert not (tmp_path / "csv").exists()
     (tmp_path / "study.json").write_text(json.dumps({}))
     assert "is a study; export one of its run folders" in refusal(export(Run(tmp_path, {}, 0), "--csv", tmp_path / "c"))
-    empty = Path(shutil.copytree(run.folder, tmp_path / "none"))
+    empty = forget_digests(Path(shutil.copytree(run.folder, tmp_path / "none")))
     read_table(empty, "rounds").iloc[:0].to_parquet(empty / "rounds.parquet")
     with pytest.raises(EdgesimError, match="has no finished round"):
         measures(Run(empty, {}, 0))

@@ -24,7 +24,9 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def facts(folder: Path) -> dict[str, Any]:
     """What ``run.json`` says but for what stops may change."""
-    return {key: value for key, value in read_run(folder).items() if key not in OF_STOPS}
+    run = read_run(folder)
+    run["digests"].pop("timing.parquet")
+    return {key: value for key, value in run.items() if key not in OF_STOPS}
 
 
 def stop_at(config: RunConfig, folder: Path, round: int | None, **how: Any) -> simulation.Result | None:

@@ -17,7 +17,7 @@ def test_when_a_checkpoint_is_written_the_names_of_those_before_get_onto_the_dis
 
     monkeypatch.setattr(os, "fsync", fsync)
     for number in range(1, 5):
-        about = About(number, {}, {}, {}, {}, {}, {}, [1, number, None], 0.0)
+        about = About(number, {}, {}, {}, {}, {}, {}, {}, [1, number, None], 0.0)
         checkpoints.write(tmp_path, about, Packed(b"{}", {}))
     part, folder = str(tmp_path / "checkpoint.part"), str(tmp_path)
     there = [[], [1], [2, 1], [3, 2]]

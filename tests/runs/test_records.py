@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edited_runs import forget_digests
 
 from edgesim.errors import EdgesimError
 from edgesim.runs import records
@@ -142,7 +143,7 @@ def test_columns_that_an_older_table_lacks_are_null(tmp_path):
     writer = records.RunWriter(tmp_path, {}, {})
     writer.write("updates", {"round": [1], "device": [7], "task": [1], "weight": [1.0], "staleness": [0]})
     writer.close("finished")
-    path = tmp_path / "updates.parquet"
+    path = forget_digests(tmp_path) / "updates.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["task"]), path)
     updates = records.read_table(tmp_path, "updates")
     assert updates.columns.tolist() == records.SCHEMAS["updates"].names
