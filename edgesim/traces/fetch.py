@@ -1,16 +1,11 @@
 """Downloads public recordings, checked against their published checksums."""
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from edgesim.errors import EdgesimError
+from edgesim.files.download import download
 from edgesim.registry import look_up
-
-if TYPE_CHECKING:
-    import requests
 
 HOST = "https://raw.githubusercontent.com"
 
@@ -48,40 +43,14 @@ def fetch(name: str, folder: Path, host: str = HOST) -> Path:
 
     Raises `EdgesimError` for an unknown name, a failed download or a wrong checksum; then no file is left behind.
     """
-    import pooch
-    import requests
-
     original = look_up(ORIGINALS, name, "recording")
-    url = f"{host}/{original.repository}/{original.path}"
     path = folder / Path(original.path).name
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    pooch.get_logger().setLevel(logging.ERROR)
     try:
-        pooch.retrieve(url, f"sha256:{original.sha256}", path.name, folder)
-        return path
-    except requests.exceptions.RequestException as error:
-        message = f"{name}: {_reason(error, url)}; get {url} another way and put it at {path}"
-    except ValueError:
-        message = f"{url}: does not have the published checksum (sha256 {original.sha256}); nothing was kept, try again"
-    except OSError as error:
-        message = f"{folder}: cannot hold the download: {error.strerror}"
-    for parent in made:
-        if parent.is_dir():
-            parent.rmdir()
-    raise EdgesimError(message)
-
-
-def _reason(error: "requests.exceptions.RequestException", url: str) -> str:
-    """Why a download failed, in a few words; requests' own messages are hundreds of characters long."""
-    import requests
-
-    if error.response is not None:
-        return f"the server answers {error.response.status_code} {error.response.reason}"
-    host = urlsplit(url).netloc
-    if isinstance(error, requests.exceptions.Timeout):
-        return f"{host} does not answer"
-    if isinstance(error, requests.exceptions.SSLError):
-        return f"no secure connection to {host}"
-    if isinstance(error, requests.exceptions.ConnectionError):
-        return f"no connection to {host}"
-    return f"the download from {host} failed ({type(error).__name__})"
+        download(f"{host}/{original.repository}/{original.path}", f"sha256:{original.sha256}", path)
+    except EdgesimError as error:
+        for parent in made:
+            if parent.is_dir():
+                parent.rmdir()
+        raise EdgesimError(f"{name}: {error}; or get it another way and put it at {path}") from None
+    return path

@@ -81,7 +81,8 @@ def test_without_a_network_or_with_a_missing_file_the_error_says_what_to_do(host
         url = f"{place}/{ORIGINALS['fedscale-behaviour'].repository}/{ORIGINALS['fedscale-behaviour'].path}"
         with pytest.raises(EdgesimError) as caught:
             fetch("fedscale-behaviour", tmp_path / "out", place)
-        assert str(caught.value) == f"fedscale-behaviour: {reason}; get {url} another way and put it at {path}"
+        told = f"fedscale-behaviour: {url}: {reason}; or get it another way and put it at {path}"
+        assert str(caught.value) == told
         assert not (tmp_path / "out").exists()
 
 

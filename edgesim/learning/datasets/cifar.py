@@ -15,9 +15,24 @@ from edgesim.learning.datasets.published import Published, locate
 
 _SHAPE = (3, 32, 32)
 _BATCHES = [*(f"data_batch_{part}" for part in range(1, 6)), "test_batch"]
+_SERVERS = ["https://www.cs.toronto.edu/~kriz/"]
 _SETS = {
-    "cifar10": Published("cifar10", "cifar-10-batches-py", _BATCHES, "CIFAR10"),
-    "cifar100": Published("cifar100", "cifar-100-python", ["train", "test"], "CIFAR100"),
+    "cifar10": Published(
+        "cifar10",
+        "cifar-10-batches-py",
+        _BATCHES,
+        _SERVERS,
+        {"cifar-10-python.tar.gz": "c58f30108f718f92721af3b95e74349a"},
+        "cifar-10-batches-py",
+    ),
+    "cifar100": Published(
+        "cifar100",
+        "cifar-100-python",
+        ["train", "test"],
+        _SERVERS,
+        {"cifar-100-python.tar.gz": "eb9058c3a382ffc7106e4002c42a8d85"},
+        "cifar-100-python",
+    ),
 }
 _LABELS = {"cifar10": "labels", "cifar100": "fine_labels"}
 _CLASSES = {"cifar10": 10, "cifar100": 100}

@@ -18,18 +18,41 @@ from edgesim.learning.datasets.published import Published, locate
 
 _PARTS = ("images-idx3-ubyte", "labels-idx1-ubyte")
 _FILES = [f"{half}-{part}" for half in ("train", "t10k") for part in _PARTS]
+_SERVERS = ["https://ossci-datasets.s3.amazonaws.com/mnist/", "http://yann.lecun.com/exdb/mnist/"]
+_FASHION_SERVERS = ["http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"]
+_MNIST_MD5 = [
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "d53e105ee54ea40749a09fcbcd1e9432",
+    "9fb629c4189551a2d022fa330f9573f3",
+    "ec29112dd5afa0611ce80d1b7f02629c",
+]
+_FASHION_MD5 = [
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+    "25c81989df183df01b3e8a0aad5dffbe",
+    "bef4ecab320f06d8554ea6380940ec79",
+    "bb300cfdad3c16e7a12a480ee83cd310",
+]
 
 _EMNIST_CLASSES = {"balanced": 47, "byclass": 62, "bymerge": 47, "letters": 26, "digits": 10, "mnist": 10}
 
 
+def _gzipped(md5: list[str]) -> dict[str, str]:
+    return {f"{file}.gz": each for file, each in zip(_FILES, md5, strict=True)}
+
+
 def _emnist(split: str) -> Published:
     files = [f"emnist-{split}-{half}-{part}" for half in ("train", "test") for part in _PARTS]
-    return Published(f"emnist-{split}", "EMNIST/raw", files, "EMNIST", {"split": split})
+    archives = {"gzip.zip": "58c8d27c78d21e728a6bc7b3cc06412e"}
+    servers = ["https://biometrics.nist.gov/cs_links/EMNIST/"]
+    return Published(f"emnist-{split}", "EMNIST/raw", files, servers, archives, "gzip")
 
 
 _SETS: dict[str, tuple[Published, int]] = {
-    "mnist": (Published("mnist", "MNIST/raw", _FILES, "MNIST"), 10),
-    "fashion-mnist": (Published("fashion-mnist", "FashionMNIST/raw", _FILES, "FashionMNIST"), 10),
+    "mnist": (Published("mnist", "MNIST/raw", _FILES, _SERVERS, _gzipped(_MNIST_MD5)), 10),
+    "fashion-mnist": (
+        Published("fashion-mnist", "FashionMNIST/raw", _FILES, _FASHION_SERVERS, _gzipped(_FASHION_MD5)),
+        10,
+    ),
     **{f"emnist-{split}": (_emnist(split), classes) for split, classes in _EMNIST_CLASSES.items()},
 }
 MNIST_SETS = tuple(_SETS)

@@ -1,30 +1,32 @@
-"""Data sets that torchvision publishes: where their files lie, and fetching them when that is asked for."""
+"""Data sets of public servers: where their files lie, and fetching them when that is asked for."""
 
-import tarfile
+import sys
 import tempfile
-import zipfile
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edgesim.config import DataConfig
 from edgesim.errors import EdgesimError
-from edgesim.files.paths import check_path
+from edgesim.files.download import download
+from edgesim.files.paths import check_path, system_errors
+from edgesim.files.unpack import unpack
 
 
 @dataclass(frozen=True)
 class Published:
-    """One data set as torchvision lays it out."""
+    """One data set: its files as torchvision lays them out, and where they are published."""
 
     name: str
     subfolder: str
-    """Where torchvision puts the files, below the folder that it is given."""
+    """Where the files lie, below ``data.folder``."""
     files: Sequence[str]
-    torchvision_class: str
-    options: dict[str, Any] = field(default_factory=dict)
-    """Further arguments of the class."""
+    servers: Sequence[str]
+    """Addresses in which all archives lie, the preferred one first."""
+    archives: Mapping[str, str]
+    """MD5 of each archive by its file name, as torchvision states them."""
+    inner: str = ""
+    """The folder in the archives that holds the files."""
 
 
 def path_of(text: str, field: str) -> Path:
@@ -73,18 +75,35 @@ def _complete(files: Sequence[str], places: list[Path], suffixes: Sequence[str])
 
 
 def _download(published: Published, folder: Path) -> None:
-    """Fetch and unpack with torchvision, which checks sums; what is broken off leaves nothing behind."""
-    from torchvision import datasets
-
+    """Fetch and unpack all archives in a folder of their own, then move the files; a failure leaves nothing behind."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as part:
-            getattr(datasets, published.torchvision_class)(part, download=True, **published.options)
-            target = folder / published.subfolder
-            target.mkdir(parents=True, exist_ok=True)
-            for file in (Path(part) / published.subfolder).iterdir():
-                file.replace(target / file.name)
-    # Of the disk, of the network, of a wrong sum, of an archive that is broken or has members outside of its folder.
-    except (OSError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-        reason = " ".join(str(error).split())
-        raise EdgesimError(f"data.download: {published.name} could not be fetched into {folder}: {reason}") from None
+        with system_errors("cannot be written"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=folder) as part:
+                for archive, md5 in published.archives.items():
+                    unpack(_fetch(published.servers, archive, md5, Path(part)))
+                inner = Path(part) / published.inner
+                # EMNIST's archive holds archives.
+                for archived in [*inner.glob("*.gz")]:
+                    unpack(archived)
+                target = folder / published.subfolder
+                target.mkdir(parents=True, exist_ok=True)
+                for file in inner.glob("*"):
+                    file.replace(target / file.name)
+    except EdgesimError as error:
+        raise EdgesimError(f"data.download: {published.name} could not be fetched into {folder}: {error}") from None
+
+
+def _fetch(servers: Sequence[str], archive: str, md5: str, folder: Path) -> Path:
+    """Download an archive from the first server that has it; raises `EdgesimError` with the reasons of all servers."""
+    reasons = []
+    for server in servers:
+        # On stderr, because it may take minutes.
+        print(f"fetching {server}{archive}", file=sys.stderr)
+        try:
+            download(f"{server}{archive}", f"md5:{md5}", folder / archive)
+        except EdgesimError as error:
+            reasons.append(str(error))
+        else:
+            return folder / archive
+    raise EdgesimError("; ".join(reasons))
