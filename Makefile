@@ -1,4 +1,4 @@
-# Each target sets up .venv/ by itself; only Python 3.11+, pip, venv, make and git are needed.
+# Each target sets up .venv/ by itself; only Python 3.11.4+, pip, venv, make and git are needed.
 PYTHON ?= python3
 PY = .venv/bin/python
 JOBS ?= 2
@@ -8,10 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: setup demo test test-all lint handbook bench gpu peers clean
 
 .venv/ready: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "edgesim needs Python 3.11 or newer")'
-	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "make setup: edgesim needs Python 3.11.4 or newer")'
+	@$(PYTHON) .ci/setup.py .venv
 	touch $@
 
 setup: .venv/ready

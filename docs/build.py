@@ -1,19 +1,25 @@
 """Builds the handbook: ``python docs/build.py`` writes ``docs/knobs.md`` anew and the site into ``site/``.
 
-Figures of a quick run (``docs/gallery.toml``) are drawn into ``docs/figures/built``, which git leaves out. Nothing is
-fetched: pages, figures and docstrings of this checkout are all that is read.
+Figures of a quick run (``plots/gallery.toml``) are drawn into ``plots/built``, which git leaves out. The site is made
+of a copy of the README, ``docs/`` and ``plots/`` in ``build/handbook``: there they lie as in the repository, so that
+the same relative links hold in both. Nothing is fetched: pages, figures and docstrings of this checkout are all that
+is read.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
+from html.parser import HTMLParser
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import edgesim
 from edgesim.terminal.explain import Key, explained, sections
 
-DOCS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
+DOCS, PLOTS = ROOT / "docs", ROOT / "plots"
 
 BUILT = ("gantt", "band_use", "delay_cdf", "partition", "energy", "battery")
 """Figures of `draw`, those of them that the gallery shows from a single run."""
@@ -59,16 +65,53 @@ def draw(out: Path) -> None:
     """Draw the figures `BUILT` at 150 dpi, from a run that is simulated for them."""
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        run = edgesim.run(DOCS / "gallery.toml", Path(folder) / "gallery", quiet=True)
+        run = edgesim.run(PLOTS / "gallery.toml", Path(folder) / "gallery", quiet=True)
         for name in BUILT:
             run.plot(name, round=3).savefig(out / f"{name}.png", dpi=150)
 
 
+def copy_pages(folder: Path) -> None:
+    """Copy the README, the handbook's pages and the gallery into a folder that holds nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for pages in (DOCS, PLOTS):
+        shutil.copytree(pages, folder / pages.name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copy(ROOT / "README.md", folder)
+
+
+class _Links(HTMLParser):
+    """Collects what a page of HTML refers to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.links += [value for name, value in attrs if name in ("href", "src") and value]
+
+
+def dead_files(site: Path) -> list[str]:
+    """Links of a site to files that it does not have, as ``PAGE: LINK``; zensical itself looks at pages only."""
+    dead = []
+    for page in sorted(site.rglob("*.html")):
+        parser = _Links()
+        parser.feed(page.read_text())
+        for link in parser.links:
+            parts = urlsplit(link)
+            base = site if parts.path.startswith("/") else page.parent
+            if not parts.netloc and not parts.scheme and not (base / unquote(parts.path).lstrip("/")).exists():
+                dead.append(f"{page.relative_to(site)}: {link}")
+    return dead
+
+
 def main() -> None:
-    """Write the page of knobs, draw the figures and build the site; ends with zensical's status."""
-    draw(DOCS / "figures/built")
+    """Write the page of knobs, draw the figures and build the site; ends with 1 where a link of it is dead."""
+    draw(PLOTS / "built")
     (DOCS / "knobs.md").write_text(knobs())
-    sys.exit(subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=DOCS.parent).returncode)
+    copy_pages(ROOT / "build/handbook")
+    if status := subprocess.run([sys.executable, "-m", "zensical", "build", "--strict"], cwd=ROOT).returncode:
+        sys.exit(status)
+    if dead := dead_files(ROOT / "site"):
+        sys.exit("dead links: " + ", ".join(dead))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from PIL import Image
 
 from edgesim.plots.palette import PALETTE
 
-FIGURES = Path(__file__).parent / "figures"
+FIGURES = Path(__file__).parents[1] / "plots"
 _TINTS = (1.0, 0.75, 0.5, 0.3, 0.16)
 _MOST_ERROR = 2.0
 """Mean distance of a pixel's channels from the palette, of 255, from which on a picture has colours of its own."""

@@ -23,7 +23,7 @@ import edgesim
 from edgesim.config import RunConfig
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "plots/README.md"]
 
 
 def shorter(program: str) -> str:
@@ -87,19 +87,19 @@ def here(tmp_path, monkeypatch, studies_here, figures_as_text):
     sys.modules.pop("my_policy", None)
 
 
-def past(page: str) -> None:
+def past(page: Path) -> None:
     """What was run before the reader comes to a page."""
-    if page == "gallery.md":
+    if page == ROOT / "plots/README.md":
         timing = {"rounds": 3, "learning": {"training": "none"}, "round": {"payload_bits": 1e7}}
         axes = {"selection.policy": ["random", "best-channel"]}
         edgesim.study(timing, axes, seeds=1, out="runs/my-study", jobs=1, quiet=True)
-    if page == "run-folder.md":
+    if page.name == "run-folder.md":
         config = {"rounds": 2, "selection": {"policy": "fedteddi"}, "round": {"payload_bits": 1e7}}
         edgesim.run(config, "runs/demo/fedteddi-tmax0.8-known-s0", quiet=True)
 
 
 LEFT = {
-    "docs/gallery.md": "figures/scheduled.png",
+    "plots/README.md": "figures/scheduled.png",
     "docs/python.md": "runs/mine/summary.csv",
     "docs/studies.md": "runs/my-study/differences-policy.csv",
     "docs/tuning.md": "runs/CONFIG-tune/summary.csv",
@@ -111,7 +111,7 @@ LEFT = {
 @pages("python")
 def test_every_program_shown_runs(page, here, monkeypatch):
     found = examples(page, "python")
-    past(page.name)
+    past(page)
     # Classes look for their module by name, and programs ask whether they are the one that was started.
     main = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)

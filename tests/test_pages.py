@@ -33,9 +33,11 @@ from edgesim.streams import Streams
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PLOTS = ROOT / "plots"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md")), PLOTS / "README.md"]
 TABLES = {*RunConfig.model_fields}
-BUILT = runpy.run_path(str(DOCS / "build.py"))["BUILT"]
+BUILDER = runpy.run_path(str(DOCS / "build.py"))
+BUILT = BUILDER["BUILT"]
 """Figures that are drawn when the handbook is built."""
 
 
@@ -156,7 +158,7 @@ def test_every_link_leads_to_a_file_and_to_a_heading_of_it(page):
     for link in re.findall(r"\]\((?!http)([^)\s]+)\)", text):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        assert target.exists() or (target.parent == DOCS / "figures/built" and target.stem in BUILT), link
+        assert target.exists() or (target.parent == PLOTS / "built" and target.stem in BUILT), link
         assert not anchor or anchor in anchors(target), link
 
 
@@ -167,18 +169,31 @@ def test_the_readme_is_short():
 @pytest.mark.slow
 def test_the_handbook_is_built_without_a_dead_link(tmp_path):
     """In a copy, since the builder writes beside what it reads."""
-    shutil.copytree(DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("built"))
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    for pages in (DOCS, PLOTS):
+        shutil.copytree(pages, tmp_path / pages.name, ignore=shutil.ignore_patterns("built"))
+    for file in ("mkdocs.yml", "README.md"):
+        shutil.copy(ROOT / file, tmp_path)
     command = [sys.executable, str(tmp_path / "docs/build.py")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "site/how-time-works.html").stat().st_size > 10_000
-    for name in BUILT:
-        assert (tmp_path / f"site/figures/built/{name}.png").stat().st_size > 5_000
+    assert (tmp_path / "site/docs/how-time-works.html").stat().st_size > 10_000
+    figures = [path.name for path in PLOTS.glob("*.png")]
+    for name in [*figures, *(f"built/{name}.png" for name in BUILT)]:
+        assert (tmp_path / "site/plots" / name).stat().st_size > 5_000
+    # Zensical lets pictures pass that are not there.
+    (tmp_path / "site/plots/accuracy_rounds.png").unlink()
+    assert BUILDER["dead_files"](tmp_path / "site")[0] == "index.html: plots/accuracy_rounds.png"
+
+
+def test_every_figure_of_the_gallery_is_shown_on_its_page_or_another():
+    linked = {
+        (page.parent / link).resolve() for page in PAGES for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    }
+    assert {*PLOTS.glob("*.png")} <= linked
 
 
 def test_the_page_of_all_knobs_is_what_the_builder_makes_of_the_config():
-    made = runpy.run_path(str(DOCS / "build.py"))["knobs"]()
+    made = BUILDER["knobs"]()
     assert (DOCS / "knobs.md").read_text() == made
     assert "|  |" not in made, "a knob without a meaning"
 
