@@ -1,8 +1,8 @@
 """Sets up the environment of a checkout: ``python .ci/setup.py FOLDER``.
 
-An environment without the system's packages, with what pyproject.toml needs for development and edgesim itself in place.
-It takes the pip of the interpreter with the user's own settings (PIP_INDEX_URL, PIP_CONSTRAINT, PIP_NO_INDEX with
-PIP_FIND_LINKS, ...) and only the standard library. What pip says is kept in FOLDER/setup.log; a failure is one line.
+The environment sees no package of the system; it gets what pyproject.toml needs for development, and edgesim in place.
+The interpreter's own pip installs them by the user's settings (PIP_INDEX_URL, PIP_CONSTRAINT, PIP_NO_INDEX with
+PIP_FIND_LINKS, ...). What pip prints is kept in FOLDER/setup.log; a failure is one line.
 """
 
 import os
@@ -53,13 +53,17 @@ def make_environment(folder: Path) -> None:
 
 def install(folder: Path, *words: str) -> None:
     """Let pip install; prints only names and sizes of large files, and ends with one line where pip fails."""
-    command = [str(folder / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
+    options = ["--disable-pip-version-check", "--progress-bar", "off"]
     # What other settings of a shell make importable, pip would take for installed.
     settings = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     lines = []
     with (
         subprocess.Popen(
-            [*command, *words], env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [folder / "bin/python", "-m", "pip", "install", *options, *words],
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         ) as pip,
         (folder / "setup.log").open("a") as log,
     ):

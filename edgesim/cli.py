@@ -26,6 +26,7 @@ from edgesim.terminal import completion, new_command, study_command, trace_comma
 from edgesim.terminal import explain as explaining
 from edgesim.terminal.check_command import check_command
 from edgesim.terminal.compare_command import compare_command
+from edgesim.terminal.doctor import main as diagnose
 from edgesim.terminal.export_command import export_command
 from edgesim.terminal.options import Command, Group, keys_called
 from edgesim.terminal.plain import ends_with_its_reader, plain_errors, say
@@ -303,6 +304,12 @@ def list_() -> None:
     for names in LISTS:
         kind = names.__name__
         say(f"{kind.replace('_', ' ')}: {', '.join([*names(), *beside.get(kind, [])])}")
+
+
+@app.command()
+def doctor() -> None:
+    """Print versions, the machine and what is missing of an installation: what a bug report needs first."""
+    diagnose()
 
 
 def main() -> None:

@@ -8,7 +8,10 @@ def main() -> None:
     """Run the command line."""
     try:
         _refuse_dead_cluster(sys.argv[1:])
-        if sys.argv[1:2] == ["report"]:
+        if sys.argv[1:] == ["doctor"]:
+            # It says what is missing also where that keeps the other commands from loading.
+            from edgesim.terminal.doctor import main as run
+        elif sys.argv[1:2] == ["report"]:
             # It only reads, and what the other commands load takes longer than a report.
             from edgesim.terminal.report_command import main as run
         else:
