@@ -17,7 +17,7 @@ from typing import NoReturn
 ROOT = Path(__file__).parents[1]
 DOWNLOAD = "up to 3.3 GB (PyTorch for CUDA is most of it) and 6.9 GB in {folder}"
 """Wheels and files of a new environment: Linux, x86-64, Python 3.11, November 2026."""
-_LARGE = re.compile(r"\s*Downloading \S+ \([\d.]{2,} [MG]B\)")
+_LARGE = re.compile(r"\s*Downloading \S+ \(\d{2,}\.\d [MG]B\)")
 
 
 def main(folder: Path) -> None:

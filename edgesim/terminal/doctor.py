@@ -50,8 +50,8 @@ def facts() -> list[Fact]:
 
 def table(told: list[Fact]) -> str:
     """The facts in columns, then a line for each reason why runs cannot work."""
-    widths = [max(len(fact[column]) for fact in told) for column in (0, 1)]
-    lines = [f"{fact.what:{widths[0]}}  {fact.value:{widths[1]}}  {fact.expected}".rstrip() for fact in told]
+    first, second = (max(map(len, column)) for column in ([fact.what for fact in told], [fact.value for fact in told]))
+    lines = [f"{fact.what:{first}}  {fact.value:{second}}  {fact.expected}".rstrip() for fact in told]
     reasons = [f"error: {fact.what}: {fact.value}; expected {fact.expected}" for fact in told if fact.fails]
     return "\n".join([*lines, *reasons])
 
