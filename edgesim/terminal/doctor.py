@@ -1,7 +1,7 @@
 """What a bug report about an installation needs first: versions, the machine, and what of it is missing.
 
-Of other packages than Python's own this module loads only `packaging`, and torch where that is asked about its GPU: it
-speaks of an installation in which others are missing or broken.
+At the top this module loads nothing but Python's own packages: it speaks of an installation in which others are missing
+or broken.
 """
 
 import os
@@ -15,7 +15,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from edgesim.files import content
 from edgesim.files.memory import free_bytes
 from edgesim.learning.cache import cache_folder
 from edgesim.runs.processes import cores
@@ -146,9 +145,7 @@ def _gpu() -> Iterator[Fact]:
 
         names = [torch.cuda.get_device_name(device) for device in range(torch.cuda.device_count())]
     except Exception as error:
-        # Whatever a broken installation leads to: libraries that are missing, or of another version.
-        reason = " ".join(str(error).split())[:200]
-        yield Fact("torch", f"cannot be loaded ({type(error).__name__}: {reason})", "one that loads", fails=True)
+        yield _broken("torch", error)
         return
     driver = _said("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0]
     built = f"torch is built for CUDA {torch.version.cuda}" if torch.version.cuda else "torch is built for CPUs"
@@ -175,10 +172,21 @@ def _folders() -> Iterator[Fact]:
     except OSError as error:
         expected = "a folder that can be written; set EDGESIM_CACHE to one"
         yield Fact("cache", f"{cache}: {error.strerror}", expected, fails=True)
+    try:
+        from edgesim.files import content
+    except Exception as error:
+        yield _broken("edgesim", error)
+        return
     for kind, pattern in CONTENT.items():
         places = dict.fromkeys(folder.resolve() for folder in content.folders(kind) if any(folder.glob(pattern)))
         expected = "" if places else "a folder that comes with edgesim; install it anew"
         yield Fact(kind, ", ".join(map(str, places)) or "missing", expected, fails=not places)
+
+
+def _broken(package: str, error: Exception) -> Fact:
+    """Whatever a broken installation leads to: libraries that are missing, or of another version."""
+    reason = " ".join(str(error).split())[:200]
+    return Fact(package, f"cannot be loaded ({type(error).__name__}: {reason})", "one that loads", fails=True)
 
 
 def _read(path: str) -> str:

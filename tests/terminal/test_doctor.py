@@ -78,10 +78,14 @@ def test_the_command_works_where_libraries_do_not_load(tmp_path):
     """As it is typed, with packages that are broken in front of the true ones."""
     (tmp_path / "torch.py").write_text('raise ImportError("libcudart.so: cannot open shared object file")')
     for package in ("typer", "rich", "numpy", "pydantic"):
-        (tmp_path / f"{package}.py").write_text("raise ImportError")
+        (tmp_path / f"{package}.py").write_text(f'raise ImportError("{package} is broken")')
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     command = [sys.executable, "-m", "edgesim", "doctor"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
     assert done.returncode == 1, done.stderr
-    (error,) = [line for line in done.stdout.splitlines() if line.startswith("error")]
-    assert "torch: cannot be loaded (ImportError: libcudart.so: cannot open shared object file)" in error
+    errors = [line for line in done.stdout.splitlines() if line.startswith("error")]
+    reasons = ["libcudart.so: cannot open shared object file", "numpy is broken"]
+    assert [line.partition("; ")[0] for line in errors] == [
+        f"error: {package}: cannot be loaded (ImportError: {reason})"
+        for package, reason in zip(["torch", "edgesim"], reasons, strict=True)
+    ]
