@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from edgesim.files.memory import free_bytes
 from edgesim.learning.cache import cache_folder
 from edgesim.runs.processes import cores
+from edgesim.terminal.plain import ends_with_its_reader
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -57,8 +58,9 @@ def table(told: list[Fact]) -> str:
 
 def main() -> None:
     """The command ``edgesim doctor``: print the table; ends with status 1 where runs cannot work."""
-    told = facts()
-    print(table(told))
+    with ends_with_its_reader():
+        told = facts()
+        print(table(told))
     sys.exit(any(fact.fails for fact in told))
 
 

@@ -75,12 +75,12 @@ def say(what: object) -> None:
 def ends_with_its_reader() -> Iterator[None]:
     """Within it a command whose output is read no further (``| head``) ends without a word."""
     try:
-        yield
-    finally:
         try:
+            yield
+        finally:
             sys.stdout.flush()
-        except BrokenPipeError:
-            reader_left()
+    except BrokenPipeError:
+        reader_left()
 
 
 def reader_left() -> NoReturn:

@@ -89,3 +89,14 @@ def test_the_command_works_where_libraries_do_not_load(tmp_path):
         f"error: {package}: cannot be loaded (ImportError: {reason})"
         for package, reason in zip(["torch", "edgesim"], reasons, strict=True)
     ]
+
+
+@pytest.mark.slow
+def test_a_reader_that_stops_reading_sees_no_traceback():
+    command = f"{sys.executable} -m edgesim doctor | true"
+    for unbuffered in ("", "1"):
+        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+        )
+        assert done.stderr == ""
