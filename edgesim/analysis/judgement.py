@@ -10,7 +10,6 @@ from edgesim.analysis.censored import Outcomes, log_rank_p, order, sign_test_p
 from edgesim.analysis.power import seeds_needed
 from edgesim.analysis.statistics import (
     Interval,
-    bootstrap_interval,
     effect,
     holm,
     holm_levels,
@@ -77,7 +76,7 @@ def judge(compared: Sequence[Sides]) -> pd.DataFrame:
 def describe(compared: Sequence[Sides], alphas: Sequence[float], difference: float | None = None) -> pd.DataFrame:
     """What else there is to know of each comparison, one row each; NaN of differences that are not known.
 
-    Columns: ``wilcoxon_p``; ``d_z`` and ``d_av`` (`effect`); ``bootstrap_low`` to ``bootstrap_high``, 95 %;
+    Columns: ``wilcoxon_p``; ``d_z`` and ``d_av`` (`effect`);
     ``log_rank_p``, NaN unless a run never reached the target; ``seeds_needed`` to tell ``difference``, or the seen one,
     with the seen spread, at the ``alphas`` at which the comparisons were judged.
     """
@@ -87,14 +86,13 @@ def describe(compared: Sequence[Sides], alphas: Sequence[float], difference: flo
         if sides.never or seen.size < 2:
             rows.append({"log_rank_p": log_rank_p(*sides) if sides.never else np.nan})
             continue
-        d, interval = effect(sides.first.values, sides.second.values), bootstrap_interval(seen)
+        d = effect(sides.first.values, sides.second.values)
         wanted = float(seen.mean()) if difference is None else difference
         rows.append(
             {"wilcoxon_p": wilcoxon_p(seen), "d_z": d.d_z, "d_av": d.d_av}
-            | {"bootstrap_low": interval.low, "bootstrap_high": interval.high}
             | {"seeds_needed": seeds_needed(wanted, spread(seen), 0.05 if np.isnan(alpha) else alpha)}
         )
-    names = ["wilcoxon_p", "d_z", "d_av", "bootstrap_low", "bootstrap_high", "log_rank_p", "seeds_needed"]
+    names = ["wilcoxon_p", "d_z", "d_av", "log_rank_p", "seeds_needed"]
     return pd.DataFrame(rows, columns=names, dtype=np.float64)
 
 

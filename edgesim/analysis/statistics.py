@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from edgesim.arrays import Floats
-from edgesim.streams import Streams
 
 LEVEL = 0.95
-RESAMPLES = 9_999
 _ENUMERATED = 13
 """Up to so many pairs SciPy works out Wilcoxon's p exactly whether there are ties or not."""
 
@@ -114,23 +112,6 @@ def effect(first: ArrayLike, second: ArrayLike) -> Effect:
     spreads = np.array([spread(one - other), np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)])
     with np.errstate(divide="ignore", invalid="ignore"):
         return Effect(*(float(d) for d in (one - other).mean() / spreads))
-
-
-def bootstrap_interval(values: ArrayLike, level: float = LEVEL) -> Interval:
-    """Mean of [n] values with its bias-corrected and accelerated (BCa) bootstrap interval, as SciPy has it.
-
-    The ends are NaN for fewer than two values, and the mean where all are equal. Draws are those of one named stream,
-    so that the same values have the same interval, whatever else is worked out.
-    """
-    sample = np.asarray(values, dtype=np.float64)
-    mean = float(sample.mean()) if sample.size else np.nan
-    if sample.size < 2:
-        return Interval(mean, np.nan, np.nan)
-    if np.ptp(sample) == 0.0:
-        return Interval(mean, mean, mean)
-    draws = Streams(0).generator("bootstrap")
-    found = scipy.stats.bootstrap((sample,), np.mean, n_resamples=RESAMPLES, confidence_level=level, random_state=draws)
-    return Interval(mean, float(found.confidence_interval.low), float(found.confidence_interval.high))
 
 
 def holm(p: ArrayLike) -> Floats:

@@ -26,7 +26,7 @@ _IF_ANY = ("log-rank p", _PAST)
 _NOTES = (
     "p: paired t test over seeds (sign: paired sign test, where a run never reached the target), corrected by Holm for "
     "all comparisons of the table in which a pair differs. corrected: the interval at the level at which p was judged. "
-    "bootstrap: 95 %, BCa. d_z: mean over standard deviation of the differences; d_av: over the root mean of the two "
+    "d_z: mean over standard deviation of the differences; d_av: over the root mean of the two "
     "variances. seeds: what the seen spread needs to tell the {} at that level in 8 of 10 studies."
 )
 
@@ -99,7 +99,7 @@ def _cells(made: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
     """Headings and rows of the table that is read: knobs in which all agree are left out."""
     knobs = list(dict.fromkeys(name for one in made.found for name in _varying(made, one.pairing.place)))
     headings = ["measure", *knobs, "choice", "against", "reading", "pairs", "difference", "95 %", "corrected", "p"]
-    headings += ["corrected p", "Wilcoxon p", "bootstrap", "d_z", "d_av", "log-rank p", "seeds", _PAST]
+    headings += ["corrected p", "Wilcoxon p", "d_z", "d_av", "log-rank p", "seeds", _PAST]
     rows = []
     for one, row in zip(made.found, made.table.to_dict("records"), strict=True):
         place = [knobs_text({name: one.pairing.place[name]}).partition(" = ")[2] if name in one.pairing.place else ""
@@ -109,8 +109,8 @@ def _cells(made: edgesim.Compared) -> tuple[list[str], list[list[str]]]:
             [row["measure"], *place, row["choice"], row["against"], row["reading"], str(row["pairs"])]
             + [number(row["difference"], "{:+.4g}"), _ends(row, "low", "high"), _ends(row, "low_holm", "high_holm")]
             + [p_value(row["p"]) + sign, p_value(row["p_holm"]), p_value(row["wilcoxon_p"])]
-            + [_ends(row, "bootstrap_low", "bootstrap_high"), number(row["d_z"], "{:.2f}")]
-            + [number(row["d_av"], "{:.2f}"), p_value(row["log_rank_p"]), number(row["seeds_needed"], "{:.0f}")]
+            + [number(row["d_z"], "{:.2f}"), number(row["d_av"], "{:.2f}")]
+            + [p_value(row["log_rank_p"]), number(row["seeds_needed"], "{:.0f}")]
             + [f"until round {row['common_past_rounds']}" if row.get("common_past_rounds") else ""]
         )
     kept = [i for i, name in enumerate(headings) if name not in _IF_ANY or any(row[i] for row in rows)]

@@ -9,9 +9,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from edgesim.analysis.statistics import (
-    RESAMPLES,
     Interval,
-    bootstrap_interval,
     effect,
     holm,
     holm_levels,
@@ -21,7 +19,6 @@ from edgesim.analysis.statistics import (
     reading,
     wilcoxon_p,
 )
-from edgesim.streams import Streams
 
 
 def test_the_interval_of_five_values_uses_the_tabulated_t_quantile():
@@ -172,23 +169,6 @@ def test_effects_without_spread_are_infinite_and_of_equal_pairs_undefined():
     assert effect([2.0, 3.0], [1.0, 2.0]).d_z == np.inf
     assert math.isnan(effect([2.0, 3.0], [2.0, 3.0]).d_z)
     assert all(math.isnan(d) for d in effect([2.0], [1.0]))
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.floats(-5, 5), min_size=4, max_size=12, unique=True))
-def test_the_bootstrap_interval_is_scipys_bca_on_the_named_stream(sample):
-    if np.ptp(sample) < 1e-3:
-        return
-    draws = Streams(0).generator("bootstrap")
-    theirs = stats.bootstrap((sample,), np.mean, n_resamples=RESAMPLES, method="BCa", random_state=draws)
-    found = bootstrap_interval(sample)
-    assert (found.low, found.high) == (theirs.confidence_interval.low, theirs.confidence_interval.high)
-    assert bootstrap_interval(sample) == found
-
-
-def test_a_bootstrap_of_equal_values_is_these_and_of_one_value_there_is_none():
-    assert bootstrap_interval([2.0, 2.0, 2.0]) == (2.0, 2.0, 2.0)
-    assert math.isnan(bootstrap_interval([2.0]).low)
 
 
 def test_equal_values_have_no_spread_whatever_their_mean_is_rounded_to():
